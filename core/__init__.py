@@ -1,0 +1,1 @@
+"""tracelane without a terminal: read, index and query profiler traces."""

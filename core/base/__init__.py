@@ -1,0 +1,1 @@
+"""What every room of core may use: exact time, identities, clocks, errors, safe text."""

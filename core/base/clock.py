@@ -1,0 +1,30 @@
+"""Clocks: lane time + offset = trace time. Indexes hold lane time only; offsets live in the Session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+ClockKey: TypeAlias = tuple[int, str]
+"""(source, "") for a whole source, (source, process key) for one device of it."""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The offsets in force, in ns, by clock; absent means zero. Immutable, handed to every query."""
+
+    offsets: MappingProxyType[ClockKey, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def offset(self, source: int, process: str = "") -> int:
+        """Return what to add to a lane time of this process to get trace time, in ns."""
+        offsets = self.offsets
+        if not offsets:
+            return 0
+        return offsets.get((source, ""), 0) + (offsets.get((source, process), 0) if process else 0)
+
+    def shifted(self, key: ClockKey, offset_ns: int) -> Clocks:
+        """Return these clocks with one of them set to `offset_ns`."""
+        changed = dict(self.offsets)
+        changed[key] = offset_ns
+        return Clocks(MappingProxyType({k: v for k, v in changed.items() if v}))

@@ -1,0 +1,29 @@
+"""What can go wrong and be told to a person in one line."""
+
+from __future__ import annotations
+
+
+class TracelaneError(Exception):
+    """A failure that is explained by its message alone: shown as one line, never as a traceback."""
+
+    exit_code = 1
+
+
+class UnreadableError(TracelaneError):
+    """The input is no trace, or cannot be read at all."""
+
+    exit_code = 2
+
+
+class UsageError(TracelaneError):
+    """The command line asks for something that does not exist."""
+
+    exit_code = 64
+
+
+class CacheError(TracelaneError):
+    """The index cannot be written or is damaged beyond rebuilding."""
+
+
+class Cancelled(Exception):  # noqa: N818 - a request, not an error
+    """The caller's `cancelled()` answered True."""

@@ -1,0 +1,34 @@
+"""How long work tells about itself to whoever started it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one stage of the work is; bytes are of the source as it lies on disk."""
+
+    stage: str
+    done: int
+    total: int | None
+    events: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Between 0 and 1, or None where the total is not known (standard input)."""
+        return None if not self.total else min(1.0, self.done / self.total)
+
+
+ProgressCallback = Callable[[Progress], None]
+CancelledCallback = Callable[[], bool]
+
+
+def no_progress(_: Progress) -> None:
+    """Ignore progress."""
+
+
+def never() -> bool:
+    """Answer that nobody has asked to stop."""
+    return False

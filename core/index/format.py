@@ -1,0 +1,173 @@
+"""The index on disk: one folder, one file per column, binary lane and row tables, a manifest.
+
+    manifest.json     what is in it: versions, fingerprint, ledger, envelope, columns with dtype, length, CRCs
+    <column>.<dtype>  raw native-endian values, e.g. slices.start.i8
+
+Positions. Slices (X, matched B/E, unclosed B, async spans) are stored row by row, by start within a row; a
+slice's *position* is its place in that order, and `parent`, flows and lifted columns speak of positions.
+Instants are stored lane by lane by start, counter samples row by row by start.
+
+A lane owns consecutive rows; lanes stand in display order. Within a row slices are disjoint (a zero-length
+slice may touch its neighbours), so that starts and ends are both sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+from ..ingest.lifted import table_hash
+
+FORMAT = 1
+FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
+
+NONE = 0xFFFF_FFFF
+LONG = 0xFFFF_FFFE
+"""A duration or self time that does not fit uint32 ns: look it up in the table's `long` columns."""
+
+BLOCK = 64
+"""Slices per block of the category sums and of the first pyramid level."""
+FANOUT = 16
+"""Blocks of one pyramid level per block of the next."""
+OVERVIEW_CELLS = 1024
+OVERVIEW_FROM = 4096
+"""Rows with at least this many slices have a stored full-span view."""
+
+
+class LaneKind(IntEnum):
+    """What a lane shows."""
+
+    THREAD = 0  # pid, tid: CPU threads and device streams alike
+    ASYNC = 1  # one async id (or many, see `ids`) of a category in a process
+    COUNTER = 2  # one counter of a process; a row per series
+
+
+class RowKind(IntEnum):
+    """What a row holds; `first` and `count` of the row table index the table of that kind."""
+
+    SLICES = 0
+    INSTANTS = 1  # all instants of the lane, one row, the lane's last
+    SAMPLES = 2  # one counter series
+
+
+class SliceFlag(IntFlag):
+    """Bits of `slices.flags`."""
+
+    OVERLAP = 1  # overlaps an open slice without nesting in it
+    UNCLOSED = 2  # a B without E, drawn to the end of its lane
+    PAIR = 4  # from B and E (or b and e): the end's ordinal is in slices.end_ordinal
+    CLAMPED = 8  # a time beyond ingest.columns.TIME_LIMIT
+
+
+LANE = np.dtype(
+    [
+        ("kind", "u1"),
+        ("process", "u4"),  # index in the process table
+        ("tid", "u4"),  # string number of the JSON text of tid (async: of the id; counter: of the id)
+        ("name", "u4"),  # string number: thread_name, async category, counter name; 0 if none
+        ("ids", "u4"),  # async: number of distinct ids in this lane; else 0
+        ("first_row", "u4"),
+        ("rows", "u4"),
+        ("depth", "u4"),  # greatest number of slices open at once (nesting depth)
+        ("slices", "u8"),  # without unclosed ones
+        ("unclosed", "u8"),
+        ("instants", "u8"),
+        ("samples", "u8"),
+        ("overlapping", "u8"),  # slices with OVERLAP
+        ("start", "i8"),  # first start; last end, over everything in the lane
+        ("end", "i8"),
+        ("sort", "i8"),  # thread_sort_index or 0
+    ]
+)
+PROCESS = np.dtype(
+    [
+        ("pid", "u4"),  # string number of the JSON text of pid
+        ("name", "u4"),  # string number
+        ("labels", "u4"),  # string number
+        ("sort", "i8"),
+        ("first_lane", "u4"),
+        ("lanes", "u4"),  # non-empty lanes; empty ones are counted in `empty`
+        ("empty", "u4"),  # lanes that metadata names but nothing lies in
+    ]
+)
+ROW = np.dtype(
+    [
+        ("lane", "u4"),
+        ("kind", "u1"),
+        ("depth", "u4"),  # 0 = topmost row of the lane
+        ("series", "u4"),  # SAMPLES: string number of the series
+        ("first", "u8"),
+        ("count", "u8"),
+        ("start", "i8"),  # first start, last end
+        ("end", "i8"),
+        ("pyramid", "u8"),  # first entry in pyramid.* (SLICES: longest; SAMPLES: min/max), rows > BLOCK only
+        ("categories", "u8"),  # first entry in row_categories
+        ("category_count", "u4"),
+        ("sums", "u8"),  # first entry in category_sums: (blocks + 1) x category_count, row-major
+        ("overview", "u8"),  # first entry in overview.*
+        ("overview_count", "u4"),  # stored (non-empty) overview cells; 0: none stored
+    ]
+)
+
+TABLES: Mapping[str, np.dtype[np.void]] = {"lanes": LANE, "processes": PROCESS, "rows": ROW}
+
+COLUMNS: Mapping[str, str] = {
+    # -- slices, by position ------------------------------------------------------------------------------
+    "slices.start": "i8",
+    "slices.duration": "u4",  # ns; LONG: see long.*
+    "slices.self": "u4",  # ns, duration minus the union of its children; LONG likewise
+    "slices.name": "u4",  # string number
+    "slices.category": "u1|u2|u4",  # index in `categories`; the smallest of the dtypes that holds them all
+    "slices.ordinal": "u4",  # event ordinal (of the begin event)
+    "slices.parent": "u4",  # position; NONE
+    # sparse facts, by sorted position
+    "flags.position": "u4",
+    "flags.value": "u1",  # SliceFlag
+    "ends.position": "u4",
+    "ends.ordinal": "u4",  # ordinal of the end event of PAIR slices
+    "long.position": "u4",
+    "long.duration": "i8",
+    "long.self": "i8",
+    # -- instants, by lane and start ----------------------------------------------------------------------
+    "instants.start": "i8",
+    "instants.name": "u4",
+    "instants.category": "u1|u2|u4",
+    "instants.ordinal": "u4",
+    "instants.phase": "u1",  # ASCII; b/n/e marks and unmatched E included
+    # -- counter samples, by row and start ----------------------------------------------------------------
+    "samples.start": "i8",
+    "samples.value": "f8",
+    "samples.ordinal": "u4",
+    # -- drawing ------------------------------------------------------------------------------------------
+    "row_categories": "u4",  # category index, per row, ascending
+    "category_sums": "i8",  # ns before block b of category c in the row; last block row = totals
+    "pyramid.longest": "u4",  # SLICES: position of the longest slice per block, level after level
+    "pyramid.low": "f8",  # SAMPLES: smallest and greatest value per block, level after level
+    "pyramid.high": "f8",
+    "overview.cell": "u2",  # 0..OVERVIEW_CELLS-1 over [start_ns, end_ns] of the manifest
+    "overview.count": "u4",
+    "overview.category": "u1|u2|u4",  # dominant
+    "overview.longest": "u4",  # position
+    # -- flows, by source position (unbound sources last) -------------------------------------------------
+    "flows.source": "u4",  # position; NONE: its stamp lies in no slice
+    "flows.target": "u4",
+    "flows.category": "u1|u2|u4",
+    "flows.source_ordinal": "u4",  # event ordinals of the s (or t) and of the f (or t)
+    "flows.target_ordinal": "u4",
+    "flows.by_target": "u4",  # flow numbers in order of target
+    # -- blocks of the source -----------------------------------------------------------------------------
+    "blocks.offset": "i8",
+    "blocks.length": "i8",
+    "blocks.ordinal": "u4",
+    "blocks.count": "u4",
+    "blocks.repaired": "u1",
+    # -- strings ------------------------------------------------------------------------------------------
+    "strings.blob": "u1",  # UTF-8 (surrogates escaped as U+FFFD)
+    "strings.offset": "i8",  # number of strings + 1
+    "categories": "u4",  # string number of each category; [0] is the empty string
+}
+"""Besides these, per lifted key that occurs: lifted.<key>.position u4 and .value (slices), and
+lifted.<key>.instant u4 and .instant_value (index in instants), both sorted; integers in the smallest dtype of
+i1 u1 i2 u2 i4 u4 i8 that holds them, floats f8, texts u4 string numbers."""

@@ -1,0 +1,123 @@
+"""The view's state: immutable values that are changed by replacement, saved, and walked back and forth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.ids import SliceId
+
+ZOOM_STEP = 1.5
+ZOOM_LEAP = 10.0
+PAN_STEP = 0.3
+MIN_CELL_NS = 1
+
+
+@dataclass(frozen=True)
+class Viewport:
+    """The visible time [start, start + span) over `width` cells, in integer ns: the only place where time and
+    cells meet. Cell i covers [edge(i), edge(i + 1)).
+    """
+
+    start: int
+    span: int
+    width: int
+
+    @property
+    def end(self) -> int:
+        """First ns to the right of the view."""
+        return self.start + self.span
+
+    def edge(self, cell: int) -> int:
+        """Time of a cell's left edge; cells outside 0..width are fine."""
+        return self.start + cell * self.span // self.width
+
+    def edges(self) -> list[int]:
+        """Return the width + 1 cell edges, exact at any magnitude (Python integers)."""
+        start, span, width = self.start, self.span, self.width
+        return [start + i * span // width for i in range(width + 1)]
+
+    def cell(self, time: int) -> int:
+        """Cell that holds a time; outside 0..width-1 for times outside the view."""
+        cell = (time - self.start) * self.width // self.span
+        while self.edge(cell + 1) <= time:
+            cell += 1
+        while self.edge(cell) > time:
+            cell -= 1
+        return cell
+
+    def zoomed(self, factor: float, about: int, limits: tuple[int, int]) -> Viewport:
+        """Return the view with 1/factor of the span, keeping the time `about` in its cell."""
+        span = max(self.width * MIN_CELL_NS, round(self.span / factor))
+        span = min(span, max(self.width * MIN_CELL_NS, limits[1] - limits[0]))
+        start = about - (about - self.start) * span // self.span
+        return Viewport(start, span, self.width).kept_within(limits)
+
+    def panned(self, share: float, limits: tuple[int, int]) -> Viewport:
+        """Return the view moved by a share of its span (at least one cell)."""
+        step = round(self.span * share) or (1 if share > 0 else -1)
+        return replace(self, start=self.start + step).kept_within(limits)
+
+    def resized(self, width: int) -> Viewport:
+        """Return the same time window over another number of cells, never below 1 ns a cell."""
+        width = max(1, width)
+        return Viewport(self.start, max(self.span, width * MIN_CELL_NS), width)
+
+    def kept_within(self, limits: tuple[int, int]) -> Viewport:
+        """Return the view moved, if need be, so that it does not leave the limits further than it must."""
+        low, high = limits
+        if self.span >= high - low:
+            return replace(self, start=low - (self.span - (high - low)) // 2)
+        return replace(self, start=min(max(self.start, low), high - self.span))
+
+
+@dataclass(frozen=True)
+class LaneKey:
+    """Names a lane so that it is found again in another run: source, pid and tid as JSON text, kind."""
+
+    source: int
+    pid: str
+    tid: str
+    kind: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """Names a row: its lane and its depth in the lane."""
+
+    lane: LaneKey
+    depth: int
+
+
+@dataclass(frozen=True)
+class InstantId:
+    """An instant or a counter sample, named by its event's ordinal."""
+
+    source: int
+    ordinal: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is being looked at; everything a colleague needs to see the same picture."""
+
+    viewport: Viewport
+    cursor: int  # time, ns
+    focus: RowKey | None = None  # the row that keys act on
+    selection: SliceId | InstantId | None = None
+    scroll: int = 0  # first visible line of the lane area
+    folded: frozenset[LaneKey | tuple[int, str]] = frozenset()  # lanes, and processes as (source, pid)
+    unfolded: frozenset[LaneKey | tuple[int, str]] = frozenset()  # opened against the default
+    pinned: tuple[LaneKey, ...] = ()
+    hidden_lanes: frozenset[LaneKey] = frozenset()
+    hidden_processes: frozenset[tuple[int, str]] = frozenset()
+    hidden_alike: tuple[str, ...] = ()  # lane names with digits stripped
+    only: str = ""  # regular expression: show only lanes whose title matches
+    range: tuple[int, int] | None = None
+    clocks: Clocks = field(default_factory=Clocks)
+    panel: str = "details"
+    panel_size: int = 8
+    show_quiet: bool = False
+    colour_by: str = "category"
+    ruler: str = "relative"  # relative, file, wall
