@@ -1,0 +1,92 @@
+"""Every number that accounting.json has for a corpus file, `tracelane info --json` has too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, accounting, needs_corpus, needs_goldens, recoverable
+from tracelane.tui.cli.main import main
+
+VALID = sorted(name for name, entry in accounting().items() if "events" in entry)
+TRACKS = "tracks_pid_tid: [slices, depth, partial_overlap_slices]"
+NO_TRACE = {"odd/empty.json", "odd/html_not_json.json"}
+
+
+def _info(path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    code = main(["info", str(path), "--json", "--index-dir", str(cache)])
+    out = capsys.readouterr()
+    assert code == 0, out.err
+    return dict(json.loads(out.out))
+
+
+def _track_text(pid: Any, tid: Any) -> str:
+    return f"{json.dumps(pid)},{json.dumps(tid)}"
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", VALID)
+def test_numbers_equal_the_accounting(
+    name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Events, slices, pairs, instants, counters, flows, bounds and every track's depth are exact."""
+    if not (CORPUS / name).is_file():
+        pytest.skip("listed in the accounting, not in this corpus")
+    want = accounting()[name]
+    got = _info(CORPUS / name, corpus_cache, capsys)
+    be = want["BE"]
+    assert got["schema"] == 1
+    assert got["events"] == want["events"]
+    assert got["slices"] == want["slices_total"]
+    assert got["instants"] == want["instants_i_or_I"]
+    assert got["metadata"] == want["phases"].get("M", 0)
+    assert got["unmatched_begin"] == be["B_unclosed"]
+    assert got["unmatched_end"] == be["E_without_B"]
+    assert got["start_ns"] == want["slices_min_ts_ns"]
+    assert got["end_ns"] == want["slices_max_end_ns"]
+    assert got["base_time_ns"] == want.get("baseTimeNanoseconds")
+    assert got["unreadable"] == 0
+    for category, flows in want["flows"].items():
+        mine = got["flows"][category]
+        assert (mine["starts"], mine["steps"], mine["ends"]) == (flows["s"], flows["t"], flows["f"])
+        assert mine["paired"] == flows["f_with_s_same_cat_id"]
+        assert mine["orphan_ends"] == flows["f_orphan"]
+        assert mine["orphan_starts"] == flows["s_orphan"]
+    assert set(got["flows"]) == set(want["flows"])
+    tracks = {
+        _track_text(process["pid"], lane["tid"]): [lane["slices"], lane["depth"], lane["overlapping"]]
+        for process in got["processes"]
+        for lane in process["lanes"]
+        if lane["slices"] and lane.get("kind", "thread") == "thread"
+    }
+    assert tracks == want[TRACKS]
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", sorted(set(recoverable()) - NO_TRACE))
+def test_broken_files_give_up_their_whole_events(
+    name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From files that are no valid JSON at least the whole events are read, and the damage is said."""
+    if recoverable()[name] == 0:
+        assert main(["info", str(CORPUS / name), "--json", "--index-dir", str(corpus_cache)]) in (0, 2)
+        return
+    got = _info(CORPUS / name, corpus_cache, capsys)
+    assert got["events"] - got["unreadable"] >= recoverable()[name]
+    assert got["slices"] + got["instants"] + got["unmatched_begin"] > 0
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", sorted(NO_TRACE))
+def test_what_is_no_trace_is_refused(
+    name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty file or a web page ends with one line on stderr and exit code 2."""
+    assert main(["info", str(CORPUS / name), "--index-dir", str(corpus_cache)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "Traceback" not in err
