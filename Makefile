@@ -1,0 +1,51 @@
+# Everything a checkout needs: git, make and Python 3.11 or later. `make demo` and `make test` are the two to know.
+PYTHON ?= python3
+# On IBM Z and Power, in a torch image that brings numpy: make VENV_FLAGS=--system-site-packages …
+VENV_FLAGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+TRACE ?= demo/rank0.pt.trace.json
+
+.PHONY: help setup demo test check format bench screenshots clean
+
+help:  ## show what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## make the virtual environment in .venv
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tracelane needs Python 3.11 or later: name one with PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV_FLAGS) $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
+	@touch $@
+
+demo: $(STAMP)  ## make the demo trace and open it (without a terminal: print it)
+	@$(BIN)/tracelane demo --out demo
+
+test: $(STAMP)  ## run all tests
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## format and lint, types, rooms, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict -p tracelane.core -p tracelane.tui
+	PYTHONPATH=src $(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_docs.py
+
+format: $(STAMP)  ## put the code in shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## measure one trace: make bench TRACE=path (the demo's without it)
+	@test -e "$(TRACE)" || $(BIN)/tracelane demo --out demo --no-open >/dev/null
+	@$(BIN)/python benchmarks/run.py "$(TRACE)"
+
+screenshots: $(STAMP)  ## draw the pictures of the README anew
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'
+	$(BIN)/python screenshots/make.py
+
+clean:  ## remove what was made here
+	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
