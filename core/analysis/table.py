@@ -1,0 +1,75 @@
+"""The one shape of every table: typed columns of equal length, what they speak of, where to jump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ..ingest.columns import I64, AnyArray
+
+Unit: TypeAlias = Literal["text", "ns", "count", "share", "bytes", "bytes/s", "number"]
+Value: TypeAlias = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its key (in JSON and for sorting), its heading, and what its values are."""
+
+    key: str
+    title: str
+    unit: Unit = "number"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of an analysis as columns; `positions` (with their source) is each row's slice to jump to."""
+
+    schema: str
+    title: str
+    scope: str
+    columns: tuple[Column, ...]
+    data: Mapping[str, AnyArray | list[str]]
+    totals: Mapping[str, Value] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    positions: AnyArray | None = None
+    source: int = 0
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.data[self.columns[0].key]) if self.columns else 0
+
+    def column(self, key: str) -> Column:
+        """Return a column by key; KeyError names those that exist."""
+        for column in self.columns:
+            if column.key == key:
+                return column
+        raise KeyError(f"no column {key!r}; there are {', '.join(c.key for c in self.columns)}")
+
+    def order(self, key: str, descending: bool = True) -> I64:
+        """Return the row numbers sorted by a column; equal values keep their order (PyTorch's way)."""
+        column = self.column(key)
+        values = self.data[key]
+        if column.unit == "text":
+            index = sorted(range(len(values)), key=values.__getitem__, reverse=descending)
+            return np.array(index, np.int64)
+        array = np.asarray(values)
+        if not descending:
+            return np.argsort(array, kind="stable").astype(np.int64)
+        # Reversed stable ascending order of the reversed rows is a stable descending order.
+        return (len(array) - 1 - np.argsort(array[::-1], kind="stable")[::-1]).astype(np.int64)
+
+    def value(self, row: int, key: str) -> Value:
+        """Return one value as a plain Python value; NaN is None (JSON has no NaN)."""
+        value: Any = self.data[key][row]
+        if isinstance(value, np.generic):
+            value = value.item()
+        return None if isinstance(value, float) and value != value else value
+
+    def rows(self, order: I64 | None = None, limit: int | None = None) -> Iterator[dict[str, Value]]:
+        """Yield rows as dictionaries by column key, in the given order."""
+        numbers = range(len(self)) if order is None else order.tolist()
+        for row in list(numbers)[:limit]:
+            yield {column.key: self.value(row, column.key) for column in self.columns}

@@ -1,0 +1,92 @@
+"""Sets of time as sorted, disjoint, half-open intervals [start, end) in int64 ns, exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+I64: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Sorted, disjoint, non-empty intervals; touching ones are one."""
+
+    starts: I64
+    ends: I64
+
+    def __len__(self) -> int:
+        """Return how many intervals there are."""
+        return len(self.starts)
+
+    @property
+    def length(self) -> int:
+        """Total ns covered."""
+        return int(self.ends.sum() - self.starts.sum()) if len(self.starts) else 0
+
+    def clipped(self, start: int, end: int) -> Intervals:
+        """Return the part inside [start, end)."""
+        return merge(np.clip(self.starts, start, end), np.clip(self.ends, start, end))
+
+    def intersection(self, other: Intervals) -> Intervals:
+        """Return the time that lies in both."""
+        if not len(self) or not len(other):
+            return EMPTY
+        # Sweep over all edges: time is in both where two intervals are open.
+        edges = np.concatenate([self.starts, other.starts, self.ends, other.ends])
+        step = np.ones(len(edges), np.int8)
+        step[len(self) + len(other) :] = -1
+        # Ends before starts at equal stamps, so that touching intervals do not meet.
+        order = np.lexsort((step, edges))
+        depth = np.cumsum(step[order], dtype=np.int64)
+        both = np.flatnonzero(depth[:-1] == 2)
+        times = edges[order]
+        return merge(times[both], times[both + 1])
+
+    def union(self, other: Intervals) -> Intervals:
+        """Return the time that lies in either."""
+        return merge(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
+
+    def without(self, other: Intervals) -> Intervals:
+        """Return the time of this set that is not in the other."""
+        if not len(self) or not len(other):
+            return self
+        low, high = int(self.starts[0]), int(self.ends[-1])
+        return self.intersection(other.gaps(low, high))
+
+    def gaps(self, start: int, end: int) -> Intervals:
+        """Return the time of [start, end) that is not covered."""
+        inside = self.clipped(start, end)
+        starts = np.concatenate([[start], inside.ends]).astype(np.int64)
+        ends = np.concatenate([inside.starts, [end]]).astype(np.int64)
+        keep = starts < ends
+        return Intervals(starts[keep], ends[keep])
+
+    def covered(self, starts: I64, ends: I64) -> I64:
+        """Return, for each query [start, end), how many ns of it are covered."""
+        return self._covered_before(ends) - self._covered_before(starts)
+
+    def _covered_before(self, times: I64) -> I64:
+        sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)]).astype(np.int64)
+        index = np.searchsorted(self.starts, times, "right")
+        over = np.where(index > 0, np.maximum(0, self.ends[index - 1] - times), 0) if len(self) else 0
+        return np.asarray(sums[index] - over, np.int64)
+
+
+EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def merge(starts: I64, ends: I64) -> Intervals:
+    """Return the union of any intervals; empty and reversed ones count for nothing."""
+    keep = ends > starts
+    starts, ends = starts[keep], ends[keep]
+    if not len(starts):
+        return EMPTY
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    opens = np.concatenate([[True], starts[1:] > reach[:-1]])
+    closes = np.concatenate([opens[1:], [True]])
+    return Intervals(starts[opens].astype(np.int64, copy=False), reach[closes].astype(np.int64, copy=False))

@@ -1,0 +1,1 @@
+"""What leaves tracelane: tables as text, cuts of a trace, marks, reports."""
