@@ -1,1 +1,1 @@
-"""What is shown without an App: static picture, summaries, the progress bar. rich is allowed, textual is not."""
+"""Output for no terminal: the static picture and headless tables (rich allowed, textual not)."""

@@ -1,0 +1,1 @@
+"""Drawing without an App: runs, segments, palette, glyphs, layout, ruler, minimap."""

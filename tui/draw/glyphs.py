@@ -1,0 +1,129 @@
+"""The characters that the timeline is drawn with: a Unicode set, and an ASCII one for other locales."""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """One set of drawing characters, each one cell wide."""
+
+    name: str
+    unfolded: str  # before the title of what is open
+    folded: str
+    pinned: str
+    selected: str  # left of the focused row
+    overlap: str  # marks a row that holds overlapping slices
+    many: str  # prefix of a count of aggregated slices
+    ellipsis: str  # end of a shortened text
+    texture: str  # fills aggregated spans where colour does not tell them
+    filler: str  # fills a slice after its label where colour does not tell it
+    ragged: str  # right end of an unclosed slice
+    edge: str  # left edge of a slice that touches one of its own colour
+    instant: str
+    instants: str  # more than nine in a cell
+    opening: str  # first and last cell of a slice without colours
+    closing: str
+    single: str  # a slice of one cell without colours
+    cursor: str
+    rule: str
+    tick: str
+    range_left: str
+    range_right: str
+    range_fill: str
+    step: str
+    bars: str  # nine heights of a cell, from empty to full, from below
+    lefts: str  # nine widths of a cell, from empty to full, from the left
+    separator: str  # between titles and the time area
+    bracket_left: str
+    bracket_right: str
+    bracket_fill: str
+
+
+UNICODE = Glyphs(
+    name="unicode",
+    unfolded="▾",
+    folded="▸",
+    pinned="◆",
+    selected="▌",
+    overlap="≈",
+    many="·",
+    ellipsis="…",
+    texture="░",
+    filler="─",
+    ragged="⌇",
+    edge="▏",
+    instant="▾",
+    instants="*",
+    opening="[",
+    closing="]",
+    single="│",
+    cursor="▼",
+    rule="─",
+    tick="╵",
+    range_left="├",
+    range_right="┤",
+    range_fill="─",
+    step="┊",
+    bars=" ▁▂▃▄▅▆▇█",
+    lefts=" ▏▎▍▌▋▊▉█",
+    separator="│",
+    bracket_left="▐",
+    bracket_right="▌",
+    bracket_fill="▔",
+)
+ASCII = Glyphs(
+    name="ascii",
+    unfolded="-",
+    folded="+",
+    pinned="*",
+    selected=">",
+    overlap="~",
+    many="x",
+    ellipsis="~",
+    texture=":",
+    filler="-",
+    ragged="~",
+    edge="|",
+    instant="v",
+    instants="*",
+    opening="[",
+    closing="]",
+    single="|",
+    cursor="V",
+    rule="-",
+    tick="'",
+    range_left="<",
+    range_right=">",
+    range_fill="-",
+    step=":",
+    bars=" .:-=+*##",
+    lefts=" ....####",
+    separator="|",
+    bracket_left="[",
+    bracket_right="]",
+    bracket_fill="=",
+)
+
+
+def glyphs_for(encoding: str | None = None) -> Glyphs:
+    """Return the Unicode set where the encoding (default: of standard output and the locale) can write it."""
+    names = [encoding] if encoding else [getattr(sys.stdout, "encoding", None), locale.getencoding()]
+    return UNICODE if all(_is_utf8(name) for name in names if name) else ASCII
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        return codecs.lookup(name).name in ("utf-8", "utf-8-sig")
+    except LookupError:
+        return False
+
+
+def eighths_wanted(environ: Mapping[str, str]) -> bool:
+    """Tell whether slice edges may be drawn in eighths: not over SSH, where they cost 1.6 times the bytes."""
+    return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))

@@ -1,0 +1,357 @@
+"""Which lines the lane area has: processes, lanes, rows, folds; positions by prefix sums, lines made on demand."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from itertools import accumulate
+
+from tracelane.core.index.format import LaneKind
+from tracelane.core.trace import Lane, Process, Trace
+
+from ..session import LaneKey, RowKey, Session
+from .quiet import quiet_lanes
+
+FOLD_ROWS = 24
+"""Lanes deeper than this open folded to so many rows, with one line that counts the rest."""
+FOLD_LANES = 50
+"""Processes of more lanes than this open folded to one line."""
+PINNED_LINES = 12
+"""Rows that pinned lanes may take above the others."""
+
+_DIGITS = re.compile(r"\d+")
+
+
+class LineKind(IntEnum):
+    """What a line of the lane area shows."""
+
+    PROCESS = 0  # title of a process; folded: busy time of its lanes beside it
+    ROW = 1  # one row of a lane
+    LANE = 2  # a folded lane: busy time in one line
+    MORE = 3  # "+n rows" of a deep lane
+    QUIET = 4  # "n quiet threads"
+    NOTE = 5  # what is not shown, counted
+    RULE = 6  # between pinned lanes and the others
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the lane area. `depth` counts the lane's drawn rows from 0, -1 for lines that are no row."""
+
+    kind: LineKind
+    title: str
+    process: Process | None = None
+    lane: Lane | None = None
+    depth: int = -1
+    folded: bool = False
+    overlap: bool = False  # the row is an extra one for slices that overlap without nesting
+    pinned: bool = False
+    members: tuple[int, ...] = ()  # lanes that a QUIET line stands for
+
+    @property
+    def row_key(self) -> RowKey | None:
+        """Name of the row, None for lines that are no row of a lane."""
+        if self.lane is None or self.kind not in (LineKind.ROW, LineKind.LANE):
+            return None
+        return RowKey(lane_key(self.lane), max(0, self.depth))
+
+    @property
+    def fold_key(self) -> LaneKey | tuple[int, str] | None:
+        """What Session.folded and unfolded call it."""
+        if self.lane is not None:
+            return lane_key(self.lane)
+        if self.process is not None:
+            return process_key(self.process)
+        return None
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive lines that belong together; `lane` is the lane's number, -1 if none."""
+
+    kind: LineKind
+    height: int
+    process: Process | None = None
+    lane: int = -1
+    folded: bool = False
+    more: int = 0
+    text: str = ""
+    members: tuple[int, ...] = ()
+
+
+def lane_key(lane: Lane) -> LaneKey:
+    """Return the key that names a lane in a Session."""
+    return LaneKey(lane.source, lane.pid, lane.tid, int(lane.kind), "" if lane.kind == LaneKind.THREAD else lane.name)
+
+
+def process_key(process: Process) -> tuple[int, str]:
+    """Return the key that names a process in a Session."""
+    return (process.source, process.pid)
+
+
+def alike(title: str) -> str:
+    """Return a title with its digits stripped: what `hidden_alike` compares."""
+    return _DIGITS.sub("#", title).strip()
+
+
+@lru_cache(maxsize=64)
+def matcher(only: str) -> re.Pattern[str]:
+    """Return the pattern of `:only`; what is no regular expression is looked for as it stands."""
+    try:
+        return re.compile(only, re.IGNORECASE)
+    except re.error:
+        return re.compile(re.escape(only), re.IGNORECASE)
+
+
+class Layout:
+    """The lines of a trace in a session. Making one is O(lanes); a line or a position is O(log lanes)."""
+
+    def __init__(self, trace: Trace, session: Session) -> None:
+        """Lay out the lanes; keeps nothing but block heights and their sums."""
+        self.trace = trace
+        self.made_for = _facts(session)
+        self._blocks: list[_Block] = []
+        self._block_of_lane: dict[int, int] = {}
+        self._lane_of_key: dict[LaneKey, int] | None = None
+        self.empty_lanes = 0
+        self.empty_processes = 0
+        self.hidden_lanes = 0
+        self.quiet_lanes = 0
+        self._fill(session)
+        self._tops = [0, *accumulate(block.height for block in self._blocks)]
+        self.pinned: tuple[Line, ...] = self._pinned(session)
+
+    @property
+    def height(self) -> int:
+        """Number of lines, without the pinned ones."""
+        return self._tops[-1]
+
+    def line(self, y: int) -> Line | None:
+        """Return line `y` (0 = first), None beyond the last."""
+        if not 0 <= y < self.height:
+            return None
+        number = bisect_right(self._tops, y) - 1
+        return self._line(self._blocks[number], y - self._tops[number])
+
+    def lines(self, top: int, count: int) -> list[Line]:
+        """Return up to `count` lines from `top` on."""
+        first, last = max(0, top), min(self.height, top + count)
+        if first >= last:
+            return []
+        found: list[Line] = []
+        number = bisect_right(self._tops, first) - 1
+        while first < last:
+            block, block_top = self._blocks[number], self._tops[number]
+            for offset in range(first - block_top, min(block.height, last - block_top)):
+                found.append(self._line(block, offset))
+            number += 1
+            first = self._tops[number]
+        return found
+
+    def y_of(self, key: RowKey) -> int | None:
+        """Return the line that shows a row; the nearest drawn one of its lane if it is folded; None if hidden."""
+        number = self.lane_number(key.lane)
+        if number is None or number not in self._block_of_lane:
+            return None
+        place = self._block_of_lane[number]
+        block = self._blocks[place]
+        if block.lane < 0:
+            return self._tops[place]
+        return self._tops[place] + min(max(0, key.depth), block.height - 1)
+
+    def y_of_process(self, process: Process) -> int | None:
+        """Return the line of a process's title, None if it is hidden."""
+        for place, block in enumerate(self._blocks):
+            if block.kind is LineKind.PROCESS and block.process == process:
+                return self._tops[place]
+        return None
+
+    def lane_number(self, key: LaneKey) -> int | None:
+        """Return the number of the lane that a key names, None if the trace has none."""
+        if self._lane_of_key is None:
+            self._lane_of_key = {lane_key(lane): number for number, lane in enumerate(self.trace.lanes)}
+        return self._lane_of_key.get(key)
+
+    def pinned_height(self, height: int) -> int:
+        """Return how many lines of a lane area of this height the pinned lanes take, their rule included."""
+        if not self.pinned:
+            return 0
+        return min(len(self.pinned), max(2, height // 2))
+
+    def scrolled(self, scroll: int, height: int) -> int:
+        """Return the scroll position kept within the lines for a lane area of this height."""
+        return max(0, min(scroll, self.height - (height - self.pinned_height(height))))
+
+    def line_at(self, y: int, scroll: int, height: int) -> Line | None:
+        """Return the line that a lane area of this height shows at its line `y`."""
+        above = self.pinned_height(height)
+        if 0 <= y < above:
+            return self.pinned[y] if y < above - 1 else self.pinned[-1]
+        return self.line(self.scrolled(scroll, height) + y - above)
+
+    def visible(self, scroll: int, height: int) -> list[Line | None]:
+        """Return the lines that a lane area of this height shows; None below the last."""
+        above = self.pinned_height(height)
+        shown: list[Line | None] = [*self.pinned[: above - 1], self.pinned[-1]] if above else []
+        shown.extend(self.lines(self.scrolled(scroll, height), height - above))
+        shown.extend([None] * (height - len(shown)))
+        return shown
+
+    # -- making ---------------------------------------------------------------------------------------------
+
+    def _fill(self, session: Session) -> None:
+        lanes = self.trace.lanes
+        quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
+        pattern = matcher(session.only) if session.only else None
+        hidden_alike = frozenset(session.hidden_alike)
+        for process in self.trace.processes:
+            self.empty_lanes += process.empty
+            if not len(process.lanes):
+                self.empty_processes += 1
+                continue
+            key = process_key(process)
+            if key in session.hidden_processes:
+                self.hidden_lanes += len(process.lanes)
+                continue
+            shown: list[int] = []
+            silent: list[int] = []
+            for number in process.lanes:
+                lane = lanes[number]
+                if pattern is not None and not (pattern.search(lane.title) or pattern.search(process.title)):
+                    self.hidden_lanes += 1
+                elif session.hidden_lanes and lane_key(lane) in session.hidden_lanes:
+                    self.hidden_lanes += 1
+                elif hidden_alike and alike(lane.title) in hidden_alike:
+                    self.hidden_lanes += 1
+                elif number in quiet:
+                    silent.append(number)
+                else:
+                    shown.append(number)
+            if not shown and not silent:
+                continue
+            crowded = len(shown) + len(silent) > FOLD_LANES
+            folded = key in session.folded or (crowded and key not in session.unfolded and pattern is None)
+            count = len(shown) + len(silent)
+            header = _Block(LineKind.PROCESS, 1, process, folded=folded, members=tuple(shown if folded else ()))
+            self._add(replace(header, text=f"{count:,} lanes" if folded and count > 1 else ""))
+            if folded:
+                for number in (*shown, *silent):
+                    self._block_of_lane[number] = len(self._blocks) - 1
+                continue
+            for number in shown:
+                self._add_lane(number, lanes[number], process, session)
+            if silent:
+                self.quiet_lanes += len(silent)
+                for number in silent:
+                    self._block_of_lane[number] = len(self._blocks)
+                self._add(_Block(LineKind.QUIET, 1, process, members=tuple(silent)))
+        self._add_note()
+
+    def _add(self, block: _Block) -> None:
+        self._blocks.append(block)
+
+    def _add_lane(self, number: int, lane: Lane, process: Process, session: Session) -> None:
+        rows = len(lane.rows)
+        self._block_of_lane[number] = len(self._blocks)
+        key = lane_key(lane)
+        if key in session.folded:
+            self._add(_Block(LineKind.LANE, 1, process, number, folded=True))
+        elif rows > FOLD_ROWS and key not in session.unfolded:
+            self._add(_Block(LineKind.ROW, FOLD_ROWS + 1, process, number, more=rows - FOLD_ROWS))
+        else:
+            self._add(_Block(LineKind.ROW, max(1, rows), process, number))
+
+    def _add_note(self) -> None:
+        parts = []
+        if self.empty_lanes or self.empty_processes:
+            what = [_counted(self.empty_lanes, "empty lane")] if self.empty_lanes else []
+            if self.empty_processes:
+                what.append(_counted(self.empty_processes, "empty process", "empty processes"))
+            parts.append(" and ".join(what) + " not shown")
+        if self.hidden_lanes:
+            parts.append(_counted(self.hidden_lanes, "lane") + " hidden")
+        if parts:
+            self._add(_Block(LineKind.NOTE, 1, text=" · ".join(parts)))
+
+    def _line(self, block: _Block, offset: int) -> Line:
+        if block.kind is LineKind.PROCESS and block.process is not None:
+            title = block.process.title + (f" · {block.text}" if block.text else "")
+            return Line(block.kind, title, block.process, folded=block.folded, members=block.members)
+        if block.kind is LineKind.QUIET:
+            text = _counted(len(block.members), "quiet thread")
+            return Line(block.kind, text, block.process, folded=True, members=block.members)
+        if block.lane < 0:
+            return Line(block.kind, block.text)
+        lane = self.trace.lanes[block.lane]
+        if block.kind is LineKind.LANE:
+            return Line(block.kind, lane.title, block.process, lane, 0, folded=True)
+        if block.more and offset == block.height - 1:
+            return Line(LineKind.MORE, f"+{_counted(block.more, 'row')}", block.process, lane, folded=True)
+        return _row_line(lane, block.process, offset)
+
+    def _pinned(self, session: Session) -> tuple[Line, ...]:
+        found: list[Line] = []
+        for key in session.pinned:
+            number = self.lane_number(key)
+            if number is None:
+                continue
+            lane = self.trace.lanes[number]
+            for depth in range(min(len(lane.rows), PINNED_LINES - len(found))):
+                line = _row_line(lane, lane.process, depth)
+                title = f"{lane.title} · {lane.process.title}" if depth == 0 else line.title
+                found.append(replace(line, title=title, pinned=True))
+        return (*found, Line(LineKind.RULE, "")) if found else ()
+
+
+def _row_line(lane: Lane, process: Process | None, depth: int) -> Line:
+    slices_rows = len(lane.rows) - (1 if lane.instants else 0)
+    overlap = bool(lane.overlapping) and lane.depth <= depth < slices_rows
+    title = lane.title if depth == 0 else ""
+    return Line(LineKind.ROW, title, process, lane, depth, overlap=overlap)
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def toggled(session: Session, line: Line, trace: Trace) -> Session:
+    """Return the session with what this line stands for folded or unfolded."""
+    if line.kind is LineKind.QUIET:
+        return replace(session, show_quiet=True)
+    key = line.fold_key
+    if key is None:
+        return session
+    if line.folded:
+        return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+    unfolded = session.unfolded - {key}
+    if line.kind is LineKind.PROCESS and line.process is not None and len(line.process.lanes) > FOLD_LANES:
+        return replace(session, unfolded=unfolded, folded=session.folded - {key})
+    if line.lane is not None and len(line.lane.rows) > FOLD_ROWS and key in session.unfolded:
+        return replace(session, unfolded=unfolded)
+    return replace(session, folded=session.folded | {key}, unfolded=unfolded)
+
+
+def layout_of(trace: Trace, session: Session, known: Layout | None = None) -> Layout:
+    """Return the layout of a trace in a session; `known` itself if it still holds.
+
+    Moving, zooming, selecting and scrolling do not change a layout.
+    """
+    if known is not None and known.trace is trace and known.made_for == _facts(session):
+        return known
+    return Layout(trace, session)
+
+
+def _facts(session: Session) -> tuple[object, ...]:
+    return (
+        session.folded,
+        session.unfolded,
+        session.pinned,
+        session.hidden_lanes,
+        session.hidden_processes,
+        session.hidden_alike,
+        session.only,
+        session.show_quiet,
+    )

@@ -1,0 +1,346 @@
+"""Which colour a slice has: by category, by name where there is none, `cname` honoured; per theme and terminal.
+
+A colour key is a short text, e.g. "kernel", "~17" (hashed), "=good" (a reserved Chrome name).
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from rich.color import Color, ColorSystem
+from rich.color_triplet import ColorTriplet
+from rich.style import Style
+
+from .colour import ANSI, BLACK, RGB, WHITE, blend, oklch, shown_as, text_on
+
+
+class Depth(Enum):
+    """How many colours the terminal shows."""
+
+    TRUECOLOR = "truecolor"
+    EIGHT_BIT = "256"
+    STANDARD = "16"
+    NONE = "none"
+
+
+SYSTEMS = {
+    Depth.TRUECOLOR: ColorSystem.TRUECOLOR,
+    Depth.EIGHT_BIT: ColorSystem.EIGHT_BIT,
+    Depth.STANDARD: ColorSystem.STANDARD,
+}
+DEPTH_OF = {
+    "truecolor": Depth.TRUECOLOR,
+    "windows": Depth.STANDARD,
+    "256": Depth.EIGHT_BIT,
+    "standard": Depth.STANDARD,
+}
+
+DARK_SURFACE: RGB = (18, 20, 24)
+LIGHT_SURFACE: RGB = (250, 250, 248)
+
+HASHED = 24
+"""Hashed keys "~0".."~23": few enough to keep the styles countable, enough to tell neighbours apart."""
+HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "bright_cyan", "yellow", "bright_magenta")
+
+
+@dataclass(frozen=True)
+class Hue:
+    """A colour family: OKLCH hue and chroma, a lightness correction, and the nearest of 16 colours."""
+
+    hue: float
+    chroma: float
+    ansi: str
+    lift: float = 0.0
+
+
+FAMILIES: dict[str, Hue] = {
+    "cpu_op": Hue(252, 0.095, "blue"),
+    "python": Hue(105, 0.028, "bright_black", -0.06),
+    "annotation": Hue(300, 0.10, "magenta"),
+    "runtime": Hue(88, 0.105, "yellow", 0.04),
+    "driver": Hue(66, 0.105, "yellow"),
+    "kernel": Hue(150, 0.115, "green"),
+    "memcpy": Hue(200, 0.095, "cyan", 0.02),
+    "memset": Hue(222, 0.075, "bright_blue", 0.03),
+    "overhead": Hue(24, 0.10, "red", -0.03),
+    "collective": Hue(45, 0.135, "bright_red", 0.01),
+    "memory": Hue(350, 0.09, "bright_magenta"),
+    "sync": Hue(12, 0.05, "white", -0.02),
+    "trace": Hue(260, 0.015, "bright_black", -0.12),
+    "async": Hue(178, 0.075, "bright_cyan"),
+    "counter": Hue(236, 0.085, "cyan", 0.02),
+    "quiet": Hue(260, 0.012, "bright_black", -0.10),
+}
+CATEGORIES: dict[str, str] = {
+    "cpu_op": "cpu_op",
+    "operator": "cpu_op",
+    "python_function": "python",
+    "user_annotation": "annotation",
+    "gpu_user_annotation": "annotation",
+    "annotation": "annotation",
+    "kernel": "kernel",
+    "hpu_op": "kernel",
+    "mtia_ccp_events": "kernel",
+    "concurrent_kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "memset": "memset",
+    "overhead": "overhead",
+    "collective_comm": "collective",
+    "collective": "collective",
+    "nccl": "collective",
+    "hccl": "collective",
+    "communication": "collective",
+    "cpu_instant_event": "memory",
+    "memory": "memory",
+    "gpu_memory": "memory",
+    "cuda_sync": "sync",
+    "xpu_sync": "sync",
+    "cuda_event": "sync",
+    "trace": "trace",
+}
+"""Lower-cased category -> family; `*_runtime` and `*_driver` besides."""
+COLLECTIVES = ("nccl", "rccl", "hccl", "ncclkernel", "ncclDevKernel", "spyreccl", "c10d::", "record_param_comms")
+
+CNAMES: dict[str, RGB] = {
+    "thread_state_uninterruptible": (182, 125, 143),
+    "thread_state_iowait": (255, 140, 0),
+    "thread_state_running": (126, 200, 148),
+    "thread_state_runnable": (133, 160, 210),
+    "thread_state_sleeping": (240, 240, 240),
+    "thread_state_unknown": (199, 155, 125),
+    "background_memory_dump": (0, 180, 180),
+    "light_memory_dump": (0, 0, 180),
+    "detailed_memory_dump": (180, 0, 180),
+    "vsync_highlight_color": (0, 0, 255),
+    "generic_work": (125, 125, 125),
+    "good": (0, 125, 0),
+    "bad": (180, 125, 0),
+    "terrible": (180, 0, 0),
+    "black": (0, 0, 0),
+    "grey": (221, 221, 221),
+    "white": (255, 255, 255),
+    "yellow": (255, 255, 0),
+    "olive": (100, 100, 0),
+    "rail_response": (67, 135, 253),
+    "rail_animation": (244, 74, 63),
+    "rail_idle": (238, 142, 0),
+    "rail_load": (13, 168, 97),
+    "startup": (230, 230, 0),
+    "heap_dump_stack_frame": (128, 128, 128),
+    "heap_dump_object_type": (0, 0, 255),
+    "heap_dump_child_node_arrow": (204, 102, 0),
+    "cq_build_running": (255, 255, 119),
+    "cq_build_passed": (153, 238, 102),
+    "cq_build_failed": (238, 136, 136),
+    "cq_build_abandoned": (187, 187, 187),
+    "cq_build_attempt_runnig": (222, 222, 75),
+    "cq_build_attempt_running": (222, 222, 75),
+    "cq_build_attempt_passed": (103, 218, 35),
+    "cq_build_attempt_failed": (197, 81, 81),
+}
+"""Chrome's reserved colour names (the misspelt one is theirs)."""
+
+_DIGITS = str.maketrans("", "", "0123456789")
+
+
+@lru_cache(maxsize=65536)
+def key_of_name(name: str) -> str:
+    """Return the hashed colour key of a name; digits do not count, so that `step 1` and `step 2` look alike."""
+    return f"~{zlib.crc32(name.translate(_DIGITS).encode('utf-8', 'replace')) % HASHED}"
+
+
+@lru_cache(maxsize=65536)
+def key_of(category: str, name: str, cname: str = "", colour_by: str = "category") -> str:
+    """Return the colour key of a slice.
+
+    `cname` wins where it is one of the reserved names; then the category, or the name where there is none or
+    `colour_by` asks for it. Collectives stand out whatever category they came with.
+    """
+    if cname in CNAMES:
+        return "=" + cname
+    if colour_by == "name" or not category:
+        return key_of_name(name)
+    low = category.lower()
+    family = CATEGORIES.get(low)
+    if family in ("kernel", "cpu_op", "annotation", None) and name.startswith(COLLECTIVES):
+        return "collective"
+    if family is not None:
+        return family
+    if low.endswith("runtime"):
+        return "runtime"
+    if low.endswith("driver"):
+        return "driver"
+    return key_of_name(category)
+
+
+class Look(Enum):
+    """How a run is drawn."""
+
+    WHOLE = "whole"
+    OTHER = "other"  # a whole slice beside one of its own colour: a shade apart
+    MANY = "many"  # stands for several slices
+    FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
+    MARK = "mark"  # glyph in the key's full colour on the background
+    BAND = "band"  # the key's colour on its own paler tint
+    CHOSEN = "chosen"  # the selection
+
+
+class Palette:
+    """Styles for colour keys in one theme on one terminal, each made once."""
+
+    def __init__(
+        self, depth: Depth = Depth.TRUECOLOR, dark: bool = True, surface: RGB | None = None, paint: bool = True
+    ) -> None:
+        """Make the palette of a theme; `paint=False` leaves the background of empty cells alone."""
+        self.depth = depth
+        self.dark = dark
+        self.surface = surface or (DARK_SURFACE if dark else LIGHT_SURFACE)
+        self._styles: dict[tuple[str, Look], Style] = {}
+        background = self.surface if paint and depth is not Depth.NONE else None
+        self._background = background
+        strong = WHITE if dark else BLACK
+        far = blend(self.surface, strong, 0.88)
+        middle = blend(self.surface, strong, 0.52)
+        near = blend(self.surface, strong, 0.22)
+        raised = blend(self.surface, strong, 0.07)
+        if depth is Depth.STANDARD:
+            far, middle = (ANSI["bright_white"], ANSI["white"]) if dark else (BLACK, ANSI["bright_black"])
+            near = ANSI["bright_black"] if dark else ANSI["white"]
+            raised = self.surface
+        accent = oklch(0.82, 0.13, 85) if dark else oklch(0.55, 0.14, 60)
+        if depth is Depth.STANDARD:
+            accent = ANSI["bright_yellow"] if dark else ANSI["yellow"]
+        self.blank = self._style(None, background)
+        self.title = self._style(middle if depth is not Depth.STANDARD else far, background)
+        self.title_focus = self._style(far, raised, bold=True)
+        self.process = self._style(far, raised, bold=True)
+        self.process_rest = self._style(near, raised)
+        self.dim = self._style(middle, background)
+        self.line = self._style(near, background)
+        self.accent = self._style(accent, background, bold=True)
+        self.accent_plain = self._style(accent, background)
+        self.ruler = self._style(far, background)
+        self.cursor = self._style(accent, background, bold=True, reverse=depth is Depth.NONE)
+        marked = blend(self.surface, accent, 0.30)
+        self.range = self._style(far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE)
+        self.view = self._style(far, blend(self.surface, strong, 0.18))
+        if depth is Depth.STANDARD:
+            self.view = self._style(far, near)
+        if depth is Depth.NONE:
+            self.view = Style(bold=True)
+
+    @property
+    def coloured(self) -> bool:
+        """Whether colour carries meaning at all."""
+        return self.depth is not Depth.NONE
+
+    @property
+    def shaded(self) -> bool:
+        """Whether there are shades: with 16 colours and fewer, textures and edges take their place."""
+        return self.depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
+
+    @property
+    def style_count(self) -> int:
+        """Number of distinct run styles made so far."""
+        return len(self._styles)
+
+    def style(self, key: str, look: Look = Look.WHOLE) -> Style:
+        """Return the cached style of a colour key in a look."""
+        found = self._styles.get((key, look))
+        if found is None:
+            found = self._styles[key, look] = self._made(key, look)
+        return found
+
+    def rgb(self, key: str) -> RGB:
+        """Return the colour of a key as this terminal shows it."""
+        if self.depth is Depth.NONE:
+            return WHITE if self.dark else BLACK
+        return shown_as(self._base(key), SYSTEMS[self.depth])
+
+    def _base(self, key: str) -> RGB:
+        if key.startswith("="):
+            return CNAMES[key[1:]]
+        if key.startswith("~"):
+            number = int(key[1:])
+            if self.depth is Depth.STANDARD:
+                return ANSI[HASHED_16[number % len(HASHED_16)]]
+            # Neighbouring numbers get far-apart hues; two lightness rings double the choice.
+            hue = (number % (HASHED // 2)) * 360 / (HASHED // 2) + 15
+            return oklch(self._lightness + (0.035 if number < HASHED // 2 else -0.055), 0.082, hue)
+        family = FAMILIES.get(key, FAMILIES["trace"])
+        if self.depth is Depth.STANDARD:
+            return ANSI[family.ansi]
+        return oklch(self._lightness + family.lift, family.chroma, family.hue)
+
+    @property
+    def _lightness(self) -> float:
+        return 0.72 if self.dark else 0.76
+
+    def _made(self, key: str, look: Look) -> Style:
+        if self.depth is Depth.NONE:
+            return Style(reverse=True, bold=True) if look is Look.CHOSEN else Style()
+        base = self._base(key)
+        if look is Look.CHOSEN:
+            ground = WHITE if self.dark else BLACK
+            return self._style(text_on(ground), ground, bold=True)
+        if look in (Look.FAINT, Look.MARK):
+            if self.dark or self.depth is Depth.STANDARD:
+                colour = base
+            else:
+                colour = blend(base, BLACK, 0.35)
+            if look is Look.FAINT and self.shaded:
+                colour = blend(colour, self.surface, 0.25)
+            return self._style(colour, self._background, bold=look is Look.MARK)
+        if not self.shaded:
+            if look is Look.MANY or look is Look.BAND:
+                return self._style(base if self.dark else base, self._background)
+            return self._style(text_on(base), base)
+        if look is Look.BAND:
+            return self._style(base, blend(base, self.surface, 0.55))
+        if look is Look.OTHER:
+            ground = blend(base, BLACK if self.dark else WHITE, 0.16 if self.dark else 0.28)
+        elif look is Look.MANY:
+            ground = blend(base, self.surface, 0.50)
+        else:
+            ground = base
+        shown = shown_as(ground, SYSTEMS[self.depth])
+        return self._style(text_on(shown), ground)
+
+    def _style(
+        self,
+        colour: RGB | None,
+        ground: RGB | None,
+        bold: bool = False,
+        reverse: bool = False,
+        underline: bool = False,
+    ) -> Style:
+        if self.depth is Depth.NONE:
+            return Style(bold=bold or None, reverse=reverse or None, underline=underline or None)
+        system = SYSTEMS[self.depth]
+        return Style(
+            color=None if colour is None else _colour(shown_as(colour, system)),
+            bgcolor=None if ground is None else _colour(shown_as(ground, system)),
+            bold=bold or None,
+        )
+
+
+def _colour(rgb: RGB) -> Color:
+    return Color.from_triplet(ColorTriplet(*rgb))
+
+
+@lru_cache(maxsize=16)
+def palette_for(depth: Depth, dark: bool, surface: RGB | None = None, paint: bool = True) -> Palette:
+    """Return the palette of a theme, made once."""
+    return Palette(depth, dark, surface, paint)
+
+
+def depth_of(color_system: str | None, no_color: bool) -> Depth:
+    """Return the colour depth for rich's name of a colour system; none with NO_COLOR or no colour system."""
+    if no_color or color_system is None:
+        return Depth.NONE
+    return DEPTH_OF.get(color_system, Depth.STANDARD)

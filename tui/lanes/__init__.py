@@ -1,0 +1,1 @@
+"""The timeline's widgets: canvas, ruler, minimap, and the messages they post."""
