@@ -1,0 +1,149 @@
+"""The demo trace: the same bytes everywhere, and what it promises to show."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracelane.core.demo.smi import INTERVAL
+from tracelane.core.demo.trace import demo_files, write_demo
+
+DIGESTS = {
+    "rank0.pt.trace.json": "aaa1f577fd821129566db83d86740136717070b611e1369162e383f88c6aaaaf",
+    "rank1.pt.trace.json": "fd79d198645deb346fd5d0b7aeb80a27d4119e9fc735013bff63e6f66bb595c9",
+    "aiu-smi.log": "e51c517f877560e450063ad3c2fd77ac7c88c7e134a4efe178f759a221cb7792",
+}
+SEPARATOR = b"\n  },\n  {"
+
+
+def _files() -> dict[str, bytes]:
+    return {file.name: file.data for file in demo_files()}
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    """The demo's files by name."""
+    return _files()
+
+
+@pytest.fixture(scope="module")
+def events(files: dict[str, bytes]) -> dict[str, list[dict[str, Any]]]:
+    """The events of each rank."""
+    return {name: json.loads(data)["traceEvents"] for name, data in files.items() if name.endswith(".json")}
+
+
+def test_bytes_are_the_same_everywhere(files: dict[str, bytes]) -> None:
+    """The demo's bytes are these, on every platform and in every Python."""
+    assert {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} == DIGESTS
+
+
+def test_hash_seed_does_not_matter() -> None:
+    """No set's or dict's order leaks into the demo."""
+    code = (
+        "import hashlib; from tracelane.core.demo.trace import demo_files;"
+        "print(hashlib.sha256(b''.join(f.data for f in demo_files())).hexdigest())"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(seen) == 1
+
+
+def test_layout_is_kinetos(files: dict[str, bytes], events: dict[str, list[dict[str, Any]]]) -> None:
+    """Events stand between Kineto's separators, one key a line, `ph` first, stamps with three decimals."""
+    for name, mine in events.items():
+        data = files[name]
+        assert data.startswith(b' {\n    "schemaVersion": 1,\n')
+        assert data.count(SEPARATOR) == len(mine) - 1
+        body = data.split(b'"traceEvents": [', 1)[1]
+        assert body.count(b'\n  {\n    "ph": "') == len(mine)
+        assert all(next(iter(event)) == "ph" for event in mine)
+
+
+def test_everything_that_a_trace_can_have_is_there(events: dict[str, list[dict[str, Any]]]) -> None:
+    """Each rank has three steps and all categories, phases and flows worth showing; flows pair one to one."""
+    for mine in events.values():
+        assert 3000 <= len(mine) <= 6000
+        steps = [e["name"] for e in mine if e["name"].startswith("ProfilerStep#")]
+        assert steps == ["ProfilerStep#10", "ProfilerStep#11", "ProfilerStep#12"]
+        found = Counter((e["ph"], e.get("cat")) for e in mine)
+        wanted = "python_function cpu_op user_annotation privateuse1_runtime privateuse1_driver kernel"
+        for category in f"{wanted} gpu_memcpy gpu_memset Trace".split():
+            assert found["X", category] > 0, category
+        assert found["i", "cpu_instant_event"] and found["C", "memory"]
+        for category in ("ac2g", "fwdbwd"):
+            starts = [e["id"] for e in mine if e["ph"] == "s" and e["cat"] == category]
+            ends = [e["id"] for e in mine if e["ph"] == "f" and e["cat"] == category]
+            assert sorted(starts) == sorted(ends) == sorted(set(starts)), category
+        assert any("/inductor-spyre/sdsc_fused_" in e["name"] for e in mine)
+
+
+def test_slices_nest(events: dict[str, list[dict[str, Any]]]) -> None:
+    """On every lane slices contain or follow one another, as on a healthy machine."""
+    for mine in events.values():
+        lanes: dict[tuple[Any, Any], list[tuple[int, int]]] = {}
+        for event in mine:
+            if event["ph"] == "X":
+                start = round(event["ts"] * 1000)
+                lanes.setdefault((event["pid"], event["tid"]), []).append(
+                    (start, -round(event["dur"] * 1000))
+                )
+        for slices in lanes.values():
+            open_ends: list[int] = []
+            for start, negative in sorted(slices):
+                while (
+                    open_ends and open_ends[-1] <= start + 1000
+                ):  # floats: a stamp is off by up to 1 µs here
+                    open_ends.pop()
+                assert not open_ends or start - negative <= open_ends[-1] + 1000
+                open_ends.append(start - negative)
+
+
+def test_one_gap_stands_out(events: dict[str, list[dict[str, Any]]]) -> None:
+    """In rank 0's second step the device stands still while the data loader reads; nowhere else so long."""
+    longest = {}
+    for name, mine in events.items():
+        kernels = sorted(
+            (e["ts"], e["ts"] + e["dur"]) for e in mine if e.get("cat") == "kernel" and e["tid"] == 0
+        )
+        gaps = sorted((after[0] - before[1], before[1]) for before, after in pairwise(kernels))
+        longest[name] = gaps[-1]
+        assert gaps[-1][0] > 5 * gaps[-4][0]
+    assert longest["rank0.pt.trace.json"][0] > 148_000 * 0.9
+    loader = next(e for e in events["rank0.pt.trace.json"] if e["name"].startswith("dataset.py(33)"))
+    gap, start = longest["rank0.pt.trace.json"]
+    assert loader["ts"] <= start + gap and start <= loader["ts"] + loader["dur"]
+
+
+def test_log_follows_the_kernels(files: dict[str, bytes], events: dict[str, list[dict[str, Any]]]) -> None:
+    """Rows of the log line up with its header, and power is high exactly where kernels ran."""
+    lines = files["aiu-smi.log"].decode().splitlines()
+    header = next(line for line in lines if line.startswith("#ID")).split()[1:]
+    assert header[:6] == ["Date", "Time", "hostcpu", "hostmem", "pwr", "tempr"]
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    assert all(len(row) == len(header) + 1 for row in rows)
+    mine = [row for row in rows if row[0] == "0"]
+    power = [float(row[header.index("pwr") + 1]) for row in mine if row[5] != "-"]
+    kernels = [e for e in events["rank0.pt.trace.json"] if e.get("cat") == "kernel"]
+    span_ms = (max(e["ts"] + e["dur"] for e in kernels) - min(e["ts"] for e in kernels)) / 1000
+    hot = sum(watts > 30 for watts in power)
+    assert 0.6 * span_ms / (INTERVAL / 1e6) <= hot <= span_ms / (INTERVAL / 1e6) + 2
+    assert max(power) < 75
+
+
+def test_written_where_asked(tmp_path: Path, files: dict[str, bytes]) -> None:
+    """The folder is made, and its files are the demo's."""
+    paths = write_demo(tmp_path / "a" / "b")
+    assert [path.name for path in paths] == list(files)
+    assert all(path.read_bytes() == files[path.name] for path in paths)
