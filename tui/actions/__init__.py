@@ -1,0 +1,1 @@
+"""What keys do, by noun: pure functions from one Session to the next, tested without a terminal."""

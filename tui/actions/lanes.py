@@ -1,0 +1,230 @@
+"""What is done to lanes: fold, expand, pin, hide, show again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.trace import Lane, Process, Trace
+
+from ..draw.layout import Layout, Line, LineKind, alike, lane_key, process_key, toggled
+from ..session import LaneKey, RowKey, Session
+from .focus import focus_line, focusable, in_view
+from .refusal import Refusal
+
+
+@dataclass(frozen=True)
+class HiddenThing:
+    """A line of the list of what is hidden: what it is called, and what of the session hides it."""
+
+    title: str
+    lanes: int
+    kind: str  # lane, process, alike, only
+    key: LaneKey | tuple[int, str] | str
+
+
+def focused_line(layout: Layout, session: Session) -> Line:
+    """Return the line that keys act on; Refusal if none is focused or it is out of sight."""
+    y = focus_line(layout, session)
+    line = None if y is None else layout.line(y)
+    if line is None:
+        raise Refusal("no lane is focused: move to one with ↑ ↓ or a click")
+    return line
+
+
+def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Fold or open what the focused line stands for; a folded lane's process folds next."""
+    return line_folded(trace, session, focused_line(layout, session), height)
+
+
+def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
+    """Fold or open what a line stands for; the focus stays on something that is to be seen."""
+    changed = toggled(session, line, trace)
+    return _settled(trace, changed, height)
+
+
+def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Open the focused lane to its full depth, or back to the usual one."""
+    line = focused_line(layout, session)
+    key = line.fold_key
+    if line.kind is LineKind.QUIET:
+        return _settled(trace, replace(session, show_quiet=True), height)
+    if key is None:
+        raise Refusal("nothing to expand here")
+    if key in session.unfolded:
+        return _settled(trace, replace(session, unfolded=session.unfolded - {key}), height)
+    changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+    return _settled(trace, changed, height)
+
+
+def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Fold or open the process that the focused lane belongs to."""
+    line = focused_line(layout, session)
+    if line.process is None:
+        raise Refusal("no process is focused")
+    title = replace(line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded)
+    return _settled(trace, toggled(session, title, trace), height)
+
+
+def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Pin the focused lane, or release it."""
+    lane = _lane(layout, session)
+    key = lane_key(lane)
+    if key in session.pinned:
+        pinned = tuple(other for other in session.pinned if other != key)
+    else:
+        pinned = (*session.pinned, key)
+    return _settled(trace, replace(session, pinned=pinned), height)
+
+
+def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Hide the focused lane; on a folded process or quiet threads, all of them."""
+    line = focused_line(layout, session)
+    after = _neighbour(layout, session)
+    if line.lane is not None:
+        hidden = replace(session, hidden_lanes=session.hidden_lanes | {lane_key(line.lane)})
+    elif line.kind is LineKind.QUIET:
+        keys = {lane_key(trace.lanes[number]) for number in line.members}
+        hidden = replace(session, hidden_lanes=session.hidden_lanes | keys)
+    elif line.process is not None:
+        hidden = replace(session, hidden_processes=session.hidden_processes | {process_key(line.process)})
+    else:
+        raise Refusal("nothing to hide here")
+    return _settled(trace, _without_hidden(hidden, after), height)
+
+
+def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Hide all lanes whose title is that of the focused one, digits aside."""
+    name = alike(_lane(layout, session).title)
+    after = _neighbour(layout, session, apart=name)
+    hidden = replace(session, hidden_alike=(*session.hidden_alike, name))
+    return _settled(trace, _without_hidden(hidden, after), height)
+
+
+def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
+    """Show only lanes whose own or process's title matches; an empty pattern shows all again."""
+    if pattern:
+        found = _compiled(pattern)
+        if not any(found.search(lane.title) or found.search(lane.process.title) for lane in trace.lanes):
+            raise Refusal(f"no lane matches {pattern}")
+    return _settled(trace, replace(session, only=pattern, scroll=0), height)
+
+
+def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
+    """Hide the lanes whose title matches."""
+    found = _compiled(pattern)
+    keys = {lane_key(lane) for lane in trace.lanes if found.search(lane.title)}
+    if not keys:
+        raise Refusal(f"no lane matches {pattern}")
+    if len(keys) == len(trace.lanes):
+        raise Refusal("that would hide every lane")
+    return _settled(trace, replace(session, hidden_lanes=session.hidden_lanes | keys), height)
+
+
+def show_all(trace: Trace, session: Session, height: int) -> Session:
+    """Show everything that was hidden."""
+    shown = replace(
+        session, hidden_lanes=frozenset(), hidden_processes=frozenset(), hidden_alike=(), only="", show_quiet=True
+    )
+    return _settled(trace, shown, height)
+
+
+def hidden_things(trace: Trace, session: Session) -> list[HiddenThing]:
+    """Return what is hidden and by what, in display order."""
+    things: list[HiddenThing] = []
+    if session.only:
+        things.append(HiddenThing(f"everything but {session.only}", 0, "only", session.only))
+    for process in trace.processes:
+        key = process_key(process)
+        if key in session.hidden_processes:
+            things.append(HiddenThing(process.title, len(process.lanes), "process", key))
+    for name in session.hidden_alike:
+        count = sum(alike(lane.title) == name for lane in trace.lanes)
+        things.append(HiddenThing(name, count, "alike", name))
+    if session.hidden_lanes:
+        for lane in trace.lanes:
+            if lane_key(lane) in session.hidden_lanes:
+                title = f"{lane.title} · {lane.process.title}"
+                things.append(HiddenThing(title, 1, "lane", lane_key(lane)))
+    return things
+
+
+def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], height: int) -> Session:
+    """Show hidden things again."""
+    for thing in things:
+        if thing.kind == "only":
+            session = replace(session, only="")
+        elif isinstance(thing.key, LaneKey):
+            session = replace(session, hidden_lanes=session.hidden_lanes - {thing.key})
+        elif isinstance(thing.key, tuple):
+            session = replace(session, hidden_processes=session.hidden_processes - {thing.key})
+        else:
+            left = tuple(name for name in session.hidden_alike if name != thing.key)
+            session = replace(session, hidden_alike=left)
+    return _settled(trace, session, height)
+
+
+def _lane(layout: Layout, session: Session) -> Lane:
+    line = focused_line(layout, session)
+    if line.lane is None:
+        raise Refusal("this line stands for several lanes: open it first (Space)")
+    return line.lane
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def _neighbour(layout: Layout, session: Session, apart: str = "") -> RowKey | None:
+    """Return the row nearest below, else above, the focused one in a lane that stays."""
+    y = focus_line(layout, session)
+    if y is None or session.focus is None:
+        return None
+    own = layout.line(y)
+    for direction in (1, -1):
+        place = y + direction
+        while (line := layout.line(place)) is not None:
+            key = focusable(line, layout)
+            same = own is not None and line.lane is not None and own.lane is not None and line.lane == own.lane
+            if key is not None and not same and not (apart and line.lane and alike(line.lane.title) == apart):
+                return key
+            place += direction
+    return None
+
+
+def _without_hidden(session: Session, after: RowKey | None) -> Session:
+    """Return the session with focus and selection off the lane that is hidden now."""
+    return replace(session, focus=after, selection=None)
+
+
+def _settled(trace: Trace, session: Session, height: int) -> Session:
+    """Return the session scrolled so that its focus is to be seen in the layout it now has."""
+    layout = Layout(trace, session)
+    scroll = layout.scrolled(session.scroll, height)
+    if scroll != session.scroll:
+        session = replace(session, scroll=scroll)
+    return in_view(session, layout, height)
+
+
+__all__ = [
+    "HiddenThing",
+    "Process",
+    "expand",
+    "fold",
+    "fold_process",
+    "focused_line",
+    "hidden_things",
+    "hide",
+    "hide_alike",
+    "hide_matching",
+    "line_folded",
+    "only",
+    "pin",
+    "show_all",
+    "shown_again",
+]

@@ -1,0 +1,156 @@
+"""Moves of the selection: along the row, up and down the nesting, from lane to lane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout, LineKind
+from ..session import RowKey, Session
+from ..things import Thing, child_near, nearest, parent, thing_at, thing_by_id, thing_in
+from . import view
+from .focus import focus_line, focusable, in_view
+from .refusal import Refusal
+
+
+def selected(trace: Trace, session: Session, thing: Thing) -> Session:
+    """Return the session with a thing selected and its row focused, in sight."""
+    session = replace(session, selection=thing.id, focus=thing.row)
+    return view.in_sight(trace, session, thing.start, thing.end)
+
+
+def select(trace: Trace, session: Session, layout: Layout, height: int, thing: Thing) -> Session:
+    """Select a thing and scroll its row into view."""
+    return in_view(selected(trace, session, thing), layout, height)
+
+
+def along(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
+    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor a cell."""
+    if session.selection is None:
+        return cursor_moved(trace, session, direction)
+    thing = thing_by_id(trace, session.clocks, session.selection)
+    if thing is None:
+        raise Refusal("the selection is not in this trace")
+    other = thing_in(trace, session.clocks, thing.row, thing.place + direction)
+    if other is None:
+        raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
+    # The cursor goes to the thing's start, so that what lies under it is its first child.
+    session = replace(session, cursor=other.start)
+    return select(trace, session, layout, height, other)
+
+
+def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
+    """Move the cursor by cells; at the edge the view goes along."""
+    low, high = view.limits(trace)
+    at = session.viewport
+    cell = at.cell(session.cursor) + cells
+    time = at.edge(cell)
+    if not low <= time < high:
+        raise Refusal("the trace starts here" if cells < 0 else "the trace ends here")
+    if not at.start <= time < at.end:
+        at = replace(at, start=at.start + (time - session.cursor)).kept_within((low, high))
+    return view.keep_cursor(replace(session, viewport=at, cursor=time))
+
+
+def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Select what lies at the cursor on the focused row, else what lies nearest in the view."""
+    row = session.focus
+    if row is None:
+        row = first_row(layout, session, height)
+    if row is None:
+        raise Refusal("there are no lanes")
+    thing = _nearest_visible(trace, session, row)
+    if thing is None:
+        raise Refusal("nothing on this row in view")
+    return select(trace, session, layout, height, thing)
+
+
+def up(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Select the enclosing slice; from the outermost go to the lane above."""
+    if session.selection is not None:
+        thing = thing_by_id(trace, session.clocks, session.selection)
+        above = parent(trace, session.clocks, thing) if thing is not None else None
+        if above is not None:
+            return select(trace, session, layout, height, above)
+    return row_moved(trace, session, layout, height, -1)
+
+
+def down(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+    """Select the child at the cursor or the one nearest to it; from the innermost go to the lane below."""
+    if session.selection is not None:
+        thing = thing_by_id(trace, session.clocks, session.selection)
+        below = child_near(trace, session.clocks, thing, session.cursor) if thing is not None else None
+        if below is not None:
+            return select(trace, session, layout, height, below)
+        return lane_moved(trace, session, layout, height, 1)
+    return row_moved(trace, session, layout, height, 1)
+
+
+def row_moved(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
+    """Focus the next row above or below; a selection goes along."""
+    y = focus_line(layout, session)
+    if y is None:
+        return _focused(trace, session, layout, height, first_row(layout, session, height))
+    y += direction
+    while (line := layout.line(y)) is not None:
+        key = focusable(line, layout)
+        if key is not None and key != session.focus:
+            return _focused(trace, session, layout, height, key)
+        y += direction
+    raise Refusal("the last lane" if direction > 0 else "the first lane")
+
+
+def lane_moved(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
+    """Focus the lane above or below, at its first row; a selection goes along."""
+    y = focus_line(layout, session)
+    if y is None or session.focus is None:
+        return _focused(trace, session, layout, height, first_row(layout, session, height))
+    own = session.focus.lane
+    y += direction
+    found: RowKey | None = None
+    while (line := layout.line(y)) is not None:
+        key = focusable(line, layout)
+        if key is not None and key.lane != own and line.kind is not LineKind.MORE:
+            found = key
+            if direction > 0 or key.depth == 0:
+                break
+        y += direction
+    if found is None:
+        raise Refusal("the last lane" if direction > 0 else "the first lane")
+    return _focused(trace, session, layout, height, found)
+
+
+def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
+    """Return the first row in view that keys can act on."""
+    for y in range(session.scroll, session.scroll + max(1, height)):
+        line = layout.line(y)
+        if line is not None and line.kind is LineKind.ROW and (key := focusable(line, layout)) is not None:
+            return key
+    line = layout.line(session.scroll)
+    return None if line is None else focusable(line, layout)
+
+
+def dropped(session: Session) -> Session:
+    """Drop the selection, keep the place."""
+    return replace(session, selection=None)
+
+
+def _focused(trace: Trace, session: Session, layout: Layout, height: int, key: RowKey | None) -> Session:
+    if key is None:
+        raise Refusal("there are no lanes")
+    moved = replace(session, focus=key)
+    if session.selection is not None:
+        thing = _nearest_visible(trace, moved, key)
+        moved = replace(moved, selection=None if thing is None else thing.id)
+    return in_view(moved, layout, height)
+
+
+def _nearest_visible(trace: Trace, session: Session, row: RowKey) -> Thing | None:
+    """Return what lies at the cursor on a row, else the nearest thing that reaches into the view."""
+    thing = thing_at(trace, session.clocks, row, session.cursor)
+    if thing is None:
+        thing = nearest(trace, session.clocks, row, session.cursor)
+    if thing is None or thing.end < session.viewport.start or thing.start >= session.viewport.end:
+        return None
+    return thing

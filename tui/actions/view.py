@@ -1,0 +1,205 @@
+"""Moves of the visible time: zoom, pan, ends, steps, a given time, a given slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tracelane.core.base.units import format_ns
+
+from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
+from .refusal import Refusal
+
+SLICE_SHARE = 0.8
+"""How much of the view a slice takes when it is focused."""
+APPROACH = 0.25
+"""Where in the view a thing is put that was out of sight: this share of the width from the left."""
+
+
+class Timeline(Protocol):
+    """What these moves need to know of a trace."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last ns of everything."""
+        ...
+
+    @property
+    def opening_span(self) -> tuple[int, int]:
+        """The same without wild outliers."""
+        ...
+
+
+class StepLike(Protocol):
+    """An iteration of the profiled program."""
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """First ns."""
+        ...
+
+
+def limits(trace: Timeline) -> tuple[int, int]:
+    """Return how far the view may go: the whole trace, never empty, so that zooming always has room."""
+    start, end = trace.span
+    return start, max(end, start + 1)
+
+
+def view_of(start: int, end: int, width: int) -> Viewport:
+    """Return the view from start to end, widened where it would be below 1 ns a cell."""
+    width = max(1, width)
+    return Viewport(start, max(end - start, width * MIN_CELL_NS), width)
+
+
+def keep_cursor(session: Session) -> Session:
+    """Return the session with its cursor moved, if need be, to the nearest visible time."""
+    view = session.viewport
+    cursor = min(max(session.cursor, view.start), view.edge(view.width - 1))
+    return session if cursor == session.cursor else replace(session, cursor=cursor)
+
+
+def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Session:
+    """Zoom by a factor about a time that stays in its cell."""
+    view = session.viewport.zoomed(factor, about, limits(trace))
+    if view == session.viewport:
+        raise Refusal("1 ns per cell: no closer" if factor > 1 else "this is the whole trace")
+    return keep_cursor(replace(session, viewport=view))
+
+
+def panned(trace: Timeline, session: Session, share: float) -> Session:
+    """Move the view by a share of its span; the cursor stays where it is until it would leave the view."""
+    view = session.viewport.panned(share, limits(trace))
+    if view == session.viewport:
+        raise Refusal("the trace starts here" if share < 0 else "the trace ends here")
+    return keep_cursor(replace(session, viewport=view))
+
+
+def zoom_in(trace: Timeline, session: Session) -> Session:
+    """Zoom in a step about the cursor."""
+    return zoomed(trace, session, ZOOM_STEP, keep_cursor(session).cursor)
+
+
+def zoom_out(trace: Timeline, session: Session) -> Session:
+    """Zoom out a step about the cursor."""
+    return zoomed(trace, session, 1 / ZOOM_STEP, keep_cursor(session).cursor)
+
+
+def zoom_in_far(trace: Timeline, session: Session) -> Session:
+    """Zoom in tenfold about the cursor."""
+    return zoomed(trace, session, ZOOM_LEAP, keep_cursor(session).cursor)
+
+
+def zoom_out_far(trace: Timeline, session: Session) -> Session:
+    """Zoom out tenfold about the cursor."""
+    return zoomed(trace, session, 1 / ZOOM_LEAP, keep_cursor(session).cursor)
+
+
+def pan_left(trace: Timeline, session: Session) -> Session:
+    """Pan 30 % towards the start."""
+    return panned(trace, session, -PAN_STEP)
+
+
+def pan_right(trace: Timeline, session: Session) -> Session:
+    """Pan 30 % towards the end."""
+    return panned(trace, session, PAN_STEP)
+
+
+def page_left(trace: Timeline, session: Session) -> Session:
+    """Pan a whole view towards the start."""
+    return panned(trace, session, -1.0)
+
+
+def page_right(trace: Timeline, session: Session) -> Session:
+    """Pan a whole view towards the end."""
+    return panned(trace, session, 1.0)
+
+
+def trace_start(trace: Timeline, session: Session) -> Session:
+    """Move to the start of the trace, zoom kept; from there on, to the start of far outliers."""
+    low = trace.opening_span[0]
+    if session.viewport.start <= low:
+        low = limits(trace)[0]
+    view = replace(session.viewport, start=low).kept_within(limits(trace))
+    return replace(session, viewport=view, cursor=max(low, view.start))
+
+
+def trace_end(trace: Timeline, session: Session) -> Session:
+    """Move to the end of the trace, zoom kept; from there on, to the end of far outliers."""
+    high = trace.opening_span[1]
+    if session.viewport.end >= high:
+        high = limits(trace)[1]
+    view = session.viewport
+    view = replace(view, start=high - view.span).kept_within(limits(trace))
+    return keep_cursor(replace(session, viewport=view, cursor=high))
+
+
+def reset(trace: Timeline, session: Session) -> Session:
+    """Show the opening span; from there, everything, far outliers included."""
+    width = session.viewport.width
+    opening = view_of(*trace.opening_span, width)
+    everything = view_of(*trace.span, width)
+    view = everything if session.viewport == opening else opening
+    return keep_cursor(replace(session, viewport=view, scroll=0))
+
+
+def go_to(trace: Timeline, session: Session, time: int) -> Session:
+    """Put the cursor on a time and the view around it, zoom kept."""
+    low, high = limits(trace)
+    if not low <= time <= high:
+        side = f"{format_ns(low - time)} before" if time < low else f"{format_ns(time - high)} after"
+        raise Refusal(f"that is {side} the trace")
+    view = session.viewport
+    view = replace(view, start=time - view.span // 2).kept_within((low, high))
+    return keep_cursor(replace(session, viewport=view, cursor=time))
+
+
+def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session:
+    """Put the cursor on what lies from start to end, and move the view only if none of it is to be seen."""
+    view = session.viewport
+    if end < view.start or start >= view.end:
+        view = replace(view, start=start - round(view.span * APPROACH)).kept_within(limits(trace))
+    cursor = min(max(session.cursor, start), max(start, end - 1))
+    cursor = cursor if view.start <= cursor < view.end else max(start, view.start)
+    return keep_cursor(replace(session, viewport=view, cursor=cursor))
+
+
+def fitted(trace: Timeline, session: Session, start: int, end: int) -> Session:
+    """Zoom so that what lies from start to end takes most of the view; if it does already, fit all."""
+    width = session.viewport.width
+    span = max(round((end - start) / SLICE_SHARE), width * MIN_CELL_NS)
+    view = Viewport(start - (span - (end - start)) // 2, span, max(1, width))
+    low, high = limits(trace)
+    if span >= high - low:
+        view = view_of(low, high, width)
+    if session.viewport == view:
+        return fit_all(trace, session)
+    return keep_cursor(replace(session, viewport=view, cursor=start))
+
+
+def fit_all(trace: Timeline, session: Session) -> Session:
+    """Show the opening span, zoom only."""
+    view = view_of(*trace.opening_span, session.viewport.width)
+    return keep_cursor(replace(session, viewport=view))
+
+
+def stepped(trace: Timeline, session: Session, steps: Sequence[StepLike], direction: int) -> Session:
+    """Go to the start of the next (+1) or previous (-1) step as seen from the cursor, zoom kept."""
+    if not steps:
+        raise Refusal("this trace has no steps")
+    if direction > 0:
+        start = next((step.start for step in steps if step.start > session.cursor), None)
+    else:
+        start = next((step.start for step in reversed(steps) if step.start < session.cursor), None)
+    if start is None:
+        raise Refusal("no step after this one" if direction > 0 else "no step before this one")
+    view = session.viewport
+    # The step keeps the place in the view that the cursor had: flipping through steps compares like with like.
+    offset = min(max(session.cursor - view.start, 0), view.span - 1)
+    view = replace(view, start=start - offset).kept_within(limits(trace))
+    return keep_cursor(replace(session, viewport=view, cursor=start))

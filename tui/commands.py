@@ -1,0 +1,174 @@
+"""The one table of commands: bindings, footer, help screen, palette and the README's key table come from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing the viewer can do; `keys` as a person presses them, the first one is shown first."""
+
+    id: str  # names the command in the config file's [keys], on the command line and in bindings
+    title: str
+    keys: tuple[str, ...]
+    help: str
+    group: str
+    footer: bool = False
+
+    @property
+    def shown_keys(self) -> str:
+        """All keys, written for people."""
+        return " ".join(key_text(key) for key in self.keys)
+
+
+_MOVE, _SELECT, _LANES, _VIEW = "Move", "Select", "Lanes", "Panels and view"
+GROUPS: Final = (_MOVE, _SELECT, _LANES, _VIEW)
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command("zoom-in", "Zoom in", ("w", "+", "="), "Show two thirds of the time, about the cursor", _MOVE, True),
+    Command("zoom-out", "Zoom out", ("s", "-"), "Show half as much time again, about the cursor", _MOVE),
+    Command("zoom-in-far", "Zoom in ×10", ("W",), "Show a tenth of the time, about the cursor", _MOVE),
+    Command("zoom-out-far", "Zoom out ×10", ("S",), "Show ten times the time, about the cursor", _MOVE),
+    Command("pan-left", "Pan left", ("a", "shift+left"), "Move the view 30 % towards the start", _MOVE),
+    Command("pan-right", "Pan right", ("d", "shift+right"), "Move the view 30 % towards the end", _MOVE),
+    Command("page-left", "Page left", ("A",), "Move the view by its whole width towards the start", _MOVE),
+    Command("page-right", "Page right", ("D",), "Move the view by its whole width towards the end", _MOVE),
+    Command("trace-start", "Start of the trace", ("home",), "Move the view to the start, zoom kept", _MOVE),
+    Command("trace-end", "End of the trace", ("end",), "Move the view to the end, zoom kept", _MOVE),
+    Command("page-up", "Lanes: page up", ("pageup",), "Scroll the lanes one screen up", _MOVE),
+    Command("page-down", "Lanes: page down", ("pagedown",), "Scroll the lanes one screen down", _MOVE),
+    Command("previous-step", "Previous step", ("<",), "Go to the step before, zoom kept", _MOVE),
+    Command("next-step", "Next step", (">",), "Go to the next step, zoom kept", _MOVE),
+    Command(
+        "go-to",
+        "Go to a time",
+        ("g",),
+        "Ask for a time: +12.5ms, @µs as in the file, 09:28:06.1 or step:4",
+        _MOVE,
+        True,
+    ),
+    Command("focus", "Zoom to the selection", ("f",), "Fit the selected slice; again: fit all", _MOVE, True),
+    Command("reset", "Reset the view", ("0",), "Show the trace as at first; again: far outliers too", _MOVE),
+    Command(
+        "previous",
+        "Previous slice",
+        ("left", "h"),
+        "Select the slice before on the row; with nothing selected, move the cursor",
+        _SELECT,
+    ),
+    Command(
+        "next",
+        "Next slice",
+        ("right", "l"),
+        "Select the next slice on the row; with nothing selected, move the cursor",
+        _SELECT,
+    ),
+    Command("up", "Enclosing slice", ("up", "k"), "Select the enclosing slice, then the lane above", _SELECT),
+    Command("down", "Child slice", ("down", "j"), "Select the child at the cursor, then the lane below", _SELECT),
+    Command("lane-up", "Lane above", ("K",), "Move to the lane above", _SELECT),
+    Command("lane-down", "Lane below", ("J",), "Move to the lane below", _SELECT),
+    Command(
+        "details",
+        "Select, details",
+        ("enter",),
+        "Select the slice at the cursor, show its details; again: zoom to it",
+        _SELECT,
+        True,
+    ),
+    Command("launch", "Back to the launch", ("b", "["), "Select what launched the selection", _SELECT),
+    Command("kernel", "On to the kernel", ("o", "]"), "Select what the selection launched; a list if several", _SELECT),
+    Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
+    Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, True),
+    Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
+    Command("pin", "Pin", ("p",), "Keep the lane at the top; again: release it", _LANES),
+    Command("hide", "Hide the lane", ("x",), "Hide this lane or process", _LANES),
+    Command("hide-alike", "Hide lanes alike", ("X",), "Hide all lanes of this name, digits aside", _LANES),
+    Command("hidden", "What is hidden", ("H",), "List what is hidden; Enter shows it again", _LANES),
+    Command("back", "Previous view", ("u", "backspace"), "Go back to the view before", _VIEW),
+    Command("forward", "Next view", ("U",), "Go forward again after going back", _VIEW),
+    Command("panel-details", "Details", ("1",), "Show the selection's details in the panel", _VIEW),
+    Command("panel-problems", "What was read", ("2",), "Show what was read, repaired or unreadable, and where", _VIEW),
+    Command("legend", "Legend", ("L",), "Show what the colours and marks mean; again: back", _VIEW),
+    Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _VIEW),
+    Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel", _VIEW),
+    Command("ruler", "Ruler: other time", ("R",), "Change the ruler: relative, as in the file, wall clock", _VIEW),
+    Command("theme", "Dark or light", (), "Change between the dark and the light theme", _VIEW),
+    Command("command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEW),
+    Command("palette", "Command palette", ("ctrl+p",), "Find any command by its name", _VIEW),
+    Command("help", "Help", ("?",), "Show all keys", _VIEW, True),
+    Command("close", "Close", ("escape",), "Close what is on top, then drop the selection", _VIEW),
+    Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, True),
+    Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
+)
+
+MOUSE: Final[tuple[tuple[str, str], ...]] = (
+    ("click", "Select the slice; on a title: fold or open"),
+    ("double click", "Zoom to the slice"),
+    ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
+    ("shift+wheel", "Pan"),
+    ("minimap", "Click or drag: move the view there"),
+)
+
+LINES: Final[tuple[tuple[str, str], ...]] = (
+    ("only REGEX", "Show only lanes whose title matches; alone: all again"),
+    ("goto TIME", "Go to a time, as with g"),
+    ("hide REGEX", "Hide the lanes whose title matches"),
+    ("show all", "Show everything that was hidden"),
+    ("ruler relative|file|wall", "Choose the ruler's time"),
+    ("theme NAME", "Choose a theme; a wrong name lists them"),
+    ("<command>", "Any command by its name, such as zoom-in-far"),
+)
+"""What the command line understands beside the commands' own names."""
+
+_KEY_TEXTS: Final = {
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "enter": "Enter",
+    "space": "Space",
+    "escape": "Esc",
+    "tab": "Tab",
+    "backspace": "Backspace",
+}
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is written for people: `←` for "left", `w` for "w"."""
+    return _KEY_TEXTS.get(key, key)
+
+
+def command(command_id: str) -> Command:
+    """Return a command by its id; KeyError if there is none."""
+    return _BY_ID[command_id]
+
+
+_BY_ID: Final = {entry.id: entry for entry in COMMANDS}
+
+
+def commands_table() -> str:
+    """Return all commands as a Markdown table, for the README."""
+    lines = ["| keys | command | what it does |", "|---|---|---|"]
+    for group in GROUPS:
+        lines.append(f"| | **{group}** | |")
+        for entry in COMMANDS:
+            if entry.group == group:
+                keys = " ".join(_code(key_text(key)) for key in entry.keys) or "palette"
+                lines.append(f"| {keys} | {entry.title} | {entry.help} |")
+    lines.append("| | **Mouse** | |")
+    lines.extend(f"| {name} | | {text} |" for name, text in MOUSE)
+    lines.append("| | **Command line** | |")
+    lines.extend(f"| {_code(':' + name.replace('|', '/'))} | | {text} |" for name, text in LINES)
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"

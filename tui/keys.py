@@ -1,0 +1,57 @@
+"""Which keys a command has once the user's own settings are in, and what to say of keys that have none."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from .commands import COMMANDS, Command, key_text
+
+
+def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of a command, the user's where there are some."""
+    own = remapped.get(entry.id)
+    if own is None:
+        return entry.keys
+    return tuple(key.strip() for key in own.split(",") if key.strip())
+
+
+def shown_keys(entry: Command, remapped: Mapping[str, str]) -> str:
+    """Return the keys of a command as text for people."""
+    return " ".join(key_text(key) for key in keys_of(entry, remapped))
+
+
+def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return (key, title) of the commands that the footer shows, with their first key."""
+    pairs = []
+    for entry in COMMANDS:
+        keys = keys_of(entry, remapped)
+        if entry.footer and keys:
+            pairs.append((key_text(keys[0]), entry.title.lower()))
+    return pairs
+
+
+def unbound_message(key: str, character: str | None) -> str:
+    """Return what the footer says of a key that no command has."""
+    if character and character.isprintable() and len(character) == 1 and _foreign(character):
+        return f"{character} is no key here: the arrows, Enter and ctrl+p (all commands) work on any keyboard"
+    shown = character if character and character.isprintable() and character.strip() else key_text(key)
+    return f"{shown} does nothing here: ? shows all keys"
+
+
+def clashes(remapped: Mapping[str, str]) -> list[str]:
+    """Return a complaint for every key that the user's settings give to two commands."""
+    owners: dict[str, list[str]] = {}
+    for entry in COMMANDS:
+        for key in keys_of(entry, remapped):
+            owners.setdefault(key, []).append(entry.id)
+    return [f"key {key} is set for {_and(ids)}" for key, ids in owners.items() if len(ids) > 1]
+
+
+def _and(ids: Iterable[str]) -> str:
+    return " and ".join(ids)
+
+
+def _foreign(character: str) -> bool:
+    """Tell a letter of an alphabet other than Latin."""
+    return character.isalpha() and not unicodedata.name(character, "LATIN").startswith("LATIN")

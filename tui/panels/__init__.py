@@ -1,0 +1,1 @@
+"""What is shown beside the lanes: a panel or a screen per file."""

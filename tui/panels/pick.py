@@ -1,0 +1,56 @@
+"""A list to choose one thing from, over the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from ..widgets.table import Column, VirtualTable
+
+LONGEST = 20
+"""Rows shown at once."""
+
+
+class PickScreen(ModalScreen[int | None]):
+    """Answers with the number of the row chosen, or None."""
+
+    DEFAULT_CSS = """
+    PickScreen { align: center middle; }
+    PickScreen > Vertical {
+        width: 90%; max-width: 120; height: auto; max-height: 90%;
+        border: round $primary; background: $surface; padding: 0 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Close", show=False)]
+
+    def __init__(self, title: str, columns: Sequence[Column], rows: int, *, hint: str) -> None:
+        """Offer rows under a title; `hint` says what Enter does."""
+        super().__init__()
+        self._heading = title
+        self._columns = columns
+        self._rows = rows
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        """Make the list."""
+        with Vertical() as frame:
+            frame.border_title = self._heading
+            frame.border_subtitle = f"{self._hint} · Esc closes"
+            yield VirtualTable()
+
+    def on_mount(self) -> None:
+        """Fill the list."""
+        table = self.query_one(VirtualTable)
+        table.styles.height = min(self._rows, LONGEST) + 1
+        table.show(self._columns, self._rows)
+        table.focus()
+
+    def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
+        """Answer with the row."""
+        event.stop()
+        self.dismiss(event.row)

@@ -1,0 +1,127 @@
+"""What was read of each file and what was not: the ledger, problems first, with their byte offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tracelane.core.base.units import format_count
+
+from ..widgets.table import Column
+
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("slices", "slices: X events with a usable time, and matched B/E pairs"),
+    ("instants", "instants"),
+    ("counter_samples", "counter samples"),
+    ("async_spans", "async spans"),
+    ("metadata", "metadata events: names, labels, sort orders"),
+    ("unmatched_begin", "B without E: drawn to the end of the lane, marked"),
+    ("unmatched_end", "E without B: shown as instants"),
+)
+
+
+class SourceLike(Protocol):
+    """One file of a trace, as far as its ledger goes."""
+
+    @property
+    def path(self) -> Any:
+        """Where it lies."""
+        ...
+
+    @property
+    def ledger(self) -> Mapping[str, Any]:
+        """Counts of everything read."""
+        ...
+
+    @property
+    def problems(self) -> Sequence[Any]:
+        """What was not whole: kind, count, offset, message each."""
+        ...
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """A line of the ledger: what, how many, the first byte offset where that matters, in words."""
+
+    source: str
+    what: str
+    count: int
+    offset: int | None
+    text: str
+
+
+def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
+    """Return one line on how reading went, and whether all is well."""
+    events = sum(int(source.ledger.get("events", 0)) for source in sources)
+    losses = []
+    for source in sources:
+        for kind, count, offset, _ in _problems(source):
+            losses.append((kind, count, offset))
+    noted = [entry for entry in losses if entry[0] in LOSSES]
+    if not noted:
+        return f"✓ all {format_count(events)} events read", True
+    parts = []
+    for kind in dict.fromkeys(entry[0] for entry in noted):
+        same = [entry for entry in noted if entry[0] == kind]
+        offset = same[0][2]
+        where = f" at byte {format_count(offset)}" if offset is not None and len(same) == 1 else ""
+        parts.append(f"{format_count(sum(entry[1] for entry in same))} {kind}{where}")
+    return f"{format_count(events)} read, {', '.join(parts)}", False
+
+
+LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", "damaged"})
+"""Kinds of problems that the header speaks of; the others are in the panel only."""
+
+
+def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
+    """Return the ledger of all files: problems first, then what was read."""
+    rows: list[LedgerRow] = []
+    several = len(sources) > 1
+    for source in sources:
+        name = Path(str(source.path)).name if several else ""
+        for kind, count, offset, message in _problems(source):
+            rows.append(LedgerRow(name, kind, count, offset, message))
+    for source in sources:
+        name = Path(str(source.path)).name if several else ""
+        ledger = source.ledger
+        rows.append(LedgerRow(name, "events", int(ledger.get("events", 0)), None, "everything in the event array"))
+        for key, text in _KINDS:
+            if count := int(ledger.get(key, 0)):
+                rows.append(LedgerRow(name, key.replace("_", " "), count, None, text))
+        for category, ends in sorted((ledger.get("flows") or {}).items()):
+            text = (
+                f"{format_count(ends['starts'])} starts, {format_count(ends['ends'])} ends, "
+                f"{format_count(ends['paired'])} paired; without the other side: "
+                f"{format_count(ends['orphan_starts'])} starts, {format_count(ends['orphan_ends'])} ends"
+            )
+            rows.append(LedgerRow(name, f"flow {category}".strip(), int(ends["paired"]), None, text))
+    return rows
+
+
+def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
+    """Return the columns of the panel's table."""
+    columns = [
+        Column("what", 18, lambda row: rows[row].what),
+        Column("count", 12, lambda row: format_count(rows[row].count), right=True),
+        Column("first at byte", 15, lambda row: _offset(rows[row].offset), right=True),
+        Column("", 0, lambda row: rows[row].text),
+    ]
+    if any(row.source for row in rows):
+        columns.insert(0, Column("file", 24, lambda row: rows[row].source))
+    return columns
+
+
+def _offset(offset: int | None) -> str:
+    return "" if offset is None else format_count(offset)
+
+
+def _problems(source: SourceLike) -> list[tuple[str, int, int | None, str]]:
+    found = []
+    for problem in source.problems:
+        if isinstance(problem, Mapping):
+            found.append((problem["kind"], int(problem["count"]), problem.get("offset"), problem["message"]))
+        else:
+            found.append((problem.kind, int(problem.count), problem.offset, problem.message))
+    return found

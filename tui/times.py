@@ -1,0 +1,129 @@
+"""A time as a person types it: from the start, as in the file, on the wall clock, or a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tracelane.core.base.errors import UsageError
+
+READINGS = "+12.5ms from the start, @5533068085033.188 µs as in the file, 09:28:06.1 wall clock, step:4"
+
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_NUMBER = r"\d+(?:\.\d*)?|\.\d+"
+_RELATIVE = re.compile(rf"\+\s*({_NUMBER})\s*(ns|us|µs|μs|ms|s|min)")
+_FILE = re.compile(rf"@\s*([+-]?(?:{_NUMBER})(?:[eE][+-]?\d+)?)")
+_CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_STEP = re.compile(r"step:(?:(nth:)(-?\d+)|(\S.*?))")
+_EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_LIMIT = 1 << 80  # farther than any clock goes; keeps an absurd exponent from becoming a huge integer
+_DAY_NS = 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class TimeFrame:
+    """What typed times refer to, all in ns of trace time.
+
+    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (since 1970, UTC) minus trace
+    time, None where the trace does not tell; `steps` (label, start, end) in order of start.
+    """
+
+    start: int
+    end: int
+    file_offset: int = 0
+    wall_offset: int | None = None
+    steps: Sequence[tuple[str, int, int]] = ()
+    zone: str = ""  # IANA name; empty: this machine's
+
+
+def parse_time(text: str, frame: TimeFrame) -> int:
+    """Return the trace time in ns that a text means; UsageError says what was not understood."""
+    return parse_span(text, frame)[0]
+
+
+def parse_span(text: str, frame: TimeFrame) -> tuple[int, int]:
+    """Return (start, end) of what a text means: of a step its whole length, of anything else one stamp twice."""
+    text = text.strip()
+    if match := _RELATIVE.fullmatch(text):
+        time = frame.start + _to_ns(match[1], _UNITS[match[2]])
+    elif match := _FILE.fullmatch(text):
+        time = _to_ns(match[1], 1_000) + frame.file_offset
+    elif match := _CLOCK.fullmatch(text):
+        time = _wall(match, frame)
+    elif match := _STEP.fullmatch(text):
+        return _step(match, frame)
+    elif re.fullmatch(rf"[+-]?\s*(?:{_NUMBER})\s*[a-zµμ]*", text):
+        raise UsageError(f"{text} could mean several times; write {READINGS}")
+    else:
+        raise UsageError(f"{text!r} is no time; write {READINGS}")
+    return time, time
+
+
+def _to_ns(number: str, unit: int) -> int:
+    try:
+        value = _EXACT.multiply(Decimal(number), Decimal(unit))
+        if abs(value) > _LIMIT:
+            raise UsageError(f"{number} is too far away")
+        return int(value.to_integral_value(ROUND_HALF_EVEN))
+    except InvalidOperation:
+        raise UsageError(f"{number} is too far away") from None
+
+
+def _wall(match: re.Match[str], frame: TimeFrame) -> int:
+    if frame.wall_offset is None:
+        raise UsageError("this trace does not say when it was recorded: use +12.5ms or @µs")
+    zone = _zone(frame.zone)
+    hour, minute, second = int(match[2]), int(match[3]), int(match[4] or 0)
+    nanos = int((match[5] or "").ljust(9, "0"))
+    begin = frame.start + frame.wall_offset
+    try:
+        day = datetime.fromisoformat(match[1]) if match[1] else _local(begin, zone)
+        moment = datetime(day.year, day.month, day.day, hour, minute, second)
+        if zone is not None:
+            moment = moment.replace(tzinfo=zone)
+        stamp = round(moment.timestamp()) * 10**9 + nanos - frame.wall_offset
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(f"{match[0]} is no time of a day: {error}") from None
+    if match[1]:
+        return stamp
+    # Without a date: the day on which that time comes nearest to what was recorded.
+    middle = (frame.start + frame.end) // 2
+    return min((stamp + days * _DAY_NS for days in (-1, 0, 1)), key=lambda time: abs(time - middle))
+
+
+def _zone(name: str) -> ZoneInfo | timezone | None:
+    if not name:
+        return None
+    if name.upper() == "UTC":
+        return timezone.utc
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"{name!r} is no time zone known here") from None
+
+
+def _local(stamp: int, zone: ZoneInfo | timezone | None) -> datetime:
+    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=stamp // 10**9)
+    return moment.astimezone(zone)
+
+
+def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
+    steps = frame.steps
+    if not steps:
+        raise UsageError("this trace has no steps")
+    if match[1]:
+        number = int(match[2])
+        try:
+            _, start, end = steps[number - 1 if number > 0 else number]
+        except IndexError:
+            raise UsageError(f"there are {len(steps)} steps, no {number}. one") from None
+        return start, end
+    wanted = match[3]
+    for label, start, end in steps:
+        if label == wanted or label.removeprefix("ProfilerStep").lstrip("#") == wanted:
+            return start, end
+    raise UsageError(f"no step {wanted}; there are {steps[0][0]} to {steps[-1][0]}")

@@ -1,0 +1,132 @@
+"""A line to type in at the bottom of the screen: the command line, and the question for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+
+class _Line(Input):
+    """An input that walks back through what was typed before."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "recall(-1)", show=False),
+        Binding("down", "recall(1)", show=False),
+        Binding("escape", "give_up", show=False),
+    ]
+
+    @dataclass
+    class GivenUp(Message):
+        """Escape, or Backspace on an empty line."""
+
+    typed: ClassVar[int] = 100
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, select_on_focus=False)
+        self.before: list[str] = []
+        self.place = 0
+
+    def action_recall(self, by: int) -> None:
+        """Show what was typed before (-1) or after (1)."""
+        if self.before:
+            self.place = max(0, min(self.place + by, len(self.before)))
+            self.value = self.before[self.place] if self.place < len(self.before) else ""
+            self.cursor_position = len(self.value)
+
+    def action_give_up(self) -> None:
+        """Leave without doing anything."""
+        self.post_message(self.GivenUp())
+
+    def action_delete_left(self) -> None:
+        """Delete a character; on an empty line, leave."""
+        if not self.value:
+            self.action_give_up()
+        super().action_delete_left()
+
+
+class Prompt(Horizontal):
+    """A sign that says what is asked for, and the line itself; hidden until it is needed."""
+
+    DEFAULT_CSS = """
+    Prompt { height: 1; display: none; background: $footer-background; }
+    Prompt > Static { width: auto; color: $text-accent; text-style: bold; }
+    Prompt > Input { width: 1fr; background: $footer-background; border: none; padding: 0; height: 1; }
+    """
+
+    @dataclass
+    class Answered(Message):
+        """Enter was pressed: what was asked for (`purpose`) and what was typed."""
+
+        purpose: str
+        text: str
+
+    @dataclass
+    class Left(Message):
+        """The line was closed without an answer."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Make a hidden prompt."""
+        super().__init__(id=id)
+        self._purpose = ""
+        self._before: dict[str, list[str]] = {}
+
+    def compose(self) -> ComposeResult:
+        """Make the sign and the line."""
+        yield Static("", markup=False)
+        yield _Line()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is asking just now."""
+        return bool(self.display)
+
+    def ask(self, purpose: str, sign: str, hint: str, words: Sequence[str] = ()) -> None:
+        """Open the line: `sign` stands before it, `hint` in it while it is empty, `words` complete it."""
+        self._purpose = purpose
+        line = self.query_one(_Line)
+        self.query_one(Static).update(sign)
+        line.value = ""
+        line.placeholder = hint
+        line.suggester = SuggestFromList(words, case_sensitive=True) if words else None
+        line.before = self._before.setdefault(purpose, [])
+        line.place = len(line.before)
+        self.display = True
+        line.focus()
+
+    def close(self) -> None:
+        """Hide the line."""
+        self.display = False
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand over what was typed."""
+        event.stop()
+        text = event.value.strip()
+        self.close()
+        if not text:
+            self.post_message(self.Left())
+            return
+        before = self._before[self._purpose]
+        if not before or before[-1] != text:
+            before.append(text)
+        self.post_message(self.Answered(self._purpose, text))
+
+    def on__line_given_up(self, event: _Line.GivenUp) -> None:
+        """Close without an answer."""
+        event.stop()
+        self.close()
+        self.post_message(self.Left())
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Close when the mouse went elsewhere."""
+        if self.is_open:
+            self.close()
+            self.post_message(self.Left())

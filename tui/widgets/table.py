@@ -1,0 +1,208 @@
+"""A table of any length: only the visible rows are ever asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.ingest.columns import AnyArray, I64
+
+GAP = 2
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, its width in cells (0: what is left over), and what it sorts by.
+
+    `text(row)` is asked for visible rows only; `keys` are one sortable value per row, None where the column
+    cannot be sorted.
+    """
+
+    title: str
+    width: int
+    text: Callable[[int], str]
+    right: bool = False
+    keys: AnyArray | None = None
+
+
+class VirtualTable(ScrollView, can_focus=True):
+    """Rows of text with a cursor; a click on a heading sorts, again the other way."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--row"}
+    DEFAULT_CSS = """
+    VirtualTable {
+        height: 1fr;
+        & > .table--heading { color: $text-muted; text-style: bold; }
+        & > .table--cursor { background: $primary 30%; }
+        &:focus > .table--cursor { background: $primary; color: $text; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "move(-2147483648)", show=False),
+        Binding("end", "move(2147483648)", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0)
+    """Place of the cursor among the rows as sorted."""
+
+    @dataclass
+    class RowChosen(Message):
+        """Somebody pressed Enter on a row, or clicked the row under the cursor."""
+
+        table: VirtualTable
+        row: int  # as handed in, whatever the sorting
+
+        @property
+        def control(self) -> VirtualTable:
+            """The table, for handlers that are picky about it."""
+            return self.table
+
+    def __init__(self, *, id: str | None = None, empty: str = "nothing here") -> None:
+        """Make an empty table; `empty` is shown instead of rows."""
+        super().__init__(id=id)
+        self._columns: Sequence[Column] = ()
+        self._order: I64 = np.zeros(0, dtype=np.int64)
+        self._sorted_by: tuple[int, bool] | None = None
+        self._empty = empty
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return len(self._order)
+
+    @property
+    def row(self) -> int | None:
+        """The row under the cursor as handed in, None where there are none."""
+        return int(self._order[self.cursor]) if len(self._order) else None
+
+    def show(self, columns: Sequence[Column], rows: int) -> None:
+        """Show other rows, in the order given, cursor on the first."""
+        self._columns = columns
+        self._order = np.arange(rows, dtype=np.int64)
+        self._sorted_by = None
+        self.cursor = 0
+        self.virtual_size = Size(0, rows + 1)
+        self.scroll_to(0, 0, animate=False, immediate=True)
+        self.refresh()
+
+    def sort(self, column: int, descending: bool = False) -> None:
+        """Sort by a column; rows with equal keys keep their order."""
+        keys = self._columns[column].keys
+        if keys is None:
+            return
+        row = self.row
+        order = np.argsort(keys, kind="stable").astype(np.int64)
+        if descending:
+            # Reversing twice keeps equal keys in their first order.
+            order = (len(keys) - 1 - np.argsort(keys[::-1], kind="stable"))[::-1].astype(np.int64)
+        self._order = order
+        self._sorted_by = (column, descending)
+        if row is not None:
+            self.cursor = int(np.flatnonzero(order == row)[0])
+        self.refresh()
+
+    # -- watch ----------------------------------------------------------------------------------------------
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Keep the cursor on a row."""
+        return max(0, min(cursor, len(self._order) - 1))
+
+    def watch_cursor(self, cursor: int) -> None:
+        """Scroll the cursor into view and paint it."""
+        # The heading takes the first line, whatever the scrolling, so a row stands one line lower.
+        self.scroll_to_region(Region(0, cursor, 1, 2), animate=False, immediate=True)
+        self.refresh()
+
+    # -- drawing --------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the heading or one row."""
+        width = self.size.width
+        if y == 0:
+            style = self.get_component_rich_style("table--heading")
+            return self._strip([self._heading(i) for i in range(len(self._columns))], width, style)
+        place = y - 1 + self.scroll_offset.y
+        if place >= len(self._order):
+            text = self._empty if place == 0 else ""
+            return Strip([Segment(text)]).adjust_cell_length(width, self.rich_style)
+        name = "table--cursor" if place == self.cursor else "table--row"
+        row = int(self._order[place])
+        texts = [safe(column.text(row)) for column in self._columns]
+        return self._strip(texts, width, self.get_component_rich_style(name))
+
+    def _heading(self, number: int) -> str:
+        title = self._columns[number].title
+        if self._sorted_by and self._sorted_by[0] == number:
+            return title + (" ▼" if self._sorted_by[1] else " ▲")
+        return title
+
+    def _widths(self, width: int) -> list[int]:
+        fixed = sum(column.width + GAP for column in self._columns)
+        open_columns = sum(not column.width for column in self._columns) or 1
+        left = max(4, (width - fixed) // open_columns)
+        return [column.width or left for column in self._columns]
+
+    def _strip(self, texts: Sequence[str], width: int, style: Style) -> Strip:
+        line = Text(no_wrap=True, end="")
+        for text, column, size in zip(texts, self._columns, self._widths(width)):
+            cell = Text(text.replace("\n", " "), no_wrap=True, end="")
+            cell.truncate(size, overflow="ellipsis")
+            blank = " " * (size - cell.cell_len)
+            line.append(blank + cell.plain if column.right else cell.plain + blank)
+            line.append(" " * GAP)
+        line.truncate(max(0, width))
+        return Strip([Segment(line.plain, style)]).adjust_cell_length(width, style)
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by rows."""
+        self.cursor += by
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by what is visible."""
+        self.cursor += by * max(1, self.size.height - 2)
+
+    def action_choose(self) -> None:
+        """Tell that the row under the cursor was chosen."""
+        if (row := self.row) is not None:
+            self.post_message(self.RowChosen(self, row))
+
+    def on_click(self, event: events.Click) -> None:
+        """Sort by the heading clicked, or move the cursor; a click on the cursor chooses."""
+        if event.y == 0:
+            self._sort_at(event.x)
+            return
+        place = event.y - 1 + self.scroll_offset.y
+        if place >= len(self._order):
+            return
+        if place == self.cursor:
+            self.action_choose()
+        self.cursor = place
+
+    def _sort_at(self, x: int) -> None:
+        left = 0
+        for number, size in enumerate(self._widths(self.size.width)):
+            if left <= x < left + size + GAP:
+                self.sort(number, self._sorted_by == (number, False))
+            left += size + GAP
