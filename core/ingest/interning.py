@@ -1,0 +1,139 @@
+"""Local numbers for strings and tracks while a part is built: a dict lookup per value, no object per event."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import orjson
+
+from .columns import U32
+
+EXACT_FLOAT = 2.0**53
+"""From here on a float from the fast decoder may stand for an integer that had more digits."""
+TOO_DEEP = '"(nested too deep)"'
+_LARGE_NUMBER = re.compile(rb"\d[eE]\+?[1-9]\d")
+_PLAIN = {int, str, type(None)}
+"""Types whose equal values have equal JSON texts; 1, 1.0 and True are equal to Python."""
+
+
+class NeedsExact(Exception):  # noqa: N818 - a request, not an error
+    """The fast decoder may have lost digits that count: decode this block with the reference."""
+
+
+def json_text(value: object, exact: bool) -> str:
+    """Return the compact JSON text of a decoded value; NeedsExact where its digits may be lost."""
+    if type(value) is float and not exact and abs(value) >= EXACT_FLOAT:
+        raise NeedsExact
+    try:
+        text = orjson.dumps(value)
+    except (orjson.JSONEncodeError, RecursionError):
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        except (RecursionError, ValueError):
+            return TOO_DEEP
+    if not exact and type(value) in (list, dict) and _LARGE_NUMBER.search(text) and _has_large_float(value):
+        raise NeedsExact
+    return text.decode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise ValueError(f"no JSON value: {type(value).__name__}")
+
+
+def _has_large_float(value: object) -> bool:
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is float and abs(item) >= EXACT_FLOAT:
+            return True
+        if type(item) is list:
+            waiting.extend(item)
+        elif type(item) is dict:
+            waiting.extend(item.values())
+    return False
+
+
+class StringTable(dict[str, int]):
+    """String -> number in order of first appearance; 0 is the empty string."""
+
+    def __init__(self) -> None:
+        """Begin with the empty string alone."""
+        super().__init__({"": 0})
+        self.strings = [""]
+        self.size = 0
+
+    def __missing__(self, text: str) -> int:
+        """Give a new string the next number; TypeError for anything else."""
+        if type(text) is not str:
+            raise TypeError("no string")
+        number = len(self.strings)
+        self.strings.append(text)
+        self.size += len(text)
+        self[text] = number
+        return number
+
+    def numbers(self, values: Sequence[Any], exact: bool) -> U32:
+        """Return a number per value; null is the empty string, other values go by their JSON texts."""
+        try:
+            return np.fromiter(map(self.__getitem__, values), np.uint32, len(values))
+        except TypeError:
+            return np.array([self.number(value, exact) for value in values], np.uint32)
+
+    def number(self, value: object, exact: bool) -> int:
+        """Return the number of one value of any type."""
+        if value is None:
+            return 0
+        return self[value if type(value) is str else json_text(value, exact)]
+
+    def forget(self, count: int) -> None:
+        """Keep only the first `count` strings."""
+        for text in self.strings[count:]:
+            self.size -= len(text)
+            del self[text]
+        del self.strings[count:]
+
+
+class TrackTable(dict[tuple[Any, Any], int]):
+    """(pid, tid) as decoded -> number of the pair of their JSON texts."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        super().__init__()
+        self.tracks: list[tuple[str, str]] = []
+        self._by_text: dict[tuple[str, str], int] = {}
+
+    def __missing__(self, track: tuple[Any, Any]) -> int:
+        """Number a pair of plain values."""
+        number = self._by_texts(json_text(track[0], True), json_text(track[1], True))
+        self[track] = number
+        return number
+
+    def _by_texts(self, pid: str, tid: str) -> int:
+        number = self._by_text.setdefault((pid, tid), len(self.tracks))
+        if number == len(self.tracks):
+            self.tracks.append((pid, tid))
+        return number
+
+    def numbers(self, pids: Sequence[Any], tids: Sequence[Any], exact: bool) -> U32:
+        """Return the track number per event."""
+        if set(map(type, pids)) | set(map(type, tids)) <= _PLAIN:
+            return np.fromiter(map(self.__getitem__, zip(pids, tids)), np.uint32, len(pids))
+        texts = [(json_text(pid, exact), json_text(tid, exact)) for pid, tid in zip(pids, tids)]
+        return np.array([self._by_texts(pid, tid) for pid, tid in texts], np.uint32)
+
+    def forget(self, count: int) -> None:
+        """Keep only the first `count` tracks."""
+        if count == len(self.tracks):
+            return
+        for texts in self.tracks[count:]:
+            del self._by_text[texts]
+        del self.tracks[count:]
+        for track in [track for track, number in self.items() if number >= count]:
+            del self[track]
