@@ -1,0 +1,271 @@
+"""Readers of inflated bytes, one per way of packing; each gives what can be had of damaged data."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import IO, Any
+
+from ..base.errors import UnreadableError
+from .columns import Problem
+
+RAW_BLOCK = 128 * 1024
+"""Bytes of the file that are inflated at a time."""
+STORED, DEFLATED = 0, 8
+
+
+class RawReader(ABC):
+    """Inflated bytes from front to back."""
+
+    @property
+    @abstractmethod
+    def damage(self) -> Problem | None:
+        """What was wrong with the packed data, once it has been met."""
+
+    @abstractmethod
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes; fewer only at the end."""
+
+    @abstractmethod
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
+
+    def skip(self, n: int) -> None:
+        """Pass over n inflated bytes."""
+        while n > 0 and (data := self.read(min(n, RAW_BLOCK))):
+            n -= len(data)
+
+
+class PlainReader(RawReader):
+    """The file as it stands."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+
+    @property
+    def damage(self) -> Problem | None:
+        """Nothing can be wrong with unpacked bytes."""
+        return None
+
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes."""
+        data = self._file.read(n) or b""
+        while len(data) < n and (part := self._file.read(n - len(data))):
+            data += part
+        return data
+
+    def position_on_disk(self) -> int:
+        """Return the place in the file."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def skip(self, n: int) -> None:
+        """Go to the n-th byte after this one."""
+        self._file.seek(n, 1)
+
+
+class ZlibReader(RawReader):
+    """Deflated data, with as many members as there are; ends where the data is damaged and says so."""
+
+    def __init__(self, path: Path, *, wbits: int, start: int = 0, members: bool) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+        self._file.seek(start)
+        self._wbits = wbits
+        self._members = members
+        self._inflater = zlib.decompressobj(wbits)
+        self._raw = b""
+        self._ended = False
+        self._produced = 0
+        self._damage: Problem | None = None
+
+    @property
+    def damage(self) -> Problem | None:
+        """What was wrong with the packed data, once it has been met."""
+        return self._damage
+
+    def read(self, n: int) -> bytes:
+        """Return the next n inflated bytes; fewer only at the end."""
+        parts: list[bytes] = []
+        wanted = n
+        while wanted > 0 and not self._ended:
+            if not self._raw:
+                self._raw = self._file.read(RAW_BLOCK) or b""
+                if not self._raw:
+                    self._end("truncated", "the compressed data is cut off; what was whole has been read")
+                    break
+            before = self._inflater.copy()
+            try:
+                part = self._inflater.decompress(self._raw, wanted)
+            except zlib.error as error:
+                part = _salvage(before, self._raw, wanted)
+                parts.append(part)
+                self._produced += len(part)
+                self._end("truncated", f"the compressed data is damaged ({error}); read up to there")
+                break
+            parts.append(part)
+            wanted -= len(part)
+            self._produced += len(part)
+            self._raw = self._inflater.unconsumed_tail
+            if self._inflater.eof:
+                self._next_member()
+        return b"".join(parts)
+
+    def _next_member(self) -> None:
+        rest = self._inflater.unused_data
+        while self._members and not (rest := rest.lstrip(b"\0")):
+            block = self._file.read(RAW_BLOCK)
+            if not block:
+                break
+            rest = block
+        if self._members and len(rest) == 1:
+            rest += self._file.read(1) or b""
+        if not self._members or not rest:
+            self._ended = True
+        elif not rest.startswith(b"\x1f\x8b"):
+            self._end("unreadable", "something else follows the compressed data; it is left out")
+        else:
+            self._raw = rest
+            self._inflater = zlib.decompressobj(self._wbits)
+
+    def _end(self, kind: str, message: str) -> None:
+        self._ended = True
+        self._damage = Problem(kind, 1, self._produced, message)
+
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used."""
+        return self._file.tell() - len(self._raw)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _salvage(inflater: zlib._Decompress, raw: bytes, wanted: int) -> bytes:
+    """Return what comes out before the damage: fed byte by byte, as a failing call gives nothing back."""
+    parts: list[bytes] = []
+    for i in range(len(raw)):
+        try:
+            part = inflater.decompress(raw[i : i + 1], wanted)
+        except zlib.error:
+            break
+        parts.append(part)
+        wanted -= len(part)
+        if wanted <= 0:
+            break
+    return b"".join(parts)
+
+
+class GzipReader(ZlibReader):
+    """A gzip file of one or more members."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, wbits=31, members=True)
+
+
+class FileReader(RawReader):
+    """An opened file-like object that inflates by itself; its errors end the text."""
+
+    def __init__(self, inflated: Any, raw: IO[bytes], errors: tuple[type[Exception], ...]) -> None:
+        self._inflated = inflated
+        self._raw = raw
+        self._errors = errors
+        self._produced = 0
+        self._damage: Problem | None = None
+
+    @property
+    def damage(self) -> Problem | None:
+        """What was wrong with the packed data, once it has been met."""
+        return self._damage
+
+    def read(self, n: int) -> bytes:
+        """Return the next n inflated bytes; fewer only at the end."""
+        data = b""
+        while len(data) < n and self._damage is None:
+            try:
+                part = self._inflated.read(min(n - len(data), RAW_BLOCK))
+            except (*self._errors, EOFError, OSError) as error:
+                message = f"the compressed data is damaged ({error}); read up to there"
+                self._damage = Problem("truncated", 1, self._produced, message)
+                break
+            if not part:
+                break
+            data += part
+            self._produced += len(part)
+        return data
+
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used."""
+        return self._raw.tell()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._inflated.close()
+        self._raw.close()
+
+
+def zip_reader(path: Path) -> RawReader:
+    """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
+    raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
+    try:
+        archive = zipfile.ZipFile(raw)
+    except zipfile.BadZipFile:
+        raw.close()
+        return _cut_off_zip(path)
+    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+    traces = [m for m in members if m.file_size]
+    if len(traces) > 1:
+        likely = [m for m in traces if ".json" in m.filename.lower()]
+        traces = likely or traces
+    try:
+        if len(traces) != 1:
+            names = ", ".join(m.filename for m in members[:8]) + (", …" if len(members) > 8 else "")
+            raise UnreadableError(f"a zip archive must hold one trace; this one holds {names or 'nothing'}")
+        return FileReader(archive.open(traces[0]), raw, (zipfile.BadZipFile, zlib.error))
+    except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in an unknown way
+        raw.close()
+        raise UnreadableError(f"cannot unpack the zip archive: {error}") from error
+    except UnreadableError:
+        raw.close()
+        raise
+
+
+def _cut_off_zip(path: Path) -> RawReader:
+    """Read the first member of an archive whose directory at the end is missing."""
+    with open(path, "rb") as file:
+        head = file.read(30)
+    if len(head) < 30 or not head.startswith(b"PK\x03\x04"):
+        raise UnreadableError("the zip archive is damaged")
+    method, name, extra = struct.unpack("<8xH16xHH", head)
+    if method != DEFLATED:
+        raise UnreadableError("the zip archive is cut off")
+    return ZlibReader(path, wbits=-15, start=30 + name + extra, members=False)
+
+
+def zstd_reader(path: Path) -> RawReader:
+    """Return a reader of a zstd file; UnreadableError says what to install where nothing can read it."""
+    raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+
+        return FileReader(zstd.ZstdFile(raw), raw, (zstd.ZstdError,))
+    except ImportError:
+        pass
+    try:
+        import zstandard  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raw.close()
+        raise UnreadableError(
+            "is packed with zstd: `pip install zstandard`, or unpack it with `zstd -d`"
+        ) from None
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    return FileReader(reader, raw, (zstandard.ZstdError,))

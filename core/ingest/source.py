@@ -1,0 +1,332 @@
+"""Where a trace's bytes come from: plain, gzip, zip, zstd or standard input, always read as UTF-8.
+
+What a file is, is told by its first bytes, never by its name. Nothing is ever read whole into memory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import weakref
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Protocol, TypeAlias
+
+from ..base.errors import Cancelled, UnreadableError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from .columns import Problem
+from .inflate import GzipReader, PlainReader, RawReader, zip_reader, zstd_reader
+from .transcode import Utf16Reader
+
+HEAD = 64 * 1024
+"""Bytes at either end that go into the fingerprint."""
+SNIFF = 4096
+SPOOL_BLOCK = 1 << 20
+SPOOL_PREFIX = "tracelane-input-"
+
+Fingerprint: TypeAlias = dict[str, int | str]
+
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+_FOREIGN = (
+    (
+        re.compile(rb"version https://git-lfs"),
+        "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
+    ),
+    (re.compile(rb"(?i)\s*<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
+    (re.compile(rb"\s*<\?xml"), "is an XML file, not a trace"),
+    (re.compile(rb"\x7fELF|\x89PNG|%PDF|SQLite format|BZh|\xfd7zXZ|Rar!"), "is no trace in JSON"),
+    (
+        re.compile(rb"\n[\x80-\xff].\n", re.S),
+        "looks like a Perfetto protobuf trace: convert it to JSON first",
+    ),
+)
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BARE_UTF16 = (
+    (re.compile(rb"(?:[ \t\r\n]\x00)*[\[{]\x00"), "utf-16-le"),
+    (re.compile(rb"(?:\x00[ \t\r\n])*\x00[\[{]"), "utf-16-be"),
+)
+
+
+class ByteStream(Protocol):
+    """The inflated trace as UTF-8, from front to back."""
+
+    @property
+    def damage(self) -> Problem | None:
+        """What was wrong with the compressed data, once it has been met."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the next byte in the inflated UTF-8 text."""
+
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes; fewer only at the end, none when it has been reached."""
+
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used, for progress."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class TextStream:
+    """A reader of inflated bytes made a `ByteStream`: counts offsets, leaves out the byte order mark."""
+
+    def __init__(self, reader: RawReader, *, offset: int = 0) -> None:
+        self._reader = reader
+        self.offset = offset
+
+    @property
+    def damage(self) -> Problem | None:
+        """What was wrong with the compressed data, once it has been met."""
+        return self._reader.damage
+
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes; fewer only at the end."""
+        data = self._reader.read(n)
+        self.offset += len(data)
+        return data
+
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used."""
+        return self._reader.position_on_disk()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reader.close()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
+
+    path: str  # as given; "-" for standard input
+    file: Path  # what is really read: the path, or the spool of a pipe
+    kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
+    packing: str  # the same, but for "stdin" how the spooled bytes are packed
+    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"
+    size: int  # bytes on disk
+    fingerprint: Fingerprint
+    mark: int = 0  # bytes of the byte order mark
+    _keep: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def seekable(self) -> bool:
+        """Whether byte ranges of the text can be read directly from the file."""
+        return self.packing == "plain" and self.encoding.startswith("utf-8")
+
+    @property
+    def text_start(self) -> int:
+        """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
+        return self.mark if self.encoding == "utf-8-sig" else 0
+
+    def open(self, offset: int | None = None) -> TextStream:
+        """Open the inflated UTF-8 text at its start, or at any offset of a seekable source.
+
+        Offsets are those of the inflated UTF-8 text; a byte order mark counts in UTF-8, not in UTF-16.
+        """
+        start = self.text_start if offset is None else offset
+        if offset is not None and not self.seekable:
+            raise ValueError("only a plain UTF-8 source can be opened in its middle")
+        try:
+            reader = open_packed(self.file, self.packing)
+            reader.skip(self.mark if offset is None else offset)
+        except OSError as error:
+            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
+        if self.encoding.startswith("utf-16"):
+            return TextStream(Utf16Reader(reader, self.encoding))
+        return TextStream(reader, offset=start)
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes at `offset` of a seekable source; fewer at the end of the file."""
+        if not self.seekable:
+            raise ValueError("only a plain UTF-8 source can be read in ranges")
+        descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = []
+            while length > 0 and (part := os.pread(descriptor, length, offset)):
+                parts.append(part)
+                offset += len(part)
+                length -= len(part)
+        finally:
+            os.close(descriptor)
+        return b"".join(parts)
+
+
+def open_packed(file: Path, packing: str) -> RawReader:
+    """Return a reader of the inflated bytes of a file."""
+    if packing == "gzip":
+        return GzipReader(file)
+    if packing == "zip":
+        return zip_reader(file)
+    if packing == "zstd":
+        return zstd_reader(file)
+    return PlainReader(file)
+
+
+def open_source(
+    path: str | Path,
+    *,
+    spool_folder: Path | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Source:
+    """Look at what `path` is without reading it through; "-" and pipes go to a temporary file first.
+
+    Raises UnreadableError, with one clear line, for what is missing, empty, or plainly no trace.
+    """
+    name = str(path)
+    if name == "-":
+        return _spooled(name, sys.stdin.buffer, spool_folder, progress, cancelled)
+    try:
+        status = os.stat(name)
+        if stat.S_ISDIR(status.st_mode):
+            raise UnreadableError(f"{name}: is a directory, not a trace")
+        if not stat.S_ISREG(status.st_mode):
+            with open(name, "rb", buffering=0) as pipe:
+                return _spooled(name, pipe, spool_folder, progress, cancelled)
+        return _looked_at(name, Path(name), status, "")
+    except OSError as error:
+        raise UnreadableError(f"{name}: {_reason(error)}") from error
+    except ValueError as error:  # a NUL in the path
+        raise UnreadableError(f"{name!r}: {error}") from error
+
+
+def _looked_at(name: str, file: Path, status: os.stat_result, digest: str, keep: object = None) -> Source:
+    if not status.st_size:
+        raise UnreadableError(f"{name}: is empty")
+    with open(file, "rb") as handle:
+        head = handle.read(HEAD)
+        handle.seek(max(0, status.st_size - HEAD))
+        tail = handle.read(HEAD)
+    packing = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
+    text = head[:SNIFF]
+    if packing != "plain":
+        try:
+            reader = open_packed(file, packing)
+            text = reader.read(SNIFF)
+            damage = reader.damage
+            reader.close()
+        except UnreadableError as error:
+            raise UnreadableError(f"{name}: {error}") from error
+        if not text:
+            raise UnreadableError(f"{name}: {damage.message if damage else 'holds nothing'}")
+    encoding, mark = _encoding(text)
+    if encoding == "utf-8":
+        _refuse_foreign(name, text)
+    fingerprint: Fingerprint = {"size": status.st_size}
+    if digest:
+        fingerprint["hash"] = digest
+    else:
+        fingerprint["mtime_ns"] = status.st_mtime_ns
+        fingerprint["head"] = hashlib.blake2b(head, digest_size=16).hexdigest()
+        fingerprint["tail"] = hashlib.blake2b(tail, digest_size=16).hexdigest()
+    kind = "stdin" if digest else packing
+    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, keep)
+
+
+def _encoding(text: bytes) -> tuple[str, int]:
+    """Return the encoding and the length of the byte order mark."""
+    for mark, encoding in _BOMS:
+        if text.startswith(mark):
+            return encoding, len(mark)
+    for pattern, encoding in _BARE_UTF16:
+        if pattern.match(text):
+            return encoding, 0
+    return "utf-8", 0
+
+
+def _refuse_foreign(name: str, text: bytes) -> None:
+    for pattern, message in _FOREIGN:
+        if pattern.match(text):
+            raise UnreadableError(f"{name}: {message}")
+    if not text.strip():
+        raise UnreadableError(f"{name}: holds only blanks")
+    if text.count(0) > len(text) // 16 and text.lstrip()[:1] not in (b"{", b"["):
+        raise UnreadableError(f"{name}: is binary data, not a trace in JSON")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _spooled(
+    name: str,
+    pipe: IO[bytes],
+    folder: Path | None,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+) -> Source:
+    """Copy a pipe to a temporary file that goes away with the Source.
+
+    The file is locked while in use, so that leftovers of killed runs can be told from files in use and swept.
+    """
+    parent = Path(folder or tempfile.gettempdir())
+    _sweep(parent)
+    try:
+        descriptor, spool = tempfile.mkstemp(prefix=SPOOL_PREFIX, dir=parent)
+    except OSError as error:
+        raise UnreadableError(f"cannot spool the input to {parent}: {_reason(error)}") from error
+    keep = _Spool(descriptor, Path(spool))
+    digest = hashlib.blake2b(digest_size=16)
+    done = 0
+    try:
+        while data := pipe.read(SPOOL_BLOCK):
+            if cancelled():
+                raise Cancelled
+            digest.update(data)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            done += len(data)
+            progress(Progress("reading input", done, None))
+    except OSError as error:
+        keep.close()
+        raise UnreadableError(f"cannot spool the input to {parent}: {_reason(error)}") from error
+    except BaseException:
+        keep.close()
+        raise
+    shown = "standard input" if name == "-" else name
+    try:
+        source = _looked_at(shown, Path(spool), os.stat(spool), digest.hexdigest(), keep)
+    except UnreadableError:
+        keep.close()
+        raise
+    return replace(source, path=name, kind="stdin")
+
+
+class _Spool:
+    """A temporary file, held locked, removed when nobody needs it any more."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        self.close = weakref.finalize(self, _remove, descriptor, path)
+
+
+def _remove(descriptor: int, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.close(descriptor)
+
+
+def _sweep(folder: Path) -> None:
+    for stale in folder.glob(f"{SPOOL_PREFIX}*"):
+        try:
+            descriptor = os.open(stale, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stale.unlink(missing_ok=True)
+        except OSError:
+            pass  # in use, or somebody else's
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,226 @@
+"""Sources are told by their first bytes and read as UTF-8, whatever they are packed in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.ingest.source import SPOOL_PREFIX, open_source
+
+TEXT = b'[{"ph":"X","name":"\xc3\xa9\xf0\x9f\x98\x80","ts":1}]\n' * 3000
+
+
+def read_all(path: Path, step: int = 1000) -> bytes:
+    stream = open_source(path).open()
+    parts = []
+    while part := stream.read(step):
+        assert len(part) <= step
+        parts.append(part)
+    stream.close()
+    return b"".join(parts)
+
+
+def zipped(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name.replace("__", "/") + ".json", data)
+    return out.getvalue()
+
+
+PACKED = {
+    "plain": (TEXT, "plain", "utf-8"),
+    "gzip": (gzip.compress(TEXT), "gzip", "utf-8"),
+    "members": (gzip.compress(TEXT[:5000]) + gzip.compress(TEXT[5000:]), "gzip", "utf-8"),
+    "padded": (gzip.compress(TEXT) + bytes(700), "gzip", "utf-8"),
+    "zip": (zipped(a__trace=TEXT), "zip", "utf-8"),
+    "bom": (b"\xef\xbb\xbf" + TEXT, "plain", "utf-8-sig"),
+    "utf16le": (b"\xff\xfe" + TEXT.decode().encode("utf-16-le"), "plain", "utf-16-le"),
+    "utf16be": (b"\xfe\xff" + TEXT.decode().encode("utf-16-be"), "plain", "utf-16-be"),
+    "utf16bare": (TEXT.decode().encode("utf-16-le"), "plain", "utf-16-le"),
+    "gzip16": (gzip.compress(TEXT.decode().encode("utf-16")), "gzip", "utf-16-le"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_every_packing_yields_the_same_text(name: str, tmp_path: Path) -> None:
+    """However it is packed or encoded, and whatever its name, the text comes out as the same UTF-8."""
+    data, kind, encoding = PACKED[name]
+    path = tmp_path / "misnamed.json.zip.txt"
+    path.write_bytes(data)
+    source = open_source(path)
+    assert (source.kind, source.encoding, source.size) == (kind, encoding, len(data))
+    assert source.seekable == (kind == "plain" and encoding.startswith("utf-8"))
+    assert read_all(path) == TEXT
+    assert read_all(path, 1 << 20) == TEXT
+
+
+def test_offsets_of_plain_files_count_the_byte_order_mark(tmp_path: Path) -> None:
+    """A range read at a stream's offset gives what the stream gives there."""
+    path = tmp_path / "bom.json"
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT)
+    source = open_source(path)
+    stream = source.open()
+    assert stream.offset == 3
+    stream.read(100)
+    assert source.read_range(stream.offset, 50) == stream.read(50) == TEXT[100:150]
+    assert source.open(1003).read(20) == TEXT[1000:1020]
+    assert source.read_range(len(TEXT) - 7, 100) == TEXT[-10:]
+
+
+@pytest.mark.parametrize("cut", [30, 100, 150])
+def test_a_truncated_gzip_yields_what_inflates(cut: int, tmp_path: Path) -> None:
+    """A gzip that ends too early gives its text up to there and then reports damage."""
+    text = os.urandom(3000).hex().encode()
+    whole = gzip.compress(text)
+    path = tmp_path / "t.gz"
+    path.write_bytes(whole[: len(whole) * cut // 151])
+    stream = open_source(path).open()
+    got = stream.read(1 << 20)
+    assert got
+    assert text.startswith(got)
+    assert stream.damage is not None and stream.damage.kind == "truncated"
+    assert stream.damage.offset == len(got)
+
+
+def test_a_corrupt_gzip_ends_where_it_is_corrupt(tmp_path: Path) -> None:
+    """Bytes flipped inside a gzip end the text with a report, not with an exception."""
+    text = os.urandom(2000).hex().encode()
+    data = bytearray(gzip.compress(text))
+    data[1500] ^= 0xFF
+    path = tmp_path / "t.gz"
+    path.write_bytes(data)
+    stream = open_source(path).open()
+    got = b""
+    while part := stream.read(100):
+        got += part
+    assert got[:2000] == text[:2000]
+    assert stream.damage is not None
+
+
+def test_a_zip_without_its_directory_is_read(tmp_path: Path) -> None:
+    """A zip cut off before its end still gives the text of its first member."""
+    path = tmp_path / "t.zip"
+    path.write_bytes(zipped(trace=TEXT)[:-40])
+    assert read_all(path) == TEXT
+
+
+def test_progress_never_goes_back(tmp_path: Path) -> None:
+    """The position on disk grows to the file's size while a packed file is read."""
+    path = tmp_path / "t.gz"
+    path.write_bytes(gzip.compress(os.urandom(300_000).hex().encode()))
+    source = open_source(path)
+    stream = source.open()
+    seen = [stream.position_on_disk()]
+    while stream.read(50_000):
+        seen.append(stream.position_on_disk())
+    assert seen == sorted(seen) and seen[-1] == source.size and len(set(seen)) > 3
+
+
+REFUSED = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "blanks"),
+    "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
+    "html": (b"\n<!DOCTYPE html><html>", "HTML"),
+    "zeros": (bytes(1000), "binary"),
+    "elf": (b"\x7fELF\x02", "no trace"),
+    "two": (zipped(a=b"[]", b=b"[]"), "a.json, b.json"),
+    "none": (zipped(), "nothing"),
+    "badzip": (b"PK\x03\x04garbage", "zip"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x00", "zstd|damaged|holds nothing"),
+    "gzhead": (b"\x1f\x8b\x08", "cut off"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_trace_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    """Files that cannot be a trace end with one clear line that names the file."""
+    data, message = REFUSED[name]
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(data)
+    with pytest.raises(UnreadableError, match=message) as caught:
+        open_source(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_missing_directories_and_forbidden_files(tmp_path: Path) -> None:
+    """A path that cannot be opened says why."""
+    with pytest.raises(UnreadableError, match="no such file"):
+        open_source(tmp_path / "absent.json")
+    with pytest.raises(UnreadableError, match="directory"):
+        open_source(tmp_path)
+    with pytest.raises(UnreadableError, match="null"):
+        open_source("a\0b")
+    path = tmp_path / "secret.json"
+    path.write_bytes(b"[]")
+    path.chmod(0)
+    if os.geteuid():
+        with pytest.raises(UnreadableError, match="permission"):
+            open_source(path)
+
+
+def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
+    """The fingerprint stays while the file stays and changes when a byte at either end does."""
+    path = tmp_path / "t.json"
+    path.write_bytes(TEXT)
+    os.utime(path, ns=(0, 1_000))
+    first = open_source(path).fingerprint
+    assert open_source(path).fingerprint == first
+    path.write_bytes(TEXT[:-2] + b" \n")
+    os.utime(path, ns=(0, 1_000))
+    assert open_source(path).fingerprint != first
+
+
+@pytest.mark.parametrize("packed", [TEXT, gzip.compress(TEXT)], ids=["plain", "gzip"])
+def test_standard_input_can_be_read_again(packed: bytes, tmp_path: Path) -> None:
+    """Input from a pipe is spooled, read twice alike, and its temporary file goes away with the source."""
+    code = (
+        "import sys; from pathlib import Path; from tracelane.core.ingest.source import open_source\n"
+        "s = open_source('-', spool_folder=Path(sys.argv[1]))\n"
+        "a, b = s.open().read(1 << 20), s.open().read(1 << 20)\n"
+        "print(s.kind, s.packing, len(a), a == b,"
+        " len(list(Path(sys.argv[1]).iterdir())), sorted(s.fingerprint))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], input=packed, capture_output=True, check=True
+    )
+    packing = "plain" if packed == TEXT else "gzip"
+    assert done.stdout.decode() == f"stdin {packing} {len(TEXT)} True 1 ['hash', 'size']\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_named_pipe_is_spooled(tmp_path: Path) -> None:
+    """A path that is no regular file, as from `<(zcat …)`, is read like standard input."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(TEXT,))
+    writer.start()
+    source = open_source(pipe, spool_folder=tmp_path)
+    writer.join()
+    assert source.kind == "stdin" and source.path == str(pipe)
+    assert source.open().read(1 << 20) == TEXT
+
+
+def test_spools_of_killed_runs_are_swept(tmp_path: Path) -> None:
+    """A spool that nobody holds any more is removed by the next run; one in use stays."""
+    stale = tmp_path / f"{SPOOL_PREFIX}stale"
+    stale.write_bytes(b"left over")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    sources = []
+    for _ in range(2):
+        writer = threading.Thread(target=pipe.write_bytes, args=(TEXT,))
+        writer.start()
+        sources.append(open_source(pipe, spool_folder=tmp_path))
+        writer.join()
+    assert not stale.exists()
+    assert all(source.open().read(10) == TEXT[:10] for source in sources)
