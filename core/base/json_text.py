@@ -1,0 +1,96 @@
+"""Where JSON values begin and end in a text, found without decoding and without recursion."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+STRING = rb'"(?:[^"\\]++|\\.)*+"'
+"""A whole JSON string; what stands in it is not looked at."""
+_TOKENS = re.compile(STRING + rb'|[{}\[\]"]', re.S)
+_COMMAS = re.compile(STRING + rb'|[{}\[\],"]', re.S)
+_OPEN = frozenset(b"{[")
+_QUOTE = ord('"')
+
+_ESCAPES = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_MEANINGS = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What stands between `start` and the end of a text that begins between the elements of an array."""
+
+    ends: list[int]  # just behind each object or array that is an element
+    close: int | None  # the bracket that closes the array itself; nothing behind it was looked at
+    depth: int  # brackets left open at the end of the text
+    in_string: bool  # the text ends within a string
+
+
+def structure(data: bytes, start: int = 0) -> Structure:
+    """Find the elements of an array from its inside; exact where strings are well-formed, linear in time."""
+    ends: list[int] = []
+    depth = 0
+    for token in _TOKENS.finditer(data, start):
+        at = token.start()
+        byte = data[at]
+        if byte == _QUOTE:
+            if token.end() - at == 1:
+                return Structure(ends, None, depth, True)
+        elif byte in _OPEN:
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                ends.append(at + 1)
+            elif depth < 0:
+                return Structure(ends, at, 0, False)
+    return Structure(ends, None, depth, False)
+
+
+def last_comma(data: bytes, start: int = 0) -> int | None:
+    """Return the place of the last comma between elements (for arrays of nothing but plain values)."""
+    depth = 0
+    found: int | None = None
+    for token in _COMMAS.finditer(data, start):
+        at = token.start()
+        byte = data[at]
+        if byte == _QUOTE:
+            if token.end() - at == 1:
+                break
+        elif byte in _OPEN:
+            depth += 1
+        elif byte == ord(","):
+            if depth == 0:
+                found = at
+        else:
+            depth -= 1
+            if depth < 0:
+                break
+    return found
+
+
+def text_of(raw: bytes) -> str:
+    """Return what the inside of a JSON string says, whatever is wrong with it.
+
+    Bad UTF-8 and lone surrogates become U+FFFD; a backslash that escapes nothing stands for itself; raw control
+    characters stay.
+    """
+    text = raw.decode("utf-8", "replace")
+    if "\\" not in text:
+        return text
+    text = _ESCAPES.sub(_meaning, text)
+    if _LONE.search(text):
+        text = _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+    return text
+
+
+def _meaning(escape: re.Match[str]) -> str:
+    code, letter = escape.groups()
+    return chr(int(code, 16)) if code else _MEANINGS[letter]
+
+
+def _joined(pair: re.Match[str]) -> str:
+    high, low = map(ord, pair.group())
+    return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))

@@ -1,0 +1,51 @@
+"""A bounded window over a stream: what has been read and not yet been used."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Readable(Protocol):
+    """What a window reads from."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the next byte in the whole text."""
+
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes; fewer only at the end."""
+
+
+class Window:
+    """Bytes `data` of a stream from offset `base` on; `at` is the place in them up to which all is done."""
+
+    def __init__(self, stream: Readable, block_size: int) -> None:
+        self._stream = stream
+        self.block_size = block_size
+        self.base = stream.offset
+        self.data = b""
+        self.at = 0
+        self.ended = False
+
+    @property
+    def offset(self) -> int:
+        """The offset of `at` in the whole text."""
+        return self.base + self.at
+
+    @property
+    def left(self) -> int:
+        """How many bytes stand from `at` on."""
+        return len(self.data) - self.at
+
+    def more(self, size: int = 0) -> bool:
+        """Let go of what is done and read at least a block; False when the stream has ended."""
+        if self.ended:
+            return False
+        new = self._stream.read(max(size, self.block_size))
+        if not new:
+            self.ended = True
+            return False
+        self.base += self.at
+        self.data = self.data[self.at :] + new if self.at < len(self.data) else new
+        self.at = 0
+        return True
