@@ -1,0 +1,63 @@
+"""`tracelane cache`: which indexes are kept, and how to be rid of them."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+class Age(click.ParamType[float]):
+    """An age such as 12h, 30d or 2w, as seconds."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the age in seconds; a usage error where it is none."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhdw])", str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no age: write 30m, 12h, 30d or 2w", param, ctx)
+        return float(match[1]) * UNITS[match[2]]
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def cache(ctx: click.Context) -> None:
+    """List or clear the indexes kept of traces opened before."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@cache.command("list")
+def list_() -> None:
+    """List the indexes: size, when last opened, of which trace."""
+    from tracelane.core.base.safe_text import safe
+    from tracelane.core.index.cache import list_cache
+
+    entries = list_cache()
+    for entry in entries:
+        click.echo(f"{entry.size / 1e6:10.1f} MB  {_date(entry.used)}  {safe(str(entry.path))}")
+    if not entries:
+        click.echo("no indexes are kept", err=True)
+
+
+@cache.command()
+@click.option(
+    "--older-than", type=Age(), metavar="AGE", help="Only those not opened for this long: 12h, 30d, 2w."
+)
+def clear(older_than: float | None) -> None:
+    """Remove the indexes; those in use stay until they are closed."""
+    from tracelane.core.index.cache import clear_cache
+
+    removed = clear_cache(older_than=older_than)
+    click.echo(f"{removed} removed", err=True)
+
+
+def _date(stamp: float) -> str:
+    from datetime import datetime
+
+    return datetime.fromtimestamp(stamp).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,36 @@
+"""`tracelane demo`: write the demo trace and open it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+FOLDER = "tracelane-demo"
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=FOLDER,
+    show_default=True,
+    help="The folder to write to.",
+)
+@click.option("--no-open", is_flag=True, help="Write the files and stop.")
+@click.pass_context
+def demo(ctx: click.Context, out: Path, no_open: bool) -> None:
+    """Write a small AIU trace of two ranks, and the aiu-smi log of their cards, and open it.
+
+    Three training steps of a transformer; the files are the same, byte for byte, everywhere.
+    """
+    from tracelane.core.base.safe_text import safe
+    from tracelane.core.demo.trace import write_demo
+
+    paths = write_demo(out)
+    for path in paths:
+        click.echo(safe(str(path)), err=not no_open)
+    if not no_open:
+        from .view import view
+
+        ctx.invoke(view, traces=tuple(str(path) for path in paths if path.suffix == ".json"))

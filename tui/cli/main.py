@@ -1,0 +1,159 @@
+"""The entry: which command is meant, and what every way to fail looks like to a person.
+
+`tracelane PATH…` is `tracelane view PATH…`: a path is never taken for a command unless it is spelled like
+one, and then `./info` or `view info` opens it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from tracelane.core.base.errors import Cancelled, TracelaneError
+
+COMMANDS = {
+    "view": "view",
+    "index": "index",
+    "info": "info",
+    "cache": "cache",
+    "demo": "demo",
+}
+"""Command -> its module beside this one; imported only when the command is asked for."""
+FIRST_WORDS = frozenset({*COMMANDS, "--help", "--version"})
+
+EXIT_FAILED = 1
+EXIT_USAGE = 64
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+DEBUG = "TRACELANE_DEBUG"
+NUMPY_HINT = (
+    "numpy is missing. Where the image brings one (IBM Z, Power) make the environment with "
+    "`python3 -m venv --system-site-packages`; elsewhere `pip install numpy`."
+)
+
+
+class Commands(click.Group):
+    """The commands, each loaded from its own module."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order in which they are told."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command's module and return the command."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), module)
+        return found
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"tracelane {version('tracelane')}")
+        ctx.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version)
+def tracelane() -> None:
+    """Show profiler traces of any size in the terminal.
+
+    `tracelane TRACE…` opens traces, as `tracelane view TRACE…` does; alone it lists what there is to open.
+    A file that is called like a command opens as ./info.
+    """
+
+
+def with_command(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with `view` before them unless they begin with a command, --help or --version."""
+    if arguments and arguments[0] in FIRST_WORDS:
+        return list(arguments)
+    return ["view", *arguments]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; every failure is one line on stderr."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        _never_refuse(stream)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go(sys.stdout)
+        code = EXIT_PIPE
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        if not arguments:
+            from .pick import pick
+
+            return pick()
+        # Not tracelane.main(): it has its own answers to Ctrl+C and to a reader that goes away.
+        with tracelane.make_context("tracelane", with_command(arguments)) as context:
+            tracelane.invoke(context)
+        return 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as error:
+        error.show()
+        return EXIT_USAGE
+    except click.ClickException as error:
+        return _fail(error.format_message(), EXIT_FAILED)
+    except (KeyboardInterrupt, click.Abort, Cancelled):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except TracelaneError as error:
+        return _fail(str(error), error.exit_code)
+    except ImportError as error:
+        if (error.name or "").split(".")[0] == "numpy" or "numpy" in str(error):
+            return _fail(NUMPY_HINT, EXIT_FAILED)
+        return _unexpected(error)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", EXIT_FAILED)
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return _fail(f"this should not have happened: {what} ({DEBUG}=1 shows where)", EXIT_FAILED)
+
+
+def _fail(message: str, code: int) -> int:
+    """Say what went wrong in one line; with TRACELANE_DEBUG=1 also where."""
+    from tracelane.core.base.safe_text import safe
+
+    if os.environ.get(DEBUG, "0") not in ("", "0"):
+        traceback.print_exc()
+    print(f"tracelane: {safe(' '.join(message.split()))}", file=sys.stderr)
+    return code
+
+
+def _never_refuse(stream: TextIO) -> None:
+    """Let a character that the locale cannot write come out as `?` instead of ending the program."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _let_go(stream: TextIO) -> None:
+    """Point a stream whose reader is gone at nothing, so that closing it stays quiet."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,71 @@
+"""Bare `tracelane`: the traces in this directory and those opened lately, to choose from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from .options import traces_in
+
+RECENT = 10
+NOTHING = (
+    "no traces here and none opened lately: try `tracelane TRACE`, `tracelane demo` or `tracelane --help`"
+)
+
+
+def pick() -> int:
+    """List what can be opened; on a terminal ask which one and open it. Return the exit code."""
+    here = [path.name for path in traces_in(Path.cwd())]
+    choices = [
+        *here,
+        *(path for path in _recent() if Path(path).resolve() not in {Path(p).resolve() for p in here}),
+    ]
+    if not choices:
+        click.echo(NOTHING, err=True)
+        return 0
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        for choice in choices:
+            click.echo(_safe(choice))
+        return 0
+    for number, choice in enumerate(choices, 1):
+        if number == 1 and here:
+            click.echo("in this directory")
+        if number == len(here) + 1:
+            click.echo("opened lately")
+        click.echo(f"{number:4}  {_safe(choice)}")
+    chosen = _ask(len(choices))
+    if chosen is None:
+        return 0
+    from .view import view
+
+    view.main(["--", choices[chosen - 1]], "tracelane", standalone_mode=False)
+    return 0
+
+
+def _ask(count: int) -> int | None:
+    """Return the number that was chosen, or None if the answer was empty or q."""
+    while True:
+        answer = click.prompt(
+            "open which", default="", show_default=False, prompt_suffix=f" (1–{count}, q)? "
+        )
+        answer = str(answer).strip()
+        if answer in ("", "q", "Q"):
+            return None
+        if answer.isdigit() and 1 <= int(answer) <= count:
+            return int(answer)
+
+
+def _recent() -> list[str]:
+    """Return paths of traces opened lately that are still there, the last one first."""
+    from tracelane.core.index.cache import list_cache
+
+    entries = sorted(list_cache(), key=lambda entry: -entry.used)
+    return [str(entry.path) for entry in entries if Path(entry.path).is_file()][:RECENT]
+
+
+def _safe(text: str) -> str:
+    from tracelane.core.base.safe_text import safe
+
+    return safe(text)

@@ -1,0 +1,136 @@
+"""`tracelane view`: open traces in the viewer, or print one picture where there is no terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, expanded
+from .terminal import can_draw, take_keyboard, wants_colour
+
+if TYPE_CHECKING:
+    from tracelane.core.trace import Trace
+    from tracelane.tui.session import Session
+    from tracelane.tui.times import TimeFrame
+
+PICTURE_WIDTH = 120
+PICTURE_HEIGHT = 40
+TITLE_CELLS = 24
+"""Roughly what titles take of the width; the viewer fits the window to its real width."""
+
+
+@click.command()
+@TRACES
+@click.option("--from", "begin", metavar="TIME", help="Show from here: +12.5ms, @µs, 09:28:06.1 or step:4.")
+@click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
+@click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
+@click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
+@click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
+@DECODER
+@INDEX_DIR
+@FORCE
+def view(
+    traces: tuple[str, ...],
+    begin: str | None,
+    end: str | None,
+    lanes: str | None,
+    width: int | None,
+    height: int | None,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Open traces in the viewer; several are shown together.
+
+    `-` reads from standard input, a directory stands for the traces in it. Where stdout is no terminal (or
+    TERM is unset or dumb) one picture and a summary are printed instead.
+    """
+    if traces.count(STDIN) > 1:
+        raise UsageError("standard input (-) can be opened once only")
+    if lanes:
+        _check(lanes)
+    paths = expanded(traces)
+
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    with ProgressBar(_title(paths)) as progress:
+        trace = open_trace(paths, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    if can_draw() and take_keyboard():
+        _show(trace, begin, end, lanes)
+    else:
+        _print(trace, begin, end, lanes, width, height)
+
+
+def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -> None:
+    from tracelane.tui.app import TracelaneApp
+
+    columns = shutil.get_terminal_size((80, 24)).columns
+    asked = any((begin, end, lanes))
+    session = _session(trace, begin, end, lanes, columns) if asked else None
+    TracelaneApp(trace, session).run()
+
+
+def _print(
+    trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int | None, height: int | None
+) -> None:
+    from rich.console import Console
+
+    from tracelane.tui.text.picture import picture
+    from tracelane.tui.text.summary import summary
+
+    fallback = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
+    width, height = width or fallback.columns, height or fallback.lines
+    colour = wants_colour()
+    drawn = picture(trace, _session(trace, begin, end, lanes, width), width, height, colour)
+    console = Console(width=width, no_color=not colour, highlight=False, markup=False, emoji=False)
+    console.print(drawn, soft_wrap=True)
+    print(summary(trace, lanes=False))
+
+
+def _session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
+    """Return the view that the options ask for; where they leave something open, the trace's first view."""
+    from tracelane.tui.session import Session, Viewport
+    from tracelane.tui.times import parse_span
+
+    opening = trace.opening_span
+    start, stop = opening
+    frame = _frame(trace)
+    if begin is not None:
+        start, reach = parse_span(begin, frame)
+        stop = reach if reach > start and end is None else stop
+    if end is not None:
+        stop = parse_span(end, frame)[1]
+    if stop <= start:
+        raise UsageError("--from must lie before --to")
+    cells = max(1, width - TITLE_CELLS)
+    viewport = Viewport(start, max(stop - start, 1), cells).resized(cells)
+    return replace(Session(viewport, start), only=lanes or "")
+
+
+def _frame(trace: Trace) -> TimeFrame:
+    """Return what typed times refer to: the first source's clock."""
+    from tracelane.tui.times import TimeFrame
+
+    start, end = trace.opening_span
+    steps = [(step.label, step.start, step.end) for step in trace.steps]
+    return TimeFrame(start, end, wall_offset=trace.sources[0].base_time_ns, steps=steps)
+
+
+def _check(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--lanes is no regular expression: {error}") from None
+
+
+def _title(paths: list[str]) -> str:
+    name = "standard input" if paths[0] == STDIN else Path(paths[0]).name
+    return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more"

@@ -1,0 +1,94 @@
+"""The progress bar on stderr: percent, MB/s and time left on one line that is gone when the work is done."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TextIO
+
+from tracelane.core.base.progress import Progress
+from tracelane.core.base.safe_text import safe
+
+REFRESH_S = 0.1
+SETTLE_S = 0.5
+"""Rates are shown only after this long: earlier they jump about."""
+BAR_CELLS = 24
+ERASE = "\r\x1b[K"
+MB = 1e6
+
+
+class ProgressBar:
+    """A callable to hand to long work as `progress`; draws nothing unless the stream is a terminal."""
+
+    def __init__(
+        self, title: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._title = safe(title)
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._shown = False
+        self._live = self._stream.isatty()
+        encoding = (getattr(self._stream, "encoding", None) or "ascii").lower()
+        self._glyphs = "█░" if encoding.startswith("utf") else "#-"
+        self._stage = ""
+        self._began = 0.0
+        self._first = 0
+        self._next = 0.0
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far the work is, at most ten times a second."""
+        if not self._live:
+            return
+        now = self._clock()
+        if progress.stage != self._stage:
+            self._stage, self._began, self._first = progress.stage, now, progress.done
+        elif now < self._next:
+            return
+        self._next = now + REFRESH_S
+        columns = shutil.get_terminal_size((80, 24)).columns or 80
+        self._stream.write(ERASE + self.line(progress, now - self._began)[: columns - 1])
+        self._stream.flush()
+        self._shown = True
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._stream.write(ERASE)
+            self._stream.flush()
+            self._shown = False
+
+    def line(self, progress: Progress, elapsed: float) -> str:
+        """Return the line for a state of the work, `elapsed` seconds after its stage began."""
+        parts = [f"{safe(progress.stage)} {self._title}"]
+        share = progress.share
+        if share is not None:
+            full = int(share * BAR_CELLS)
+            parts.append(self._glyphs[0] * full + self._glyphs[1] * (BAR_CELLS - full))
+            parts.append(f"{int(share * 100)} %")
+        moved = progress.done - self._first
+        if elapsed >= SETTLE_S and moved > 0:
+            rate = moved / elapsed
+            parts.append(f"{rate / MB:.0f} MB/s")
+            if progress.total is not None:
+                parts.append(f"{_seconds((progress.total - progress.done) / rate)} left")
+        elif share is None:
+            parts.append(f"{progress.done / MB:.0f} MB")
+        if progress.events:
+            parts.append(f"{progress.events:,} events")
+        return "  ".join(parts)
+
+
+def _seconds(value: float) -> str:
+    seconds = max(0, round(value))
+    return f"{seconds} s" if seconds < 100 else f"{seconds // 60}:{seconds % 60:02d} min"

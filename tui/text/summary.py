@@ -1,0 +1,149 @@
+"""What a trace is, in words for people and as the object that `info --json` prints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.index.format import LaneKind
+
+if TYPE_CHECKING:
+    from tracelane.core.trace import Lane, SourceInfo, Trace
+
+SCHEMA = 1
+COUNTS = ("events", "slices", "instants", "counter_samples", "metadata", "async_spans")
+TROUBLE = ("unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable")
+FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
+LANES_SHOWN = 12
+"""Lanes told of each process in the short form; the rest are counted."""
+
+
+def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
+    """Return the object of `info --json` for one source of a trace; times in exact ns as in the file."""
+    info = trace.sources[source]
+    ledger: Mapping[str, Any] = info.ledger
+    flows: Mapping[str, Mapping[str, int]] = ledger.get("flows", {})
+    return {
+        "schema": SCHEMA,
+        "path": str(info.path),
+        "form": info.form,
+        **{key: int(ledger.get(key, 0)) for key in COUNTS},
+        "flows": {
+            category: {key: int(counts.get(key, 0)) for key in FLOW_COUNTS}
+            for category, counts in flows.items()
+        },
+        **{key: int(ledger.get(key, 0)) for key in TROUBLE},
+        "problems": [_problem(problem) for problem in info.problems],
+        "start_ns": info.manifest.get("start_ns"),
+        "end_ns": info.manifest.get("end_ns"),
+        "base_time_ns": info.base_time_ns,
+        "processes": [
+            {
+                "pid": _value(process.pid),
+                "name": process.name,
+                "labels": process.labels,
+                "lanes": [_lane(trace.lanes[number]) for number in process.lanes],
+            }
+            for process in trace.processes
+            if process.source == source
+        ],
+    }
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    get = problem.get if isinstance(problem, Mapping) else lambda key: getattr(problem, key)
+    return {key: get(key) for key in ("kind", "count", "offset", "message")}
+
+
+def _lane(lane: Lane) -> dict[str, Any]:
+    return {
+        "tid": _value(lane.tid),
+        "name": lane.name,
+        "kind": LaneKind(lane.kind).name.lower(),
+        "slices": lane.slices,
+        "depth": lane.depth,
+        "rows": len(lane.rows),
+        "overlapping": lane.overlapping,
+    }
+
+
+def _value(text: str) -> Any:
+    """Return the JSON value that a pid's or tid's text stands for; the text where JSON cannot say it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def summary(trace: Trace, lanes: bool = True) -> str:
+    """Return what was read, in a few lines per source; `lanes` lists processes and lanes too."""
+    return "\n".join(line for number in range(len(trace.sources)) for line in _source(trace, number, lanes))
+
+
+def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
+    info = trace.sources[number]
+    ledger = info.ledger
+    start, end = info.manifest.get("start_ns"), info.manifest.get("end_ns")
+    span = f" · {format_ns(end - start)}" if start is not None and end is not None else ""
+    yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'events')}{span}"
+    yield "  " + ", ".join(_counted(ledger, key) for key in COUNTS[1:] if ledger.get(key))
+    for category, flows in ledger.get("flows", {}).items():
+        orphans = f", {format_count(flows['orphan_starts'])} starts" if flows["orphan_starts"] else ""
+        orphans += f", {format_count(flows['orphan_ends'])} ends" if flows["orphan_ends"] else ""
+        alone = f" · alone: {orphans[2:]}" if orphans else ""
+        paired, ends = format_count(flows["paired"]), format_count(flows["ends"])
+        yield f"  flows {safe(category) or '(no category)'}: {paired} of {ends} ends paired{alone}"
+    trouble = [_counted(ledger, key) for key in TROUBLE if ledger.get(key)]
+    if trouble:
+        yield "  " + ", ".join(trouble)
+    yield from _problems(info)
+    if lanes:
+        yield from _processes(trace, number)
+
+
+def _problems(info: SourceInfo) -> Iterator[str]:
+    for problem in map(_problem, info.problems):
+        where = "" if problem["offset"] is None else f", first at byte {problem['offset']:,}"
+        yield f"  ! {safe(problem['message'])} ({format_count(problem['count'])}×{where})"
+
+
+def _processes(trace: Trace, source: int) -> Iterator[str]:
+    for process in trace.processes:
+        if process.source != source:
+            continue
+        empty = f" · {format_count(process.empty)} empty lanes" if process.empty else ""
+        yield f"  {safe(process.title)}{empty}"
+        shown = process.lanes[:LANES_SHOWN]
+        for lane in (trace.lanes[number] for number in shown):
+            yield f"    {safe(lane.title)}: {_content(lane)}"
+        if len(process.lanes) > len(shown):
+            yield f"    … {format_count(len(process.lanes) - len(shown))} more lanes"
+
+
+def _content(lane: Lane) -> str:
+    parts = []
+    if lane.slices:
+        parts.append(f"{format_count(lane.slices)} slices, depth {lane.depth}")
+    if lane.overlapping:
+        parts.append(f"{format_count(lane.overlapping)} overlapping")
+    if lane.unclosed:
+        parts.append(f"{format_count(lane.unclosed)} never closed")
+    if lane.instants:
+        parts.append(f"{format_count(lane.instants)} instants")
+    if lane.samples:
+        parts.append(f"{format_count(lane.samples)} samples")
+    return ", ".join(parts)
+
+
+def _counted(ledger: Mapping[str, Any], key: str) -> str:
+    names = {
+        "metadata": "metadata events",
+        "unmatched_begin": "never closed",
+        "unmatched_end": "ends without a begin",
+    }
+    return f"{format_count(int(ledger.get(key, 0)))} {names.get(key, key.replace('_', ' '))}"
