@@ -42,7 +42,6 @@ class Glyphs:
     separator: str  # between titles and the time area
     bracket_left: str
     bracket_right: str
-    bracket_fill: str
 
 
 UNICODE = Glyphs(
@@ -73,9 +72,8 @@ UNICODE = Glyphs(
     bars=" ▁▂▃▄▅▆▇█",
     lefts=" ▏▎▍▌▋▊▉█",
     separator="│",
-    bracket_left="▐",
-    bracket_right="▌",
-    bracket_fill="▔",
+    bracket_left="[",
+    bracket_right="]",
 )
 ASCII = Glyphs(
     name="ascii",
@@ -107,7 +105,6 @@ ASCII = Glyphs(
     separator="|",
     bracket_left="[",
     bracket_right="]",
-    bracket_fill="=",
 )
 
 

@@ -226,13 +226,16 @@ class Palette:
         self.accent_plain = self._style(accent, background)
         self.ruler = self._style(far, background)
         self.cursor = self._style(accent, background, bold=True, reverse=depth is Depth.NONE)
+        self.cursor_on = Style(color=self.cursor.color, bold=True) if depth is not Depth.NONE else Style(bold=True)
         marked = blend(self.surface, accent, 0.30)
         self.range = self._style(far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE)
-        self.view = self._style(far, blend(self.surface, strong, 0.18))
-        if depth is Depth.STANDARD:
-            self.view = self._style(far, near)
-        if depth is Depth.NONE:
-            self.view = Style(bold=True)
+        self.range_edge = self.accent_plain
+        self.step = self._style(self._base("annotation") if depth is not Depth.NONE else None, background)
+        faint = self._base("counter") if self.shaded else middle
+        self.minimap = self._style(blend(faint, self.surface, 0.45) if self.shaded else middle, background)
+        self.view = self._style(
+            faint if self.shaded else far, blend(self.surface, strong, 0.16) if self.shaded else near, bold=not self.coloured
+        )
 
     @property
     def coloured(self) -> bool:

@@ -1,0 +1,45 @@
+"""Texts cut to cells: wide and combining characters never break the grid."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.cells import cell_len, set_cell_size
+
+ELLIPSIS_FROM = 5
+"""In fewer cells the letters are worth more than the sign that some are missing."""
+
+
+@lru_cache(maxsize=65536)
+def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
+    """Return the text in exactly `width` cells: shortened, or filled at its right."""
+    if width <= 0:
+        return ""
+    length = cell_len(text)
+    if length > width:
+        if width >= ELLIPSIS_FROM and ellipsis:
+            return set_cell_size(text, width - 1) + ellipsis
+        return set_cell_size(text, width)
+    return text + filler * (width - length)
+
+
+@lru_cache(maxsize=65536)
+def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
+    """Return the text in exactly `width` cells, shortened in its middle: titles differ at both ends."""
+    length = cell_len(text)
+    if length <= width or width < 2 * ELLIPSIS_FROM:
+        return fit(text, width, ellipsis)
+    tail = (width - 1) // 2
+    head = set_cell_size(text, width - 1 - tail)
+    end = text
+    while cell_len(end) > tail:
+        end = end[1:]
+    return fit(head + ellipsis + end, width, "")
+
+
+@lru_cache(maxsize=65536)
+def padded(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
+    """Return a label for a run: one cell of air at its left where there is room for it."""
+    if width >= cell_len(text) + 2:
+        return " " + fit(text, width - 1, ellipsis, filler)
+    return fit(text, width, ellipsis, filler)

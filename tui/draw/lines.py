@@ -1,0 +1,189 @@
+"""A line of the lane area as segments: title, separator, then what its row shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.trace import Lane
+
+from ..session import Session, Viewport
+from .glyphs import Glyphs
+from .labels import fit, fit_middle
+from .layout import Line, LineKind
+from .palette import Palette
+from .rows import InstantRow, RowReader, SampleRow, Selected, SliceRow
+from .segments import Chosen, band_segments, busy_segments, mark_segments, slice_segments
+
+NARROW_TITLE = 16
+WIDE_TITLE = 30
+
+
+def title_cells(width: int) -> int:
+    """Return how many of `width` cells the lane titles take, their separator included: 16 at 80, up to 30."""
+    if width < 60:
+        return max(4, width // 4)
+    return min(WIDE_TITLE, NARROW_TITLE + max(0, width - 80) * 14 // 120)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the drawing of every line shares."""
+
+    palette: Palette
+    glyphs: Glyphs
+    titles: int  # cells of the titles, the separator included
+    area: int  # cells of the time area
+
+
+def line_segments(line: Line | None, reader: RowReader, session: Session, look: Look) -> list[Segment]:
+    """Return one line of the lane area, exactly titles + area cells."""
+    palette, glyphs = look.palette, look.glyphs
+    if line is None:
+        return [Segment(" " * (look.titles + look.area), palette.blank)]
+    if line.kind is LineKind.RULE:
+        return [Segment(glyphs.rule * (look.titles + look.area), palette.line)]
+    if line.kind is LineKind.NOTE:
+        return [Segment(fit("  " + safe(line.title), look.titles + look.area, glyphs.ellipsis), palette.dim)]
+    view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
+    if line.kind is LineKind.PROCESS:
+        return _process(line, reader, session, view, look)
+    if line.kind is LineKind.QUIET:
+        title = f"  {line.title} {glyphs.folded}"
+        return [*_gutter(fit(title, look.titles - 1, glyphs.ellipsis), look, "dim"), *_busy(line, reader, session, view, look)]
+    if line.kind is LineKind.MORE or line.lane is None:
+        title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
+        rest = fit(" not drawn: unfold the lane to see them", look.area, "")
+        return [*_gutter(title, look, "dim"), Segment(rest, palette.line)]
+    focused = session.focus is not None and line.row_key == session.focus
+    if line.kind is LineKind.LANE:
+        title = _title(line, look, glyphs.folded + " ", focused, "")
+        return [*_gutter(title, look, "focus" if focused else "title"), *_busy(line, reader, session, view, look)]
+    row = reader.row(line.lane, line.depth, view, session.clocks, session.colour_by)
+    chosen = _chosen(reader.selected(session.selection), line.lane, line.depth, view, session)
+    value = ""
+    if isinstance(row, SliceRow):
+        area = slice_segments(row.runs, look.area, palette, glyphs, chosen)
+    elif isinstance(row, InstantRow):
+        area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
+    elif isinstance(row, SampleRow):
+        area = band_segments(row.levels, row.key, palette, glyphs)
+        value = _value_at(row, session, view)
+    else:
+        area = busy_segments(row.levels, row.keys, palette, glyphs)
+    if focused:
+        area = with_cursor(area, view.cell(session.cursor), look)
+    title = _title(line, look, _indent(line, look), focused, value, row)
+    return [*_gutter(title, look, "focus" if focused else "title"), *area]
+
+
+def _indent(line: Line, look: Look) -> str:
+    return f"{look.glyphs.pinned} " if line.pinned and line.depth == 0 else "  "
+
+
+def _process(line: Line, reader: RowReader, session: Session, view: Viewport, look: Look) -> list[Segment]:
+    palette, glyphs = look.palette, look.glyphs
+    mark = glyphs.folded if line.folded else glyphs.unfolded
+    title = f"{mark} {safe(line.title)}"
+    if line.folded:
+        return [
+            Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), palette.process),
+            Segment(glyphs.separator, palette.line),
+            *_busy(line, reader, session, view, look),
+        ]
+    width = look.titles + look.area
+    text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
+    rest = width - cell_len(text)
+    return [Segment(text, palette.process), *([Segment(_rule(rest, look), palette.process_rest)] if rest else [])]
+
+
+def _rule(width: int, look: Look) -> str:
+    # Without shades the raised background does not show: a rule carries the title over the width.
+    return " " * width if look.palette.shaded else (" " + look.glyphs.rule * (width - 1))
+
+
+def _busy(line: Line, reader: RowReader, session: Session, view: Viewport, look: Look) -> list[Segment]:
+    members = line.members or ((line.lane.index,) if line.lane is not None else ())
+    row = reader.busy(members, view, session.clocks)
+    return busy_segments(row.levels, row.keys, look.palette, look.glyphs)
+
+
+def _title(
+    line: Line, look: Look, lead: str, focused: bool, value: str, row: object = None
+) -> str:
+    glyphs = look.glyphs
+    room = look.titles - 1
+    if focused:
+        lead = glyphs.selected + lead[1:]
+    text = safe(line.title)
+    if isinstance(row, SampleRow) and row.series and line.lane is not None and len(line.lane.rows) > 1:
+        text = f"{text} {row.series}" if text else row.series
+    if isinstance(row, InstantRow) and not text:
+        text = "instants"
+    if line.overlap:
+        text = f"{text} {glyphs.overlap}".strip()
+    tail = f" {value}" if value and cell_len(value) + 6 < room else ""
+    space = room - cell_len(lead) - cell_len(tail)
+    return fit(lead + fit_middle(text, max(0, space), glyphs.ellipsis) + tail, room, "")
+
+
+def _gutter(title: str, look: Look, kind: str) -> list[Segment]:
+    palette = look.palette
+    style = {"title": palette.title, "focus": palette.accent, "dim": palette.dim}[kind]
+    return [Segment(title, style), Segment(look.glyphs.separator, palette.line)]
+
+
+def _value_at(row: SampleRow, session: Session, view: Viewport) -> str:
+    """Return the counter's value at the cursor, or at the end of the view where the cursor is out of it."""
+    cell = view.cell(session.cursor)
+    value = row.values[cell if 0 <= cell < len(row.values) else -1] if row.values else math.nan
+    return "" if math.isnan(value) else compact_value(value)
+
+
+def compact_value(value: float) -> str:
+    """Return a counter's value in at most seven cells."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    for limit, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= limit:
+            return f"{value / (limit if unit != 'k' else 1e3):.4g}{unit}"
+    return f"{value:.4g}"
+
+
+def _chosen(
+    selected: Selected | None, lane: Lane, depth: int, view: Viewport, session: Session
+) -> Chosen | None:
+    if selected is None or selected.source != lane.source or lane.rows[depth] != selected.row:
+        return None
+    offset = session.clocks.offset(lane.source, lane.pid)
+    left = view.cell(selected.start + offset)
+    right = max(left, view.cell(max(selected.start, selected.end - 1) + offset)) + 1
+    if right <= 0 or left >= view.width:
+        return None
+    return Chosen(selected.index, max(0, left), min(view.width, right))
+
+
+def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segment]:
+    """Return the segments with a thin mark in one cell; the background there stays."""
+    found: list[Segment] = []
+    at = 0
+    for segment in segments:
+        width = segment.cell_length
+        if at <= cell < at + width:
+            before, rest = segment.split_cells(cell - at)
+            under, after = rest.split_cells(1)
+            found.extend(part for part in (before,) if part.text)
+            style = under.style or look.palette.blank
+            found.append(Segment(look.glyphs.single, style + look.palette.cursor_on))
+            found.extend(part for part in (after,) if part.text)
+        else:
+            found.append(segment)
+        at += width
+    return found
+

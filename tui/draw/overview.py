@@ -1,0 +1,99 @@
+"""The minimap's line: how busy the whole trace is, and which part of it is visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from rich.segment import Segment
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.units import format_ns
+from tracelane.core.query.busy import busy_of
+from tracelane.core.trace import Lane, Trace
+
+from ..session import Session, Viewport
+from .labels import fit
+from .lines import Look
+from .quiet import is_device
+
+LANES_ASKED = 24
+"""Lanes of each kind that the minimap looks at, those with most slices first."""
+
+
+@lru_cache(maxsize=16)
+def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the busy levels 0..8 of device lanes and of host lanes over the opening span, -1 where nothing lies.
+
+    The busiest lane counts, of the LANES_ASKED with most slices.
+    """
+    view = minimap_view(trace, width)
+    edges = view.edges()
+    found = []
+    device: list[Lane] = []
+    host: list[Lane] = []
+    for lane in trace.lanes:
+        if lane.slices or lane.unclosed:
+            (device if is_device(lane) else host).append(lane)
+    for lanes in (device, host):
+        asked = sorted(lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]
+        if not asked:
+            found.append((-1,) * width)
+            continue
+        busy = busy_of(
+            [(trace.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)) for lane in asked], edges
+        )
+        level = np.where(busy.count > 0, np.maximum(1, np.rint(8 * busy.peak)), -1).astype(np.int64)
+        found.append(tuple(level.tolist()))
+    return found[0], found[1]
+
+
+def minimap_view(trace: Trace, width: int) -> Viewport:
+    """Return the window that the minimap shows: the opening span."""
+    start, end = trace.opening_span
+    return Viewport(start, max(1, end - start), 1).resized(width)
+
+
+def minimap_lines(trace: Trace, session: Session, look: Look, height: int) -> list[list[Segment]]:
+    """Return the minimap's lines: device lanes above host lanes where there are two lines and both kinds."""
+    width = look.area
+    device, host = busy_levels(trace, width, session.clocks)
+    view = minimap_view(trace, width)
+    left, right = window(view, session.viewport)
+    both = any(level >= 0 for level in device) and any(level >= 0 for level in host)
+    span = trace.opening_span
+    title = format_ns(span[1] - span[0])
+    if height < 2:
+        merged = tuple(map(max, device, host))
+        return [_line("all " + title, merged, left, right, look)]
+    if both:
+        return [_line("device", device, left, right, look), _line("host " + title, host, left, right, look)]
+    merged = tuple(map(max, device, host))
+    upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
+    lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
+    return [_line("all", upper, left, right, look), _line(title, lower, left, right, look)]
+
+
+def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
+    """Return the cells [left, right) of the minimap that the visible part takes, at least one."""
+    left = min(view.width - 1, max(0, view.cell(visible.start)))
+    right = min(view.width, max(left + 1, view.cell(visible.end - 1) + 1))
+    return left, right
+
+
+def _line(title: str, levels: Sequence[int], left: int, right: int, look: Look) -> list[Segment]:
+    palette, glyphs = look.palette, look.glyphs
+    bars = [glyphs.bars[max(0, level)] for level in levels]
+    inside = bars[left:right]
+    if not palette.coloured:
+        inside[0] = glyphs.bracket_left
+        inside[-1] = glyphs.bracket_right
+    parts = [
+        Segment(fit(title, look.titles - 1, glyphs.ellipsis), palette.dim),
+        Segment(glyphs.separator, palette.line),
+        Segment("".join(bars[:left]), palette.minimap),
+        Segment("".join(inside), palette.view),
+        Segment("".join(bars[right:]), palette.minimap),
+    ]
+    return [part for part in parts if part.text]

@@ -1,0 +1,324 @@
+"""From rows of the index to runs, marks and levels; what was drawn once is kept by (row, window, clocks)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.ids import SliceId
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.short_names import short_name
+from tracelane.core.index.format import RowKind, SliceFlag
+from tracelane.core.index.store import Index
+from tracelane.core.query.busy import lane_cells
+from tracelane.core.query.cells import Span, row_cells
+from tracelane.core.query.samples import instant_cells, sample_cells
+from tracelane.core.query.spans import spans
+from tracelane.core.trace import Lane, Trace
+
+from ..session import InstantId, Viewport
+from .palette import key_of, key_of_name
+from .runs import OVERLAP, RAGGED, Facts, Mark, Run, slice_runs
+from .segments import COUNT_FROM, levels_of
+
+KEPT_ROWS = 1500
+"""Drawn rows that are kept: several screens, so that going back up queries nothing."""
+KEPT_NAMES = 100_000
+BUSY_LANES = 16
+"""A line that stands for many lanes looks at so many of them: a frame must not depend on their number."""
+
+
+@dataclass(frozen=True)
+class SliceRow:
+    """A row of slices."""
+
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class InstantRow:
+    """A row of instants."""
+
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """A counter series: (low, high) levels 0..8 per cell, and the value at each cell's end."""
+
+    levels: tuple[tuple[int, int], ...]
+    values: tuple[float, ...]
+    series: str
+    key: str
+
+
+@dataclass(frozen=True)
+class BusyRow:
+    """Busy time of what a folded line stands for: level 0..8 per cell, -1 where nothing lies, and colour keys."""
+
+    levels: tuple[int, ...]
+    keys: tuple[str, ...]
+
+
+DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The selection, found in the index: where it lies and when (trace time without clocks, ns)."""
+
+    source: int
+    row: int
+    index: int
+    start: int
+    end: int
+    kind: RowKind
+
+
+class RowReader:
+    """Draws rows of one trace, each once per window.
+
+    `queries` counts the rows that had to be asked for: moves of the selection and scrolling back need none.
+    """
+
+    def __init__(self, trace: Trace, eighths: bool = False) -> None:
+        """Draw rows of this trace, slice edges in eighths of a cell if asked for."""
+        self.trace = trace
+        self.eighths = eighths
+        self.queries = 0
+        self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
+        self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
+        self._scales: dict[tuple[int, int], tuple[float, float]] = {}
+        self._selected: tuple[SliceId | InstantId | None, Selected | None] = (None, None)
+
+    # -- rows -----------------------------------------------------------------------------------------------
+
+    def row(self, lane: Lane, depth: int, view: Viewport, clocks: Clocks, colour_by: str) -> DrawnRow:
+        """Return what one row of a lane shows."""
+        number = lane.rows[depth]
+        offset = clocks.offset(lane.source, lane.pid)
+        key = (lane.source, number, view, offset, colour_by)
+        found = self._rows.get(key)
+        if found is None:
+            self.queries += 1
+            found = self._keep(key, self._draw(lane, number, view, offset, colour_by))
+        else:
+            self._rows.move_to_end(key)
+        return found
+
+    def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow:
+        """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices)."""
+        key = ("busy", lanes, view, frozenset(clocks.offsets.items()))
+        found = self._rows.get(key)
+        if isinstance(found, BusyRow):
+            self._rows.move_to_end(key)
+            return found
+        busiest = [self.trace.lanes[number] for number in lanes]
+        if len(busiest) > BUSY_LANES:
+            busiest = sorted(busiest, key=lambda lane: -lane.slices)[:BUSY_LANES]
+        made = self._busy(busiest, view, clocks)
+        self._keep(key, made)
+        return made
+
+    def _keep(self, key: tuple[object, ...], row: DrawnRow) -> DrawnRow:
+        self._rows[key] = row
+        if len(self._rows) > KEPT_ROWS:
+            self._rows.popitem(last=False)
+        return row
+
+    def _index(self, source: int) -> Index:
+        return self.trace.indexes[source]
+
+    def _draw(self, lane: Lane, number: int, view: Viewport, offset: int, colour_by: str) -> DrawnRow:
+        index = self._index(lane.source)
+        row = index.rows[number]
+        kind = int(row["kind"])
+        if kind == RowKind.SLICES:
+            return self._slices(lane.source, index, number, view.edges(), offset, colour_by)
+        if kind == RowKind.INSTANTS:
+            return self._instants(lane.source, index, number, view.edges(), offset, colour_by)
+        return self._samples(lane, index, number, view.edges(), offset)
+
+    # -- slices ---------------------------------------------------------------------------------------------
+
+    def _slices(
+        self, source: int, index: Index, number: int, edges: list[int], offset: int, colour_by: str
+    ) -> SliceRow:
+        found = spans(index, number, row_cells(index, number, edges, offset))
+        if not found:
+            return SliceRow(())
+        first = int(index.rows[number]["first"])
+        positions = np.fromiter((span.index for span in found), np.int64, len(found)) + first
+        facts = self._facts(source, index, positions, found, offset, colour_by)
+        counts = _counts(index, number, found, edges, offset)
+        return SliceRow(slice_runs(found, facts, edges, counts, self.eighths))
+
+    def _facts(
+        self, source: int, index: Index, positions: np.ndarray, found: list[Span], offset: int, colour_by: str
+    ) -> list[Facts]:
+        names = index.column("slices.name")[positions].tolist()
+        starts = index.column("slices.start")[positions].tolist()
+        durations = index.duration(positions).tolist()
+        flags = _sparse(index.column("flags.position"), index.column("flags.value"), positions, 0)
+        cnames = _sparse(index.column("lifted.cname.position"), index.column("lifted.cname.value"), positions, -1)
+        known = self._names
+        facts: list[Facts] = []
+        for span, name, start, duration, flag, cname in zip(found, names, starts, durations, flags, cnames):
+            looked_up = known.get((source, name, span.category, cname, colour_by))
+            if looked_up is None:
+                looked_up = self._look_up(source, index, name, span.category, cname, colour_by)
+            bits = 0
+            if flag:
+                bits = (RAGGED if flag & SliceFlag.UNCLOSED else 0) | (OVERLAP if flag & SliceFlag.OVERLAP else 0)
+            start += offset
+            facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
+        return facts
+
+    def _look_up(
+        self, source: int, index: Index, name: int, category: int, cname: int, colour_by: str
+    ) -> tuple[str, str]:
+        raw = index.string(name)
+        label = safe(short_name(raw))
+        key = key_of(
+            index.categories[category] if category >= 0 else "",
+            raw if raw.startswith("nccl") else label,
+            index.string(cname) if cname >= 0 else "",
+            colour_by,
+        )
+        if len(self._names) >= KEPT_NAMES:
+            self._names.clear()
+        self._names[source, name, category, cname, colour_by] = (key, label)
+        return key, label
+
+    # -- instants and samples -------------------------------------------------------------------------------
+
+    def _instants(
+        self, source: int, index: Index, number: int, edges: list[int], offset: int, colour_by: str
+    ) -> InstantRow:
+        cells = instant_cells(index, number, edges, offset)
+        places = np.flatnonzero(cells.count)
+        at = cells.first[places] + int(index.rows[number]["first"])
+        names = index.column("instants.name")[at].tolist()
+        categories = index.column("instants.category")[at].tolist()
+        marks = []
+        for cell, count, first, name, category in zip(
+            places.tolist(), cells.count[places].tolist(), cells.first[places].tolist(), names, categories
+        ):
+            looked_up = self._names.get((source, name, category, -1, colour_by))
+            if looked_up is None:
+                looked_up = self._look_up(source, index, name, category, -1, colour_by)
+            marks.append(Mark(cell, looked_up[0], count, first))
+        return InstantRow(tuple(marks))
+
+    def _samples(self, lane: Lane, index: Index, number: int, edges: list[int], offset: int) -> SampleRow:
+        cells = sample_cells(index, number, edges, offset)
+        least, most = self._scale(lane.source, index, number)
+        levels = levels_of(cells.low.tolist(), cells.high.tolist(), least, most)
+        series = safe(index.string(int(index.rows[number]["series"])))
+        return SampleRow(tuple(levels), tuple(cells.last.tolist()), series, key_of_name(lane.name or series))
+
+    def _scale(self, source: int, index: Index, number: int) -> tuple[float, float]:
+        """Return the least and greatest value of the whole series, zero included: its scale does not jump."""
+        found = self._scales.get((source, number))
+        if found is None:
+            row = index.rows[number]
+            whole = [int(row["start"]), int(row["end"]) + 1]
+            cells = sample_cells(index, number, whole)
+            low, high = float(cells.low[0]), float(cells.high[0])
+            finite = [value for value in (low, high, 0.0) if np.isfinite(value)]
+            found = self._scales[source, number] = (min(finite), max(finite))
+        return found
+
+    # -- folded lines ---------------------------------------------------------------------------------------
+
+    def _busy(self, lanes: list[Lane], view: Viewport, clocks: Clocks) -> BusyRow:
+        edges = view.edges()
+        width = view.width
+        best = np.full(width, -1, np.int64)
+        keys = ["quiet"] * width
+        room = np.array([max(1, right - left) for left, right in pairwise(edges)], np.float64)
+        for lane in lanes:
+            self.queries += 1
+            index = self._index(lane.source)
+            cells = lane_cells(index, lane.number, edges, clocks.offset(lane.source, lane.pid))
+            share = np.rint(8 * np.minimum(cells.busy / room, 1.0)).astype(np.int64)
+            level = np.where(cells.count > 0, np.maximum(share, 1), -1)
+            for cell in np.flatnonzero(level > best).tolist():
+                category = int(cells.category[cell])
+                if category >= 0:
+                    keys[cell] = key_of(index.categories[category], lane.title)
+            best = np.maximum(best, level)
+        return BusyRow(tuple(best.tolist()), tuple(keys))
+
+    # -- selection ------------------------------------------------------------------------------------------
+
+    def selected(self, selection: SliceId | InstantId | None) -> Selected | None:
+        """Return where the selection lies; looked up once per selection, never per frame."""
+        if selection != self._selected[0]:
+            self._selected = (selection, None if selection is None else self._find(selection))
+        return self._selected[1]
+
+    def _find(self, selection: SliceId | InstantId) -> Selected | None:
+        if not 0 <= selection.source < len(self.trace.indexes):
+            return None
+        index = self._index(selection.source)
+        if isinstance(selection, SliceId):
+            position = index.position_of(selection.ordinal)
+            if position is None:
+                return None
+            row = index.row_of(position)
+            first = int(index.rows[row]["first"])
+            start = index.start(position)
+            return Selected(selection.source, row, position - first, start, index.end(position), RowKind.SLICES)
+        for place, kind, column in (
+            (index.instant_of(selection.ordinal), RowKind.INSTANTS, "instants.start"),
+            (index.sample_of(selection.ordinal), RowKind.SAMPLES, "samples.start"),
+        ):
+            if place is None:
+                continue
+            rows = index.rows
+            hit = np.flatnonzero(
+                (rows["kind"] == kind) & (rows["first"] <= place) & (place < rows["first"] + rows["count"])
+            )
+            if len(hit):
+                row = int(hit[0])
+                start = int(index.column(column)[place])
+                return Selected(selection.source, row, place - int(rows[row]["first"]), start, start, kind)
+        return None
+
+
+def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missing: int) -> list[int]:
+    """Return the sparse column's value at each wanted position, or `missing`."""
+    if not len(positions):
+        return [missing] * len(wanted)
+    places = np.searchsorted(positions, wanted.astype(positions.dtype))
+    places[places == len(positions)] = 0
+    hit = positions[places] == wanted
+    found: list[int] = np.where(hit, values[places].astype(np.int64), missing).tolist()
+    return found
+
+
+def _counts(index: Index, number: int, found: list[Span], edges: list[int], offset: int) -> list[int]:
+    """Return how many slices each span stands for: exact where there is room to write it."""
+    counts = [span.count for span in found]
+    wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
+    if not wide:
+        return counts
+    row = index.rows[number]
+    begin, count = int(row["first"]), int(row["count"])
+    starts = index.column("slices.start")[begin : begin + count]
+    lefts = np.array([edges[found[i].left] - offset for i in wide], np.int64)
+    rights = np.array([edges[found[i].right] - offset for i in wide], np.int64)
+    from_left = np.searchsorted(starts, lefts, "left")
+    to_right = np.searchsorted(starts, rights, "left")
+    before = np.maximum(from_left - 1, 0)
+    reaching = (from_left > 0) & (starts[before] + index.duration(begin + before) > lefts)
+    for i, value in zip(wide, (to_right - from_left + reaching).tolist()):
+        counts[i] = value
+    return counts

@@ -1,0 +1,240 @@
+"""The ruler: nice ticks, steps, the range, the cursor; as segments."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns
+from tracelane.core.trace import Trace
+
+from ..clock import stamps_of
+from ..session import Session, Viewport
+from .labels import fit, fit_middle
+from .lines import Look
+
+TICK_CELLS = 14
+"""Least distance of labelled ticks."""
+UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
+STEP_LABEL_CELLS = 3
+
+
+class StepMark(NamedTuple):
+    """An iteration as the ruler marks it, trace time in ns."""
+
+    label: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the ruler counts from, in ns of trace time.
+
+    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (since 1970, UTC) minus trace time.
+    """
+
+    start: int
+    file_offset: int = 0
+    wall_offset: int | None = None
+
+
+def origin_of(trace: Trace, session: Session) -> Origin:
+    """Return what the ruler of a trace counts from."""
+    stamps = stamps_of(trace, session)
+    return Origin(stamps.zero, stamps.offsets[0] if stamps.offsets else 0, stamps.wall_offset)
+
+
+def step_marks(trace: Trace, clocks: Clocks) -> Sequence[StepMark]:
+    """Return the trace's steps as the ruler marks them."""
+    steps = trace.steps_at(clocks) if clocks.offsets else trace.steps
+    return [StepMark(f"step {step.label}", step.start, step.end) for step in steps]
+
+
+def tick_step(span: int, width: int, least_cells: int = TICK_CELLS) -> int:
+    """Return the distance of ticks in ns: 1, 2 or 5 times a power of ten, at least `least_cells` cells apart."""
+    least = max(1, -(-span * least_cells // max(1, width)))
+    power = 1
+    while power * 10 <= least:
+        power *= 10
+    for factor in (1, 2, 5, 10):
+        if power * factor >= least:
+            return power * factor
+    return power * 10
+
+
+def ticks(view: Viewport, origin: int) -> list[int]:
+    """Return the times of the ticks inside the view, on multiples of a nice step from the origin."""
+    step = tick_step(view.span, view.width)
+    first = origin + -((origin - view.start) // step) * step
+    return list(range(first, view.end, step))
+
+
+def tick_label(time: int, step: int) -> str:
+    """Return a time from the origin, in the unit that suits its size, with as many digits as the step needs."""
+    if time == 0:
+        return "0"
+    size, unit = next((s, u) for s, u in UNITS if abs(time) >= s)
+    digits = 0
+    while digits < 9 and (step * 10**digits) % size:
+        digits += 1
+    sign = "-" if time < 0 else ""
+    whole, rest = divmod(abs(time), size)
+    fraction = f"{rest:0{len(str(size)) - 1}d}"[:digits] if digits and size > 1 else ""
+    return f"{sign}{whole:,}".replace(",", " ") + (f".{fraction}" if fraction else "") + f" {unit}"
+
+
+def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str:
+    """Return a trace time as the session's ruler writes it: relative, as in the file, or on the wall clock (UTC)."""
+    if session.ruler == "file":
+        value = time - origin.file_offset
+        sign = "-" if value < 0 else ""
+        return f"@{sign}{abs(value) // 1000}.{abs(value) % 1000:03d}"
+    if session.ruler == "wall" and origin.wall_offset is not None:
+        return wall_text(time + origin.wall_offset, step)
+    return tick_label(time - origin.start, step)
+
+
+def wall_text(stamp: int, step: int = 1) -> str:
+    """Return a wall time, ns since 1970, as h:m:s with as many decimals as the step needs."""
+    seconds, rest = divmod(stamp, 10**9)
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{seconds} s"
+    digits = 0
+    while digits < 9 and (step * 10**digits) % 10**9:
+        digits += 1
+    return f"{moment:%H:%M:%S}" + (f".{rest:09d}"[: digits + 1] if digits else "")
+
+
+class _Canvas:
+    """One line of cells with a style each, later ones over earlier ones."""
+
+    def __init__(self, width: int, style: Style) -> None:
+        self.width = width
+        self.text: list[str] = [" "] * width
+        self.styles: list[Style] = [style] * width
+
+    def put(self, cell: int, text: str, style: Style) -> None:
+        """Write narrow text from a cell on, cut at both ends."""
+        for offset, character in enumerate(text):
+            if 0 <= cell + offset < self.width:
+                self.text[cell + offset] = character
+                self.styles[cell + offset] = style
+
+    def paint(self, left: int, right: int, style: Style) -> None:
+        """Change the style of cells, keeping their text."""
+        for cell in range(max(0, left), min(self.width, right)):
+            self.styles[cell] = style
+
+    def segments(self) -> list[Segment]:
+        """Return the line, one segment per stretch of a style."""
+        found: list[Segment] = []
+        begin = 0
+        for cell in range(1, self.width + 1):
+            if cell == self.width or self.styles[cell] is not self.styles[begin]:
+                found.append(Segment("".join(self.text[begin:cell]), self.styles[begin]))
+                begin = cell
+        return found
+
+
+def ruler_lines(
+    session: Session, origin: Origin, steps: Sequence[StepMark], look: Look, height: int
+) -> list[list[Segment]]:
+    """Return the ruler's lines, top to bottom: steps and range where there are two, then ticks and cursor."""
+    view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
+    lines = []
+    if height > 1:
+        lines.append([*_corner(f"view {format_ns(view.span)}", look), *_steps(view, steps, session, look)])
+    cursor = time_text(session.cursor, session, origin, max(1, view.span // max(1, view.width)))
+    lines.append([*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)])
+    return lines
+
+
+def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:
+    palette = look.palette
+    style = palette.accent_plain if accent else palette.dim
+    return [
+        Segment(fit(text, look.titles - 1, look.glyphs.ellipsis), style),
+        Segment(look.glyphs.separator, palette.line),
+    ]
+
+
+def _ticks(view: Viewport, session: Session, origin: Origin, look: Look) -> list[Segment]:
+    palette, glyphs = look.palette, look.glyphs
+    canvas = _Canvas(look.area, palette.ruler)
+    step = tick_step(view.span, view.width)
+    zero = origin.start
+    if session.ruler == "file":
+        zero = origin.file_offset
+    elif session.ruler == "wall" and origin.wall_offset is not None:
+        zero = -origin.wall_offset
+    for time in ticks(view, zero):
+        cell = view.cell(time)
+        label = time_text(time, session, origin, step)
+        canvas.put(cell, glyphs.tick, palette.line)
+        if cell + 1 + cell_len(label) <= look.area:
+            canvas.put(cell + 1, label, palette.ruler)
+    if session.range is not None:
+        left, right = _range_cells(view, session.range)
+        canvas.paint(left, right, palette.range)
+        if left >= 0:
+            canvas.put(left, glyphs.range_left, palette.range_edge)
+        if 0 < right <= look.area and right - 1 > left:
+            canvas.put(right - 1, glyphs.range_right, palette.range_edge)
+    cursor = view.cell(session.cursor)
+    canvas.put(cursor, glyphs.cursor, palette.cursor)
+    return canvas.segments()
+
+
+def _range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
+    left, right = view.cell(range_[0]), view.cell(max(range_[0], range_[1] - 1)) + 1
+    return max(-1, left), min(view.width + 1, right)
+
+
+def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Look) -> list[Segment]:
+    palette, glyphs = look.palette, look.glyphs
+    canvas = _Canvas(look.area, palette.dim)
+    free = 0
+    for step in steps_in(steps, view):
+        left = max(0, view.cell(step.start))
+        right = min(look.area, view.cell(max(step.start, step.end - 1)) + 1)
+        if left < free and right - left <= STEP_LABEL_CELLS:
+            continue
+        left = max(left, free)
+        canvas.put(left, glyphs.step, palette.line)
+        if right - left > STEP_LABEL_CELLS:
+            label = safe(step.label)
+            canvas.put(left + 1, fit_middle(label, min(right - left - 1, cell_len(label)), glyphs.ellipsis), palette.step)
+        free = max(free, min(right, left + 1))
+    if session.range is not None:
+        left, right = _range_cells(view, session.range)
+        text = format_ns(session.range[1] - session.range[0])
+        if right - left > 1:
+            canvas.put(max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge)
+            if left >= 0:
+                canvas.put(left, glyphs.range_left, palette.range_edge)
+            if right <= look.area:
+                canvas.put(right - 1, glyphs.range_right, palette.range_edge)
+        middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
+        canvas.put(min(max(0, middle), max(0, look.area - cell_len(text))), text, palette.range_edge)
+    return canvas.segments()
+
+
+def steps_in(steps: Sequence[StepMark], view: Viewport) -> list[StepMark]:
+    """Return the steps that touch the view (they are in time order), at most two per cell."""
+    first = bisect.bisect_left(steps, view.start, key=lambda step: step.end)
+    last = bisect.bisect_left(steps, view.end, key=lambda step: step.start)
+    found = steps[first:last]
+    stride = max(1, len(found) // (2 * view.width))
+    return list(found[::stride])

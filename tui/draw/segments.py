@@ -1,0 +1,241 @@
+"""Runs, marks and levels as rich Segments: one per run, with styles that the palette makes once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+from rich.segment import Segment
+from rich.style import Style
+
+from .glyphs import Glyphs
+from .labels import fit, padded
+from .palette import Look, Palette
+from .runs import LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, Mark, Run
+
+COUNT_FROM = 6
+"""Runs of fewer cells do not say how many slices they stand for."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The selected slice as a row shows it: its index in the row and the cells it touches, [left, right)."""
+
+    index: int
+    left: int
+    right: int
+
+
+def slice_segments(
+    runs: Sequence[Run], width: int, palette: Palette, glyphs: Glyphs, chosen: Chosen | None = None
+) -> list[Segment]:
+    """Return the segments of a row of slices, exactly `width` cells."""
+    segments: list[Segment] = []
+    cell = 0
+    blank = palette.blank
+    for run in runs:
+        if run.left > cell:
+            segments.append(Segment(" " * (run.left - cell), blank))
+        cell = run.right
+        if chosen is not None and run.left < chosen.right and chosen.left < run.right:
+            _chosen_run(segments, run, chosen, palette, glyphs)
+        elif run.flags & WHOLE:
+            _whole_run(segments, run, palette, glyphs)
+        else:
+            segments.append(Segment(_many_text(run, palette, glyphs), _many_style(run, palette)))
+    if cell < width:
+        segments.append(Segment(" " * (width - cell), blank))
+    return segments
+
+
+def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
+    if not palette.coloured:
+        segments.append(Segment(_bracketed(run, glyphs), palette.style(run.key)))
+        return
+    style = palette.style(run.key, Look.OTHER if run.flags & OTHER else Look.WHOLE)
+    width = run.right - run.left
+    left_part, right_part = run.left_eighths, run.right_eighths
+    ragged = run.flags & RAGGED and not run.flags & OPEN_RIGHT
+    if not left_part and right_part == 8 and not ragged:
+        segments.append(Segment(_whole_text(run, width, palette, glyphs), style))
+        return
+    body = width
+    if left_part:
+        # The empty part is drawn, in the background's colour, over the slice's own.
+        segments.append(Segment(glyphs.lefts[left_part], palette.style(run.key, Look.MARK) + _REVERSE))
+        body -= 1
+    tail: Segment | None = None
+    if ragged and width > 1:
+        tail = Segment(glyphs.ragged, palette.style(run.key, Look.MARK))
+        body -= 1
+    elif right_part < 8 and body > 0:
+        tail = Segment(glyphs.lefts[right_part], palette.style(run.key, Look.MARK))
+        body -= 1
+    if body > 0:
+        segments.append(Segment(_whole_text(run, body, palette, glyphs), style))
+    if tail is not None:
+        segments.append(tail)
+
+
+_REVERSE = Style(reverse=True)
+
+
+def _whole_text(run: Run, width: int, palette: Palette, glyphs: Glyphs) -> str:
+    if run.flags & OTHER and not palette.shaded:
+        if width < LABEL_CELLS or not run.label:
+            return fit(glyphs.edge, width)
+        return glyphs.edge + fit(run.label, width - 1, glyphs.ellipsis)
+    if width < LABEL_CELLS or not run.label:
+        return " " * width
+    return padded(run.label, width, glyphs.ellipsis)
+
+
+def _many_style(run: Run, palette: Palette) -> Style:
+    return palette.style(run.key, Look.MANY)
+
+
+def _many_text(run: Run, palette: Palette, glyphs: Glyphs) -> str:
+    width = run.right - run.left
+    filler = " " if palette.shaded else glyphs.texture
+    if palette.shaded and width < COUNT_FROM:
+        return glyphs.texture * width
+    if width < COUNT_FROM:
+        return filler * width
+    return _many_label(run.count, run.label, width, glyphs, glyphs.texture)
+
+
+@lru_cache(maxsize=65536)
+def _many_label(count: int, label: str, width: int, glyphs: Glyphs, filler: str) -> str:
+    text = f"{glyphs.many}{compact_count(count)} {label} "
+    return fit(text, width, glyphs.ellipsis, filler)
+
+
+def compact_count(count: int) -> str:
+    """Return a count in at most four cells: 950, 12k, 3.4M."""
+    for limit, unit in ((10**3, ""), (10**6, "k"), (10**9, "M"), (10**12, "G")):
+        if count < limit:
+            value = count * 1000 / limit
+            return f"{count}" if not unit else f"{value:.1f}{unit}" if value < 10 else f"{int(value)}{unit}"
+    return f"{count:.0e}"
+
+
+def _bracketed(run: Run, glyphs: Glyphs) -> str:
+    """Return a slice without colours: brackets at the ends that are in view, a filler between."""
+    return _bracketed_text(run.right - run.left, run.label, run.flags, glyphs)
+
+
+@lru_cache(maxsize=65536)
+def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
+    opening = "" if flags & OPEN_LEFT else glyphs.opening
+    closing = "" if flags & OPEN_RIGHT else glyphs.ragged if flags & RAGGED else glyphs.closing
+    if width == 1:
+        return glyphs.single
+    body = width - len(opening) - len(closing)
+    text = label + " " if label and body >= LABEL_CELLS else ""
+    return opening + fit(text, body, glyphs.ellipsis, glyphs.filler) + closing
+
+
+def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Palette, glyphs: Glyphs) -> None:
+    style = palette.style(run.key, Look.CHOSEN)
+    width = run.right - run.left
+    if run.flags & WHOLE:
+        if run.index != chosen.index:
+            # A neighbour that shares the cell's time but not the slice (a zero-length one at its edge).
+            _whole_run(segments, run, palette, glyphs)
+        else:
+            plain = run._replace(left_eighths=0, right_eighths=8)
+            text = _bracketed(plain, glyphs) if width >= LABEL_CELLS or not palette.coloured else " " * width
+            segments.append(Segment(text, style))
+        return
+    text = _many_text(run, palette, glyphs)
+    left = max(chosen.left, run.left) - run.left
+    right = min(chosen.right, run.right) - run.left
+    plain_style = _many_style(run, palette)
+    cells = _cells_of(text, width)
+    if left:
+        segments.append(Segment("".join(cells[:left]), plain_style))
+    segments.append(Segment(glyphs.single * (right - left), style))
+    if right < width:
+        segments.append(Segment("".join(cells[right:]), plain_style))
+
+
+def _cells_of(text: str, width: int) -> list[str]:
+    """Return the text as one string per cell, or blanks where a character does not take exactly one."""
+    return list(text) if len(text) == width and text.isascii() else [c if c.isprintable() else " " for c in fit(text, width)][
+        :width
+    ] if len(text) == width else [" "] * width
+
+
+def mark_segments(
+    marks: Sequence[Mark], width: int, palette: Palette, glyphs: Glyphs, chosen: Chosen | None = None
+) -> list[Segment]:
+    """Return the segments of an instants row: a mark, or how many there are in the cell."""
+    segments: list[Segment] = []
+    cell = 0
+    for mark in marks:
+        if mark.cell > cell:
+            segments.append(Segment(" " * (mark.cell - cell), palette.blank))
+        text = glyphs.instant if mark.count == 1 else str(mark.count) if mark.count < 10 else glyphs.instants
+        look = Look.CHOSEN if chosen is not None and chosen.left == mark.cell else Look.MARK
+        segments.append(Segment(text, palette.style(mark.key, look)))
+        cell = mark.cell + 1
+    if cell < width:
+        segments.append(Segment(" " * (width - cell), palette.blank))
+    return segments
+
+
+def band_segments(
+    levels: Sequence[tuple[int, int]], key: str, palette: Palette, glyphs: Glyphs
+) -> list[Segment]:
+    """Return the segments of a counter row from (low, high) levels in eighths, (-1, -1) where nothing holds.
+
+    A steady cell is drawn in the full colour up to its value; a cell in which the value varied shows the part
+    below its least value in full and the band up to the greatest paler, as far as one glyph can say it.
+    """
+    segments: list[Segment] = []
+    steady, pale, both = palette.style(key, Look.MARK), palette.style(key, Look.FAINT), palette.style(key, Look.BAND)
+    for (low, high), cells in groupby(levels):
+        count = sum(1 for _ in cells)
+        if high < 0:
+            segments.append(Segment(" " * count, palette.blank))
+        elif low == high or not palette.coloured:
+            segments.append(Segment(glyphs.bars[max(1, high)] * count, steady))
+        elif high == 8 and palette.shaded:
+            segments.append(Segment(glyphs.bars[low] * count, both))
+        else:
+            segments.append(Segment(glyphs.bars[max(1, high)] * count, pale))
+    return segments
+
+
+def busy_segments(
+    levels: Sequence[int], keys: Sequence[str], palette: Palette, glyphs: Glyphs
+) -> list[Segment]:
+    """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty."""
+    segments: list[Segment] = []
+    for (level, key), cells in groupby(zip(levels, keys)):
+        count = sum(1 for _ in cells)
+        if level < 0:
+            segments.append(Segment(" " * count, palette.blank))
+        else:
+            segments.append(Segment(glyphs.bars[max(1, level)] * count, palette.style(key, Look.FAINT)))
+    return segments
+
+
+def levels_of(low: Sequence[float], high: Sequence[float], least: float, most: float) -> list[tuple[int, int]]:
+    """Return counter values as (low, high) levels 0..8 of a scale; nan gives (-1, -1)."""
+    scale = 8 / (most - least) if most > least else 0.0
+    found: list[tuple[int, int]] = []
+    for a, b in zip(low, high):
+        if a != a or b != b:
+            found.append((-1, -1))
+        elif scale == 0.0:
+            found.append((4, 4))
+        else:
+            found.append((_level((a - least) * scale), _level((b - least) * scale)))
+    return found
+
+
+def _level(value: float) -> int:
+    return min(8, max(0, round(value))) if value == value else 0

@@ -1,0 +1,194 @@
+"""The lane area: titles and rows, one Segment per run, drawn line by line from what the row reader keeps."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout, Line
+from ..draw.lines import Look, line_segments
+from ..draw.rows import RowReader, SliceRow
+from ..draw.runs import run_at
+from ..session import ZOOM_STEP, RowKey, Session, Viewport
+from .look import eighths, look_of
+from .messages import (
+    LanePressed,
+    Panned,
+    Scrolled,
+    SlicePressed,
+    TimeAreaResized,
+    TimeDragged,
+    Zoomed,
+)
+
+WHEEL_LINES = 3
+WHEEL_PAN = 0.1
+
+
+class LaneCanvas(Widget, can_focus=True):
+    """Draws the visible lines of a layout; `show` is all it needs, mouse actions come back as messages."""
+
+    DEFAULT_CSS = """
+    LaneCanvas { height: 1fr; width: 1fr; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty canvas."""
+        super().__init__(id=id, classes=classes)
+        self._trace: Trace | None = None
+        self._session: Session | None = None
+        self._layout_lines: Layout | None = None
+        self._reader: RowReader | None = None
+        self._look: Look | None = None
+        self._lines: list[Line | None] = []
+        self._drag_from: int | None = None
+        self._dragged = False
+
+    def show(self, trace: Trace, session: Session, layout: Layout) -> None:
+        """Show a trace in a session; costs nothing until the next frame."""
+        if self._reader is None or self._reader.trace is not trace:
+            self._reader = RowReader(trace, eighths())
+        self._trace, self._session, self._layout_lines = trace, session, layout
+        self._prepare()
+        self.refresh()
+
+    @property
+    def reader(self) -> RowReader | None:
+        """What has been drawn; None before the first `show`."""
+        return self._reader
+
+    @property
+    def time_cells(self) -> int:
+        """Width of the time area, in cells."""
+        return look_of(self).area
+
+    def line_at(self, y: int) -> Line | None:
+        """Return the line shown at a line of the widget."""
+        return self._lines[y] if 0 <= y < len(self._lines) else None
+
+    # -- drawing --------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if self._session is None or self._layout_lines is None or self.size.width < 1:
+            return
+        self._look = look_of(self)
+        self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        width = self.size.width
+        if self._session is None or self._reader is None or self._look is None or y >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        return Strip(line_segments(self._lines[y], self._reader, self._session, self._look), width)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Tell the App how much time fits, and draw anew."""
+        self._prepare()
+        self.post_message(TimeAreaResized(look_of(self).area, self.size.height))
+
+    def notify_style_update(self) -> None:
+        """Draw in the new theme's colours."""
+        super().notify_style_update()
+        self._prepare()
+
+    # -- mouse ----------------------------------------------------------------------------------------------
+
+    @property
+    def _view(self) -> Viewport | None:
+        if self._session is None or self._look is None:
+            return None
+        view = self._session.viewport
+        return view if view.width == self._look.area else view.resized(self._look.area)
+
+    def _cell(self, x: int) -> int:
+        return x - (self._look.titles if self._look is not None else 0)
+
+    def _time(self, x: int) -> int:
+        view = self._view
+        return 0 if view is None else view.edge(min(view.width, max(0, self._cell(x))))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin a drag over time."""
+        if event.button == 1 and self._cell(event.x) >= 0:
+            self._drag_from = event.x
+            self._dragged = False
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Follow a drag; without one this costs nothing."""
+        if self._drag_from is not None and (self._dragged or event.x != self._drag_from):
+            self._dragged = True
+            self._post_drag(event.x, done=False)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """End a drag."""
+        if self._drag_from is not None and self._dragged:
+            self._post_drag(event.x, done=True)
+        self._drag_from = None
+        self.release_mouse()
+
+    def _post_drag(self, x: int, done: bool) -> None:
+        if self._drag_from is not None:
+            a, b = sorted((self._drag_from, x))
+            self.post_message(TimeDragged(self._time(a), self._time(b + 1), done))
+
+    def on_click(self, event: events.Click) -> None:
+        """Select what lies under the mouse, or fold the line whose title was clicked."""
+        if self._dragged:
+            self._dragged = False
+            return
+        line = self.line_at(event.y)
+        if line is None or event.button != 1:
+            return
+        key = line.row_key
+        cell = self._cell(event.x)
+        if cell < 0 or key is None:
+            self.post_message(LanePressed(line))
+            return
+        self.post_message(SlicePressed(key, self._time(event.x), cell, self._index_at(line, cell), event.chain))
+
+    def _index_at(self, line: Line, cell: int) -> int:
+        view, reader, session = self._view, self._reader, self._session
+        if line.lane is None or view is None or reader is None or session is None:
+            return -1
+        row = reader.row(line.lane, max(0, line.depth), view, session.clocks, session.colour_by)
+        if isinstance(row, SliceRow):
+            run = run_at(row.runs, cell)
+            return -1 if run is None else run.index
+        marks = getattr(row, "marks", ())
+        return next((mark.index for mark in marks if mark.cell == cell), -1)
+
+    def row_at(self, y: int) -> RowKey | None:
+        """Return the row shown at a line of the widget."""
+        line = self.line_at(y)
+        return None if line is None else line.row_key
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll the lanes up; with shift pan left, with ctrl zoom in."""
+        self._wheel(event, -1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll the lanes down; with shift pan right, with ctrl zoom out."""
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """Pan left."""
+        event.stop()
+        self.post_message(Panned(-WHEEL_PAN))
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """Pan right."""
+        event.stop()
+        self.post_message(Panned(WHEEL_PAN))
+
+    def _wheel(self, event: events.MouseEvent, direction: int) -> None:
+        event.stop()
+        if event.ctrl:
+            self.post_message(Zoomed(ZOOM_STEP if direction < 0 else 1 / ZOOM_STEP, self._time(event.x)))
+        elif event.shift:
+            self.post_message(Panned(direction * WHEEL_PAN))
+        else:
+            self.post_message(Scrolled(direction * WHEEL_LINES))

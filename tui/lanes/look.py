@@ -1,0 +1,52 @@
+"""How the timeline's widgets learn what their terminal and theme can show."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from textual.color import Color, ColorParseError
+from textual.widget import Widget
+
+from ..draw.colour import RGB
+from ..draw.glyphs import Glyphs, glyphs_for
+from ..draw.lines import Look, title_cells
+from ..draw.palette import DARK_SURFACE, LIGHT_SURFACE, Palette, depth_of, palette_for
+
+
+def look_of(widget: Widget) -> Look:
+    """Return the palette, glyphs and column widths for a widget as wide as the screen area it stands in."""
+    width = max(2, widget.size.width)
+    titles = title_cells(width)
+    return Look(palette_of(widget), glyphs(), titles, max(1, width - titles))
+
+
+def palette_of(widget: Widget) -> Palette:
+    """Return the palette of the App's theme on its terminal."""
+    app = widget.app
+    theme = app.current_theme
+    surface = _surface(theme.background or theme.surface or "", theme.dark)
+    return palette_for(depth_of(app.console.color_system, app.no_color), theme.dark, surface)
+
+
+@lru_cache(maxsize=32)
+def _surface(name: str, dark: bool) -> RGB:
+    try:
+        colour = Color.parse(name)
+    except ColorParseError:
+        return DARK_SURFACE if dark else LIGHT_SURFACE
+    if colour.ansi is not None or not name:
+        return DARK_SURFACE if dark else LIGHT_SURFACE
+    return (colour.r, colour.g, colour.b)
+
+
+@lru_cache(maxsize=1)
+def glyphs() -> Glyphs:
+    """Return the characters that this process's locale can write."""
+    return glyphs_for()
+
+
+@lru_cache(maxsize=1)
+def eighths() -> bool:
+    """Tell whether slice edges are drawn in eighths of a cell: TRACELANE_EIGHTHS=1."""
+    return os.environ.get("TRACELANE_EIGHTHS", "") == "1"

@@ -1,0 +1,85 @@
+"""What the timeline's widgets tell the App; rows and lines as they were drawn, times in ns of trace time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from ..draw.layout import Line
+from ..session import RowKey
+
+
+@dataclass
+class SlicePressed(Message):
+    """A cell of a row was clicked.
+
+    `index` is the index within the row of what is drawn there (the longest of several), -1 for an empty cell;
+    `chain` is 2 for a double click.
+    """
+
+    row: RowKey
+    time: int
+    cell: int
+    index: int = -1
+    chain: int = 1
+
+
+@dataclass
+class LanePressed(Message):
+    """The title of a line was clicked: it folds or unfolds."""
+
+    line: Line
+
+
+@dataclass
+class TimeDragged(Message):
+    """A stretch of time was dragged over; `done` once the button is up."""
+
+    a: int
+    b: int
+    done: bool = True
+
+
+@dataclass
+class TimePressed(Message):
+    """A time was clicked on the ruler."""
+
+    time: int
+
+
+@dataclass
+class Zoomed(Message):
+    """The wheel asked for `factor` times the magnification, about a time."""
+
+    factor: float
+    time: int
+
+
+@dataclass
+class Panned(Message):
+    """The wheel asked to move the view by a share of its width."""
+
+    share: float
+
+
+@dataclass
+class Scrolled(Message):
+    """The wheel asked to scroll the lanes by so many lines."""
+
+    lines: int
+
+
+@dataclass
+class ViewMoved(Message):
+    """The minimap asked to centre the view on a time."""
+
+    time: int
+
+
+@dataclass
+class TimeAreaResized(Message):
+    """The time area has another size: `cells` wide, `lines` high."""
+
+    cells: int
+    lines: int

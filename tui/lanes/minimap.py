@@ -1,0 +1,92 @@
+"""The minimap: the whole trace in a line or two; a click or drag moves the view there."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout
+from ..draw.overview import minimap_lines, minimap_view
+from ..session import ZOOM_STEP, Session
+from .look import look_of
+from .messages import ViewMoved, Zoomed
+
+
+class Minimap(Widget):
+    """Shows how busy the trace is and which part is visible; its CSS height (1 or 2) says in how many lines."""
+
+    DEFAULT_CSS = """
+    Minimap { height: 1; width: 1fr; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty minimap."""
+        super().__init__(id=id, classes=classes)
+        self._trace: Trace | None = None
+        self._session: Session | None = None
+        self._strips: list[Strip] = []
+        self._dragging = False
+
+    def show(self, trace: Trace, session: Session, layout: Layout | None = None) -> None:
+        """Show a trace and the part of it that a session sees; the layout is not used."""
+        self._trace, self._session = trace, session
+        self._strips = []
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        if self._trace is None or self._session is None:
+            return Strip.blank(self.size.width, self.rich_style)
+        if not self._strips:
+            lines = minimap_lines(self._trace, self._session, look_of(self), self.size.height)
+            self._strips = [Strip(line, self.size.width) for line in lines]
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def on_resize(self) -> None:
+        """Draw anew."""
+        self._strips = []
+
+    def notify_style_update(self) -> None:
+        """Draw in the new theme's colours."""
+        super().notify_style_update()
+        self._strips = []
+
+    # -- mouse ----------------------------------------------------------------------------------------------
+
+    def _time(self, x: int) -> int:
+        look = look_of(self)
+        if self._trace is None:
+            return 0
+        view = minimap_view(self._trace, look.area)
+        cell = min(view.width - 1, max(0, x - look.titles))
+        return (view.edge(cell) + view.edge(cell + 1)) // 2
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Move the view to the mouse."""
+        if event.button == 1:
+            self._dragging = True
+            self.capture_mouse()
+            self.post_message(ViewMoved(self._time(event.x)))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Move the view along with a drag."""
+        if self._dragging:
+            self.post_message(ViewMoved(self._time(event.x)))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """End a drag."""
+        self._dragging = False
+        self.release_mouse()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Zoom in about the mouse."""
+        event.stop()
+        self.post_message(Zoomed(ZOOM_STEP, self._time(event.x)))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Zoom out about the mouse."""
+        event.stop()
+        self.post_message(Zoomed(1 / ZOOM_STEP, self._time(event.x)))
