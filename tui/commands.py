@@ -1,4 +1,4 @@
-"""The one table of commands: bindings, footer, help screen, palette and the README's key table come from it."""
+"""The one table of commands: bindings, footer, help, palette and the README's key table come from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _MOVE, _SELECT, _LANES, _VIEW = "Move", "Select", "Lanes", "Panels and view"
 GROUPS: Final = (_MOVE, _SELECT, _LANES, _VIEW)
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("zoom-in", "Zoom in", ("w", "+", "="), "Show two thirds of the time, about the cursor", _MOVE, True),
+    Command(
+        "zoom-in", "Zoom in", ("w", "+", "="), "Show two thirds of the time, about the cursor", _MOVE, True
+    ),
     Command("zoom-out", "Zoom out", ("s", "-"), "Show half as much time again, about the cursor", _MOVE),
     Command("zoom-in-far", "Zoom in ×10", ("W",), "Show a tenth of the time, about the cursor", _MOVE),
     Command("zoom-out-far", "Zoom out ×10", ("S",), "Show ten times the time, about the cursor", _MOVE),
@@ -66,7 +68,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _SELECT,
     ),
     Command("up", "Enclosing slice", ("up", "k"), "Select the enclosing slice, then the lane above", _SELECT),
-    Command("down", "Child slice", ("down", "j"), "Select the child at the cursor, then the lane below", _SELECT),
+    Command(
+        "down", "Child slice", ("down", "j"), "Select the child at the cursor, then the lane below", _SELECT
+    ),
     Command("lane-up", "Lane above", ("K",), "Move to the lane above", _SELECT),
     Command("lane-down", "Lane below", ("J",), "Move to the lane below", _SELECT),
     Command(
@@ -78,7 +82,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
         True,
     ),
     Command("launch", "Back to the launch", ("b", "["), "Select what launched the selection", _SELECT),
-    Command("kernel", "On to the kernel", ("o", "]"), "Select what the selection launched; a list if several", _SELECT),
+    Command(
+        "kernel",
+        "On to the kernel",
+        ("o", "]"),
+        "Select what the selection launched; a list if several",
+        _SELECT,
+    ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, True),
     Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
@@ -89,11 +99,19 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("back", "Previous view", ("u", "backspace"), "Go back to the view before", _VIEW),
     Command("forward", "Next view", ("U",), "Go forward again after going back", _VIEW),
     Command("panel-details", "Details", ("1",), "Show the selection's details in the panel", _VIEW),
-    Command("panel-problems", "What was read", ("2",), "Show what was read, repaired or unreadable, and where", _VIEW),
+    Command(
+        "panel-problems",
+        "What was read",
+        ("2",),
+        "Show what was read, repaired or unreadable, and where",
+        _VIEW,
+    ),
     Command("legend", "Legend", ("L",), "Show what the colours and marks mean; again: back", _VIEW),
     Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _VIEW),
     Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel", _VIEW),
-    Command("ruler", "Ruler: other time", ("R",), "Change the ruler: relative, as in the file, wall clock", _VIEW),
+    Command(
+        "ruler", "Ruler: other time", ("R",), "Change the ruler: relative, as in the file, wall clock", _VIEW
+    ),
     Command("theme", "Dark or light", (), "Change between the dark and the light theme", _VIEW),
     Command("command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEW),
     Command("palette", "Command palette", ("ctrl+p",), "Find any command by its name", _VIEW),

@@ -1,4 +1,4 @@
-"""The user's settings, read from `$XDG_CONFIG_HOME/tracelane/config.toml`; a bad file never stops the viewer."""
+"""The user's settings: `$XDG_CONFIG_HOME/tracelane/config.toml`; a bad file never stops the viewer."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -28,8 +28,8 @@ _DAY_NS = 86_400 * 10**9
 class TimeFrame:
     """What typed times refer to, all in ns of trace time.
 
-    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (since 1970, UTC) minus trace
-    time, None where the trace does not tell; `steps` (label, start, end) in order of start.
+    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (UTC, since 1970) minus
+    trace time, None where the trace does not tell; `steps` (label, start, end) in order of start.
     """
 
     start: int
@@ -46,7 +46,7 @@ def parse_time(text: str, frame: TimeFrame) -> int:
 
 
 def parse_span(text: str, frame: TimeFrame) -> tuple[int, int]:
-    """Return (start, end) of what a text means: of a step its whole length, of anything else one stamp twice."""
+    """Return (start, end) of what a text means: of a step its length, of anything else one stamp twice."""
     text = text.strip()
     if match := _RELATIVE.fullmatch(text):
         time = frame.start + _to_ns(match[1], _UNITS[match[2]])
@@ -99,7 +99,7 @@ def _zone(name: str) -> ZoneInfo | timezone | None:
     if not name:
         return None
     if name.upper() == "UTC":
-        return timezone.utc
+        return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -107,7 +107,7 @@ def _zone(name: str) -> ZoneInfo | timezone | None:
 
 
 def _local(stamp: int, zone: ZoneInfo | timezone | None) -> datetime:
-    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=stamp // 10**9)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=stamp // 10**9)
     return moment.astimezone(zone)
 
 

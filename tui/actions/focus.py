@@ -32,7 +32,7 @@ def in_view(session: Session, layout: Layout, height: int) -> Session:
     if y is None or height <= 0:
         return session
     room = max(1, height - layout.pinned_height(height))
-    # A lane's title stands on its first row, a process's on the line above: show them along where there is room.
+    # A process's title stands on the line above its first lane: show it along where there is room.
     top = y - 1 if y > 0 and (above := layout.line(y - 1)) and above.kind is LineKind.PROCESS else y
     top = top if room > 1 else y
     scroll = session.scroll

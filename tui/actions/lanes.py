@@ -64,7 +64,9 @@ def fold_process(trace: Trace, session: Session, layout: Layout, height: int) ->
     line = focused_line(layout, session)
     if line.process is None:
         raise Refusal("no process is focused")
-    title = replace(line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded)
+    title = replace(
+        line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded
+    )
     return _settled(trace, toggled(session, title, trace), height)
 
 
@@ -126,7 +128,12 @@ def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> 
 def show_all(trace: Trace, session: Session, height: int) -> Session:
     """Show everything that was hidden."""
     shown = replace(
-        session, hidden_lanes=frozenset(), hidden_processes=frozenset(), hidden_alike=(), only="", show_quiet=True
+        session,
+        hidden_lanes=frozenset(),
+        hidden_processes=frozenset(),
+        hidden_alike=(),
+        only="",
+        show_quiet=True,
     )
     return _settled(trace, shown, height)
 
@@ -190,7 +197,9 @@ def _neighbour(layout: Layout, session: Session, apart: str = "") -> RowKey | No
         place = y + direction
         while (line := layout.line(place)) is not None:
             key = focusable(line, layout)
-            same = own is not None and line.lane is not None and own.lane is not None and line.lane == own.lane
+            same = (
+                own is not None and line.lane is not None and own.lane is not None and line.lane == own.lane
+            )
             if key is not None and not same and not (apart and line.lane and alike(line.lane.title) == apart):
                 return key
             place += direction
@@ -215,9 +224,9 @@ __all__ = [
     "HiddenThing",
     "Process",
     "expand",
+    "focused_line",
     "fold",
     "fold_process",
-    "focused_line",
     "hidden_things",
     "hide",
     "hide_alike",

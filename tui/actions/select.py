@@ -8,7 +8,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, LineKind
 from ..session import RowKey, Session
-from ..things import Thing, child_near, nearest, parent, thing_at, thing_by_id, thing_in
+from ..things import Thing, child_near, nearest, parent, row_of, thing_by_id, thing_in
 from . import view
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
@@ -16,7 +16,7 @@ from .refusal import Refusal
 
 def selected(trace: Trace, session: Session, thing: Thing) -> Session:
     """Return the session with a thing selected and its row focused, in sight."""
-    session = replace(session, selection=thing.id, focus=thing.row)
+    session = replace(session, selection=thing.id, focus=thing.key)
     return view.in_sight(trace, session, thing.start, thing.end)
 
 
@@ -26,13 +26,13 @@ def select(trace: Trace, session: Session, layout: Layout, height: int, thing: T
 
 
 def along(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
-    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor a cell."""
+    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor."""
     if session.selection is None:
         return cursor_moved(trace, session, direction)
     thing = thing_by_id(trace, session.clocks, session.selection)
     if thing is None:
         raise Refusal("the selection is not in this trace")
-    other = thing_in(trace, session.clocks, thing.row, thing.place + direction)
+    other = thing_in(trace, session.clocks, thing.row, thing.index + direction)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.
@@ -60,7 +60,10 @@ def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Se
         row = first_row(layout, session, height)
     if row is None:
         raise Refusal("there are no lanes")
-    thing = _nearest_visible(trace, session, row)
+    line = layout.y_of(row)
+    if line is None or (shown := layout.line(line)) is None or shown.kind is not LineKind.ROW:
+        raise Refusal("this line stands for several rows: Space opens it")
+    thing = _nearest_visible(trace, session, layout, row)
     if thing is None:
         raise Refusal("nothing on this row in view")
     return select(trace, session, layout, height, thing)
@@ -141,16 +144,15 @@ def _focused(trace: Trace, session: Session, layout: Layout, height: int, key: R
         raise Refusal("there are no lanes")
     moved = replace(session, focus=key)
     if session.selection is not None:
-        thing = _nearest_visible(trace, moved, key)
+        thing = _nearest_visible(trace, moved, layout, key)
         moved = replace(moved, selection=None if thing is None else thing.id)
     return in_view(moved, layout, height)
 
 
-def _nearest_visible(trace: Trace, session: Session, row: RowKey) -> Thing | None:
+def _nearest_visible(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
     """Return what lies at the cursor on a row, else the nearest thing that reaches into the view."""
-    thing = thing_at(trace, session.clocks, row, session.cursor)
-    if thing is None:
-        thing = nearest(trace, session.clocks, row, session.cursor)
+    row = row_of(layout, key)
+    thing = None if row is None else nearest(trace, session.clocks, row, session.cursor)
     if thing is None or thing.end < session.viewport.start or thing.start >= session.viewport.end:
         return None
     return thing

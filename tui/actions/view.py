@@ -199,7 +199,7 @@ def stepped(trace: Timeline, session: Session, steps: Sequence[StepLike], direct
     if start is None:
         raise Refusal("no step after this one" if direction > 0 else "no step before this one")
     view = session.viewport
-    # The step keeps the place in the view that the cursor had: flipping through steps compares like with like.
+    # The step takes the place in the view that the cursor had: flipping through steps lets one compare.
     offset = min(max(session.cursor - view.start, 0), view.span - 1)
     view = replace(view, start=start - offset).kept_within(limits(trace))
     return keep_cursor(replace(session, viewport=view, cursor=start))

@@ -32,12 +32,12 @@ class Field:
 
 
 def fields_of(values: dict[str, Any]) -> list[Field]:
-    """Return a JSON object's members as fields; objects and arrays as JSON text, laid out if they are long."""
+    """Return a JSON object's members as fields, what is nested as JSON text."""
     return [Field(str(key), value_text(value)) for key, value in values.items()]
 
 
 def value_text(value: Any) -> str:
-    """Return a JSON value as text for people: strings bare, everything else as JSON, large ones on many lines."""
+    """Return a JSON value as text: strings bare, everything else as JSON, large values on many lines."""
     if isinstance(value, str):
         return value if value.strip() else json.dumps(value, ensure_ascii=False)
     flat = json.dumps(value, ensure_ascii=False, default=str)
@@ -47,7 +47,7 @@ def value_text(value: Any) -> str:
 
 
 def laid_out(fields: Sequence[Field], width: int, label_style: Style, jump_style: Style) -> list[Text]:
-    """Return fields as lines: short ones side by side, filled column by column, long ones over the whole width."""
+    """Return fields as lines: short ones side by side, column by column, long ones over the whole width."""
     width = max(10, width)
     columns = max(1, (width + GAP) // (COLUMN + GAP))
     size = (width - GAP * (columns - 1)) // columns
@@ -110,7 +110,9 @@ def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]
         text.append(part)
         lines.append(text)
     if len(wrapped) > LONGEST_LINES:
-        lines.append(Text(f"{' ' * indent}… cut after {LONGEST_LINES:,} lines; y copies it whole", label_style))
+        lines.append(
+            Text(f"{' ' * indent}… cut after {LONGEST_LINES:,} lines; y copies it whole", label_style)
+        )
     return lines
 
 

@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.ingest.columns import AnyArray, I64
+from tracelane.core.ingest.columns import I64, AnyArray
 
 GAP = 2
 """Cells between two columns."""

@@ -1,0 +1,74 @@
+"""How a trace's times are written: from its start, as in the file, on the wall clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.units import format_ns
+from tracelane.core.trace import Trace
+
+from .times import TimeFrame
+
+EPOCHS = (10**18, 4 * 10**18)
+"""Stamps between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
+NO_CLOCKS = Clocks()
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Writes trace times; `zero` is what relative ones count from."""
+
+    zero: int
+    clocks: Clocks
+    wall_offset: int | None
+
+    def relative(self, time: int) -> str:
+        """Return a time counted from the start of the trace, exact."""
+        sign = "-" if time < self.zero else "+"
+        return sign + format_ns(abs(time - self.zero), 9)
+
+    def file(self, time: int, source: int = 0, process: str = "") -> str:
+        """Return a time as it stands in the file: µs, three decimals."""
+        time -= self.clocks.offset(source, process)
+        sign, time = ("-", -time) if time < 0 else ("", time)
+        return f"{sign}{time // 1000}.{time % 1000:03d} µs"
+
+    def wall(self, time: int) -> str | None:
+        """Return the local date and time to the ns; None where the trace does not tell."""
+        if self.wall_offset is None:
+            return None
+        stamp = time + self.wall_offset
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=stamp // 10**9)
+            moment = moment.astimezone()
+        except (OverflowError, ValueError, OSError):
+            return None
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{stamp % 10**9:09d}"
+
+
+def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
+    """Return wall time minus trace time in ns, None where the trace does not tell."""
+    for number, source in enumerate(trace.sources):
+        if source.base_time_ns is not None:
+            return source.base_time_ns - clocks.offset(number)
+    start = trace.opening_span[0]
+    return 0 if EPOCHS[0] <= start < EPOCHS[1] else None
+
+
+def stamps_of(trace: Trace, clocks: Clocks = NO_CLOCKS) -> Stamps:
+    """Return the writer of a trace's times."""
+    return Stamps(trace.opening_span[0], clocks, wall_offset(trace, clocks))
+
+
+def time_frame(trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "") -> TimeFrame:
+    """Return what typed times refer to."""
+    return TimeFrame(
+        start=trace.opening_span[0],
+        end=trace.opening_span[1],
+        file_offset=clocks.offset(0),
+        wall_offset=wall_offset(trace, clocks),
+        steps=[(step.label, step.start, step.end) for step in trace.steps_at(clocks)],
+        zone=zone,
+    )

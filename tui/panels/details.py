@@ -1,0 +1,265 @@
+"""Everything known of the selection: what it is, when, what is around it, its chain and its arguments."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from rich.style import Style
+from rich.text import Text
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.short_names import short_name
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.index.format import RowKind
+from tracelane.core.query.args import Arguments
+from tracelane.core.query.detail import SliceDetail
+from tracelane.core.trace import Trace
+
+from ..clock import Stamps
+from ..things import Thing
+from .fields import Field, fields_of, laid_out, wrap
+
+FLOWS_SHOWN = 8
+NONE = "(none)"
+PHASES = {
+    "i": "instant",
+    "I": "instant",
+    "R": "mark",
+    "n": "async mark",
+    "b": "async begin",
+    "e": "async end without its begin",
+    "E": "end without its begin",
+    "N": "object created",
+    "O": "object snapshot",
+    "D": "object deleted",
+    "P": "sample",
+    "V": "memory dump",
+    "v": "memory dump",
+}
+
+
+@dataclass(frozen=True)
+class ChainPart:
+    """A link of the line kernel ← launch ← op ← annotation; `jump` is empty for the selection itself."""
+
+    role: str
+    name: str
+    via: str
+    jump: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the panel shows of one thing, before it is laid out."""
+
+    title: str  # short name
+    raw_name: str  # name in full
+    fields: tuple[Field, ...]
+    chain: tuple[ChainPart, ...] = ()
+    remarks: tuple[str, ...] = ()  # overlap, unclosed, clamped
+
+
+def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
+    """Return everything that the index knows of a thing; its arguments come apart, read from the file."""
+    if thing.slice is not None and (found := trace.detail(thing.slice)) is not None:
+        return _slice(trace, stamps, thing, found)
+    if thing.row.kind is RowKind.INSTANTS:
+        instant = trace.instant_detail(thing.row, thing.index)
+        fields = [
+            Field("what", PHASES.get(instant.phase, f"event of phase {instant.phase}")),
+            Field("category", instant.category or NONE),
+            *_lane_fields(thing),
+            *_start_fields(stamps, thing),
+            Field("event", format_count(instant.ordinal)),
+        ]
+        return Details(instant.short_name, instant.name, tuple(fields))
+    sample = trace.sample_detail(thing.row, thing.index)
+    fields = [
+        Field("value", f"{sample.value:,.15g}"),
+        Field("what", "counter sample"),
+        *_lane_fields(thing),
+        *_start_fields(stamps, thing),
+        Field("event", format_count(sample.ordinal)),
+    ]
+    title = f"{thing.lane.name} {sample.series}".strip()
+    return Details(short_name(title), title, tuple(fields))
+
+
+def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> Details:
+    share = f" · {found.self_time / found.duration:.1%}" if found.duration else ""
+    end_event = "" if found.end_ordinal is None else f", its end {format_count(found.end_ordinal)}"
+    fields = [
+        Field("duration", format_ns(found.duration, 9)),
+        Field("self", format_ns(found.self_time, 9) + share),
+        Field("category", found.category or NONE),
+        *_lane_fields(thing),
+        *_start_fields(stamps, thing),
+        _parent(trace, found.id),
+        Field("children", format_count(found.children)),
+        *_flow_fields(trace, found.id),
+        Field("event", format_count(found.id.ordinal) + end_event),
+    ]
+    return Details(found.short_name, found.name, tuple(fields), _chain(trace, found.id), _remarks(found))
+
+
+def _remarks(found: SliceDetail) -> tuple[str, ...]:
+    remarks = []
+    if found.overlap:
+        remarks.append("overlaps another slice of its lane without nesting in it: drawn on a row of its own")
+    if found.unclosed:
+        remarks.append("begins but never ends in the file: drawn to the end of its lane")
+    if found.clamped:
+        remarks.append("its time is beyond what can be drawn and was cut")
+    return tuple(remarks)
+
+
+def _lane_fields(thing: Thing) -> list[Field]:
+    return [Field("lane", thing.lane.title), Field("process", thing.lane.process.title)]
+
+
+def _start_fields(stamps: Stamps, thing: Thing) -> list[Field]:
+    fields = [
+        Field("start", stamps.relative(thing.start)),
+        Field("in the file", stamps.file(thing.start, thing.row.source, thing.row.pid)),
+    ]
+    if (wall := stamps.wall(thing.start)) is not None:
+        fields.append(Field("wall clock", wall))
+    return fields
+
+
+def _parent(trace: Trace, identity: SliceId) -> Field:
+    above = trace.parent(identity)
+    if above is None:
+        return Field("parent", "none")
+    return Field("parent", name_of(trace, above), jump_to(above))
+
+
+def _flow_fields(trace: Trace, identity: SliceId) -> list[Field]:
+    fields = []
+    for label, arrows, key in (
+        ("flow from", trace.flows_in(identity, FLOWS_SHOWN + 1), "b"),
+        ("flow to", trace.flows_out(identity, FLOWS_SHOWN + 1), "o"),
+    ):
+        for arrow in arrows[:FLOWS_SHOWN]:
+            other = arrow.source if key == "b" else arrow.target
+            if other is None:
+                fields.append(Field(label, f"{arrow.category}: its other end lies in no slice"))
+            else:
+                fields.append(Field(label, f"{name_of(trace, other)} ({arrow.category})", jump_to(other)))
+        if len(arrows) > FLOWS_SHOWN:
+            fields.append(Field(label, f"more than {FLOWS_SHOWN}: {key} lists them"))
+    return fields
+
+
+def _chain(trace: Trace, identity: SliceId) -> tuple[ChainPart, ...]:
+    links = trace.chain(identity)
+    if len(links) < 2 or links[0].role != "kernel":
+        return ()
+    return tuple(
+        ChainPart(link.role, safe(link.short_name), link.via, "" if link.id == identity else jump_to(link.id))
+        for link in links
+    )
+
+
+def jump_to(identity: SliceId) -> str:
+    """Return the action that selects a slice, for a click."""
+    return f"jump({identity.source}, {identity.ordinal})"
+
+
+def name_of(trace: Trace, identity: SliceId) -> str:
+    """Return the short name of a slice."""
+    found = trace.find(identity)
+    return "" if found is None else trace.label(*found)
+
+
+# -- laying out ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """The styles of the panel."""
+
+    title: Style
+    label: Style
+    jump: Style
+    warning: Style
+
+
+def details_text(details: Details, arguments: Arguments | None, width: int, look: Look) -> Text:
+    """Return the whole panel for a width in cells; arguments None: still being read."""
+    width = max(10, width)
+    lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
+    lines.extend(Text(f"⚠ {remark}", look.warning) for remark in details.remarks)
+    if details.chain:
+        lines.append(_chain_text(details.chain, width, look))
+    lines.extend(laid_out(details.fields, width, look.label, look.jump))
+    if arguments is None:
+        lines.append(Text("arguments: reading…", look.label))
+    else:
+        lines.extend(_argument_lines(arguments, width, look))
+    if details.raw_name.strip() and details.raw_name != details.title:
+        name = [Field("name in full", details.raw_name)]
+        lines.extend(laid_out(name, width, look.label, look.jump))
+    elif not details.raw_name.strip():
+        what = json.dumps(details.raw_name, ensure_ascii=False)
+        lines.append(Text(f"the file gives it a blank name: {what}", look.label))
+    return Text("\n").join(lines)
+
+
+def _chain_text(chain: tuple[ChainPart, ...], width: int, look: Look) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    room = max(12, (width - 14 * len(chain)) // len(chain))
+    for number, part in enumerate(chain):
+        if number:
+            text.append(f" ← {part.role} ", look.label)
+        else:
+            text.append(f"{part.role} ", look.label)
+        style = look.jump + Style(meta={"@click": f"app.{part.jump}"}) if part.jump else Style()
+        name = Text(part.name)
+        name.truncate(room, overflow="ellipsis")
+        text.append(name.plain, style)
+        if part.via and part.via not in ("flow", "enclosing"):
+            text.append(f" (by {part.via})", look.label)
+    return text
+
+
+def _argument_lines(arguments: Arguments, width: int, look: Look) -> list[Text]:
+    lines = []
+    for remark in (arguments.slow_reason, arguments.problem):
+        if remark:
+            lines.append(Text(f"arguments: {safe(remark)}", look.label))
+    groups: list[tuple[str, dict[str, Any]]] = [("arguments", arguments.begin)]
+    if arguments.end is not None and arguments.end != arguments.begin:
+        groups.append(("arguments of its end", arguments.end))
+    for title, values in groups:
+        if values:
+            lines.append(Text(title, look.label + Style(underline=True)))
+            lines.extend(laid_out(fields_of(values), width, look.label, look.jump))
+    if not arguments.begin and not arguments.end and not arguments.problem:
+        lines.append(Text("no arguments", look.label))
+    return lines
+
+
+def details_json(details: Details, thing: Thing, arguments: Arguments | None) -> str:
+    """Return the selection as a JSON object: what the panel shows, times in ns."""
+    value: dict[str, Any] = {
+        "schema": 1,
+        "source": thing.id.source,
+        "ordinal": thing.id.ordinal,
+        "name": details.raw_name,
+        "start_ns": thing.start,
+        "duration_ns": thing.end - thing.start,
+    }
+    taken = {"start", "in the file", "duration", "event"}
+    value |= {
+        field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
+    }
+    if arguments is not None:
+        value["event"] = arguments.event
+        value["args"] = arguments.begin
+        if arguments.end is not None:
+            value["args_of_end"] = arguments.end
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)

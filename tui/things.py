@@ -1,0 +1,81 @@
+"""What can be selected (slices, instants, counter samples), found in the trace; times are trace time, ns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.ids import SliceId
+from tracelane.core.index.format import RowKind
+from tracelane.core.trace import Lane, Row, Trace
+
+from .draw.layout import Layout, lane_key
+from .session import InstantId, RowKey
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something selectable: who it is, its lane and row, its index within the row, when it is."""
+
+    id: SliceId | InstantId
+    lane: Lane
+    row: Row
+    index: int
+    start: int
+    end: int  # of instants and samples the start itself
+
+    @property
+    def key(self) -> RowKey:
+        """The row as a Session names it."""
+        return RowKey(lane_key(self.lane), self.row.depth)
+
+    @property
+    def slice(self) -> SliceId | None:
+        """Its identity if it is a slice."""
+        return self.id if isinstance(self.id, SliceId) else None
+
+
+def thing_by_id(trace: Trace, clocks: Clocks, identity: SliceId | InstantId) -> Thing | None:
+    """Return the thing with an identity; None if the trace has none such."""
+    if isinstance(identity, SliceId):
+        found = trace.find(identity)
+    else:
+        found = trace.find_instant(identity.source, identity.ordinal)
+    return None if found is None else thing_in(trace, clocks, *found)
+
+
+def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing | None:
+    """Return what stands at an index within a row; None beyond its ends, or for the index None."""
+    if index is None or not 0 <= index < row.count:
+        return None
+    if row.kind is RowKind.SLICES:
+        identity: SliceId | InstantId = trace.slice_id(row, index)
+    else:
+        identity = InstantId(row.source, trace.ordinal(row, index))
+    return Thing(identity, trace.lanes[row.lane], row, index, *trace.bounds(row, index, clocks))
+
+
+def row_of(layout: Layout, key: RowKey) -> Row | None:
+    """Return the row that a key names, None if the trace has none such."""
+    number = layout.lane_number(key.lane)
+    if number is None or not 0 <= key.depth < len(layout.trace.lanes[number].rows):
+        return None
+    return layout.trace.row(number, key.depth)
+
+
+def nearest(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
+    """Return what covers a time on a row, else what lies nearest to it; None on an empty row."""
+    covering = trace.slice_at(row, time, clocks)
+    return thing_in(trace, clocks, row, trace.nearest(row, time, clocks) if covering is None else covering)
+
+
+def parent(trace: Trace, clocks: Clocks, thing: Thing) -> Thing | None:
+    """Return the slice around a slice; None at the outermost and for things that are no slices."""
+    above = None if thing.slice is None else trace.parent(thing.slice)
+    return None if above is None else thing_by_id(trace, clocks, above)
+
+
+def child_near(trace: Trace, clocks: Clocks, thing: Thing, time: int) -> Thing | None:
+    """Return the direct child that covers a time, else the one nearest to it; None without children."""
+    below = None if thing.slice is None else trace.child_at(thing.slice, time, clocks)
+    return None if below is None else thing_by_id(trace, clocks, below)
