@@ -1,0 +1,169 @@
+"""Rows of text to numpy columns: a block of lines under one header at a time."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .header import Header
+from .series import F64, I64, Bools
+from .stamps import NO_TIME, StampKind, parse_stamps
+
+MISSING_CELLS = frozenset(
+    (b"", b"-", b"--", b"n/a", b"[n/a]", b"na", b"nan", b"none", b"null", b"unknown", b"not supported",
+     b"[not supported]", b"[unknown error]", b"[insufficient permissions]", b"[gpu requires reset]", b"err!")
+)  # fmt: skip
+_NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/][A-Za-z%/]*)?")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one block, in file order."""
+
+    header: Header
+    stamps: I64
+    kind: StampKind
+    whole_seconds: bool
+    device: np.ndarray[tuple[int], np.dtype[np.bytes_]]
+    line: I64  # position of each row's line in the block
+    values: tuple[F64, ...]  # beside header.columns; NaN where missing
+    words: tuple[bool, ...]  # beside header.columns: has cells that are neither numbers nor missing
+    unparsed: tuple[tuple[int, str], ...]  # position of the line in the block, why
+
+
+def read_rows(header: Header, lines: Sequence[bytes], cut_last: bool, above: bytes = b"") -> Rows:
+    """Read the lines that follow a header; `cut_last` says that the last one has no line end.
+
+    A cut line with all its cells is a row, but its last cell counts only if it has as many decimals as that
+    of the line before it (`above`, where the block has but one line).
+    """
+    split = _split(header, lines)
+    good = [i for i, row in enumerate(split) if len(row) == header.cells]
+    unparsed = [(i, _wrong_length(header, row, cut_last and i == len(split) - 1))
+                for i, row in enumerate(split) if len(row) != header.cells]  # fmt: skip
+    rows = [split[i] for i in good] if len(good) < len(split) else split
+    if not rows:
+        return _no_rows(header, unparsed)
+    if cut_last and good[-1] == len(lines) - 1:
+        before = rows[-2] if len(rows) > 1 else _split(header, [above])[0]
+        if len(before) == header.cells and _cut(before[-1], rows[-1][-1]):
+            rows[-1] = [*rows[-1][:-1], b""]
+    cells = list(zip(*rows))
+    times = (
+        cells[header.time[0]]
+        if len(header.time) == 1
+        else [b"%b %b" % pair for pair in zip(cells[header.time[0]], cells[header.time[1]])]
+    )
+    stamps = parse_stamps(times)
+    keep = stamps.ns != NO_TIME
+    devices = np.array(
+        cells[header.device] if header.device is not None else [b"0"] * len(rows), dtype=np.bytes_
+    )
+    position = np.array(good, dtype=np.int64)
+    if header.tool == "aiu-smi" and header.device is not None:
+        keep &= np.char.isdigit(devices)
+    if not keep.all():
+        unparsed += [(int(i), "has no time or device where the header puts them") for i in position[~keep]]
+    values = []
+    words = []
+    for i, column in header.columns:
+        value, has_words = numbers(cells[i], header.separator == b";", column.unit)
+        values.append(value)
+        words.append(has_words)
+    if header.tool == "aiu-smi" and header.format == "csv":
+        _clear_bare_zeros(header, cells, values)
+    if not keep.all():
+        values = [value[keep] for value in values]
+    return Rows(
+        header,
+        stamps.ns[keep],
+        stamps.kind,
+        stamps.whole_seconds,
+        np.char.strip(devices[keep]),
+        position[keep],
+        tuple(values),
+        tuple(words),
+        tuple(sorted(unparsed)),
+    )
+
+
+def numbers(cells: Sequence[bytes], decimal_comma: bool, unit: str) -> tuple[F64, bool]:
+    """Return a column's values, NaN where missing, and whether some cells are words.
+
+    A unit behind the number must be the column's ("71.35 W"), a percent sign aside.
+    """
+    try:
+        value = np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        pass
+    else:
+        value[~np.isfinite(value)] = np.nan
+        return value, False
+    distinct, inverse = np.unique(np.array(cells, dtype=np.bytes_), return_inverse=True)
+    value = np.full(len(distinct), np.nan)
+    words = False
+    for i, cell in enumerate(distinct.tolist()):
+        cell = cell.strip().strip(b'"').strip()
+        if cell.lower() in MISSING_CELLS:
+            continue
+        match = _NUMBER.fullmatch(cell.replace(b",", b".") if decimal_comma else cell)
+        if match is None or (match[2] and unit and match[2] != b"%" and match[2].decode() != unit):
+            words = True
+        else:
+            value[i] = float(match[1])
+    value[~np.isfinite(value)] = np.nan
+    return value[inverse], words
+
+
+def _split(header: Header, lines: Sequence[bytes]) -> list[list[bytes]]:
+    if header.separator is None:
+        return [line.split() for line in lines]
+    separator = header.separator
+    if any(b'"' in line for line in lines):
+        texts = [line.decode("latin-1") for line in lines]
+        delimiter = separator.decode()
+        return [
+            [cell.strip().encode("latin-1") for cell in next(csv.reader([t], delimiter=delimiter), [])]
+            for t in texts
+        ]
+    return [line.rstrip().split(separator) for line in lines]
+
+
+def _wrong_length(header: Header, row: Sequence[bytes], cut: bool) -> str:
+    if cut:
+        return f"the last line is cut off after {len(row)} of {header.cells} cells"
+    return f"has {len(row)} cells where the header has {header.cells}"
+
+
+def _cut(above: bytes, last: bytes) -> bool:
+    return len(last.partition(b".")[2]) < len(above.partition(b".")[2]) or last.endswith(b".")
+
+
+def _no_rows(header: Header, unparsed: list[tuple[int, str]]) -> Rows:
+    none = np.empty(0, np.int64)
+    values = tuple(np.empty(0) for _ in header.columns)
+    words = tuple(False for _ in header.columns)
+    devices = np.empty(0, dtype="S1")
+    return Rows(header, none, StampKind.LOCAL, True, devices, none, values, words, tuple(unparsed))
+
+
+def _clear_bare_zeros(header: Header, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:
+    """Make the bare `0` of aiu-smi's CSV, its way of saying "not captured", missing.
+
+    A measured zero has its decimals ("0.000"), but for `busy`; so a row is not captured where all cells of
+    the card are bare, and power or temperature are not where they are bare.
+    """
+    places = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
+    if not any(c.name.lower() != "busy" for _, _, c in places):
+        return
+    bare: list[Bools] = [
+        np.fromiter((cell.strip() == b"0" for cell in cells[i]), bool, len(cells[i])) for _, i, _ in places
+    ]
+    whole_row = np.logical_and.reduce(bare)
+    for (k, _, column), cell_bare in zip(places, bare):
+        alone = column.name.lower() in ("pwr", "tempr", "gtemp")
+        values[k][cell_bare if alone else whole_row] = np.nan

@@ -1,0 +1,370 @@
+"""`open_log`: a telemetry log as series per device and metric, with every line of it accounted for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..base.errors import UnreadableError
+from .cells import Rows, read_rows
+from .columns import Column, ColumnKind
+from .header import Header, csv_header, text_header, with_units
+from .series import F64, I64, Bools, DeviceLog, Series
+from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
+
+CHUNK = 4 << 20
+SHOWN_UNPARSED = 100
+"""Unparsed lines and messages beyond this many are counted, not kept."""
+_MESSAGE = re.compile(rb"\s*\[?(INFO|WARN|WARNING|ERROR|DEBUG|NOTE|CRITICAL|Traceback)\b", re.IGNORECASE)
+_TEXT_FILE = re.compile(rb"#\s*(\d+)\s+(/\S.*)")
+_CSV_FILE = re.compile(rb"#MetricFile,([^,]*),(.*)")
+_HEADER_START = re.compile(rb'[\s"#\xef\xbb\xbf]*[A-Za-z_]')
+
+
+@dataclass(frozen=True)
+class Unparsed:
+    """A line that is no header and cannot be read as a row."""
+
+    line: int  # from 1
+    why: str
+    text: str
+
+
+@dataclass(frozen=True)
+class TelemetryLog:
+    """What was understood of a log; rows + missing + unparsed is the number of lines that should be rows."""
+
+    path: str
+    tool: str  # "aiu-smi", "nvidia-smi", ..., or "" where unknown
+    format: str  # "text" or "csv"
+    columns: tuple[Column, ...]
+    devices: Mapping[str, DeviceLog]
+    rows: int  # with a value for the card
+    missing: int  # where the card was not ready: read, but empty
+    unparsed: int
+    messages: int  # lines of the tool's standard error among the rows
+    interval_ns: int | None
+    stamps: StampKind
+    whole_seconds: bool
+    unparsed_lines: tuple[Unparsed, ...]
+    message_lines: tuple[tuple[int, str], ...]
+    notes: tuple[str, ...]
+    line_offsets: I64  # where each row's line starts in the file, by row in file order
+    row_lines: I64  # its line number, from 1, beside it
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Return begin and end of all samples in log time, ns, or None where there is none."""
+        devices = [d for d in self.devices.values() if len(d.end_ns)]
+        if not devices:
+            return None
+        return min(int(d.start_ns[0]) for d in devices), max(int(d.end_ns[-1]) for d in devices)
+
+    def series(self, device: str, column: str) -> Series:
+        """Return a metric by its name (or name and unit, as in a lane's title); KeyError if there is none."""
+        found = self.devices[device]
+        for known in found.values:
+            if column in (known.name, known.label):
+                return found.series(known)
+        raise KeyError(column)
+
+    def first_of(self, device: str, kind: ColumnKind) -> Series | None:
+        """Return the device's first metric of a kind, or None."""
+        found = self.devices[device]
+        return next((found.series(column) for column in found.values if column.kind is kind), None)
+
+    def line_text(self, line: int) -> str:
+        """Return a row's line as it stands in the log; empty where the line is no row or the file is gone."""
+        place = int(np.searchsorted(self.row_lines, line))
+        if place == len(self.row_lines) or self.row_lines[place] != line:
+            return ""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(int(self.line_offsets[place]))
+                return file.readline().decode("utf-8", "replace").rstrip("\r\n")
+        except OSError:
+            return ""
+
+
+def open_log(path: str | Path) -> TelemetryLog:
+    """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times.
+
+    Raises UnreadableError where there is no such header in it.
+    """
+    reading = _Reading(str(path))
+    try:
+        with open(path, "rb") as file:
+            reading.read(file)
+    except OSError as error:
+        raise UnreadableError(f"{path}: {error.strerror or error}") from error
+    return reading.log()
+
+
+class _Reading:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.header: Header | None = None
+        self.first: Header | None = None
+        self.last_header_line = b""
+        self.headers = 0
+        self.units_due = False
+        self.blocks: list[tuple[Rows, I64, I64]] = []
+        self.files: dict[str, str] = {}
+        self.unparsed = 0
+        self.unparsed_lines: list[Unparsed] = []
+        self.messages = 0
+        self.message_lines: list[tuple[int, str]] = []
+        self.size = 0
+        self.lines_before = 0
+        self.line_above = b""
+
+    def read(self, file: BinaryIO) -> None:
+        offset = 0
+        rest = b""
+        while True:
+            data = file.read(CHUNK)
+            if b"\x00" in data:
+                raise UnreadableError(f"{self.path}: is binary, no text log")
+            end = data.rfind(b"\n") + 1
+            if not data:
+                if rest:
+                    self.block([rest], offset, cut_last=True)
+                break
+            self.size += len(data)
+            if not end:
+                rest += data
+                continue
+            whole = rest + data[:end]
+            rest = data[end:]
+            self.block(whole.split(b"\n")[:-1], offset, cut_last=False)
+            offset += len(whole)
+        if not self.size:
+            raise UnreadableError(
+                f"{self.path}: is empty (aiu-smi 1.3 leaves -f files empty: redirect its output instead)"
+            )
+
+    def block(self, lines: list[bytes], offset: int, cut_last: bool) -> None:
+        lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+        offsets = offset + np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        pending: list[int] = []
+        for i, line in enumerate(lines):
+            start = line.lstrip()[:1]
+            if start.isdigit():
+                pending.append(i)
+            elif not start:
+                continue
+            elif self.headers and line.strip() == self.last_header_line:
+                self.headers += 1
+            elif self.is_header(line):
+                self.rows(lines, pending, offsets, False)
+                pending = []
+                self.take_header(line)
+            elif start == b"#":
+                self.comment(line)
+            elif self.is_message(line):
+                self.message(self.lines_before + i + 1, line)
+            else:
+                pending.append(i)
+        self.rows(lines, pending, offsets, cut_last)
+        self.lines_before += len(lines)
+        self.line_above = lines[-1]
+
+    def is_header(self, line: bytes) -> bool:
+        return _HEADER_START.match(line) is not None and self.header_of(line) is not None
+
+    def header_of(self, line: bytes) -> Header | None:
+        stripped = line.strip().removeprefix(b"\xef\xbb\xbf")
+        if stripped.startswith(b"#") and b"," not in stripped:
+            return text_header(line)
+        if self.header is not None and self.header.separator not in (None, *_found(stripped)):
+            return None
+        found = csv_header(line)
+        # A row whose first cell is a word is no new header: a header has no cell that begins with a digit.
+        if found is None or any(c.strip()[:1].isdigit() for c in stripped.split(found.separator)):
+            return None
+        return found
+
+    def take_header(self, line: bytes) -> None:
+        self.header = self.header_of(line)
+        self.last_header_line = line.strip()
+        self.first = self.first or self.header
+        self.headers += 1
+        self.units_due = line.lstrip().startswith(b"#")
+
+    def comment(self, line: bytes) -> None:
+        stripped = line.strip()
+        if self.units_due and self.header is not None and b"YYYYMMDD" in stripped.upper():
+            self.header = with_units(self.header, stripped)
+            self.units_due = False
+            return
+        match = _CSV_FILE.fullmatch(stripped) or _TEXT_FILE.fullmatch(stripped)
+        if match:
+            self.files[match[1].decode("utf-8", "replace").strip()] = match[2].decode("utf-8", "replace")
+
+    def is_message(self, line: bytes) -> bool:
+        if _MESSAGE.match(line):
+            return True
+        # The first cell of an aiu-smi row is a number.
+        aiu = self.header is None or self.header.tool == "aiu-smi"
+        return aiu and line.lstrip()[:1].isalpha()
+
+    def message(self, number: int, line: bytes) -> None:
+        self.messages += 1
+        if len(self.message_lines) < SHOWN_UNPARSED:
+            self.message_lines.append((number, line.decode("utf-8", "replace").strip()[:500]))
+
+    def drop(self, number: int, why: str, line: bytes) -> None:
+        self.unparsed += 1
+        if len(self.unparsed_lines) < SHOWN_UNPARSED:
+            self.unparsed_lines.append(Unparsed(number, why, line.decode("utf-8", "replace").rstrip()[:500]))
+
+    def rows(self, lines: list[bytes], which: list[int], offsets: I64, cut_last: bool) -> None:
+        if not which:
+            return
+        if self.header is None:
+            for i in which:
+                self.drop(self.lines_before + i + 1, "stands before any header", lines[i])
+            return
+        cut = cut_last and which[-1] == len(lines) - 1
+        rows = read_rows(self.header, [lines[i] for i in which], cut, self.line_above)
+        for position, why in rows.unparsed:
+            self.drop(self.lines_before + which[position] + 1, why, lines[which[position]])
+        if len(rows.stamps):
+            at = np.array(which, dtype=np.int64)[rows.line]
+            self.blocks.append((rows, self.lines_before + at + 1, offsets[at]))
+
+    def log(self) -> TelemetryLog:
+        if self.first is None or self.header is None:
+            raise UnreadableError(
+                f"{self.path}: has no header with a column of times (Date and Time, timestamp, ...)"
+            )
+        merged = _merge(self.blocks, self.header)
+        whole = all(rows.whole_seconds for rows, _, _ in self.blocks)
+        kinds = {rows.kind for rows, _, _ in self.blocks} or {StampKind.LOCAL}
+        notes = []
+        if len(kinds) > 1:
+            notes.append("its stamps change their notation half-way")
+        devices, interval = _devices(merged, self.files, whole, self.first.tool, notes)
+        present = merged.present
+        if self.headers > 1:
+            notes.append(f"its header stands {self.headers} times: several runs")
+        if self.first.tool == "aiu-smi":
+            notes.append("after a workload ends, its last values repeat for some seconds")
+        return TelemetryLog(
+            path=self.path,
+            tool=self.first.tool,
+            format=self.first.format,
+            columns=merged.columns,
+            devices=devices,
+            rows=int(present.sum()),
+            missing=int(len(present) - present.sum()),
+            unparsed=self.unparsed,
+            messages=self.messages,
+            interval_ns=interval,
+            stamps=next(iter(sorted(kinds))),
+            whole_seconds=whole,
+            unparsed_lines=tuple(self.unparsed_lines),
+            message_lines=tuple(self.message_lines),
+            notes=tuple(notes),
+            line_offsets=merged.offsets,
+            row_lines=merged.lines,
+        )
+
+
+def _found(line: bytes) -> tuple[bytes, ...]:
+    return tuple(s for s in (b",", b";", b"\t") if s in line)
+
+
+@dataclass(frozen=True)
+class _Merged:
+    columns: tuple[Column, ...]
+    values: tuple[F64, ...]  # beside columns
+    stamps: I64
+    device: np.ndarray[tuple[int], np.dtype[np.bytes_]]
+    lines: I64
+    offsets: I64
+    present: Bools
+
+
+def _merge(blocks: list[tuple[Rows, I64, I64]], last: Header) -> _Merged:
+    """Put the blocks together; a column that a block lacks (the header changed) is missing there."""
+    columns: list[Column] = []
+    words: set[Column] = set()
+    for rows, _, _ in blocks:
+        for (_, column), has_words in zip(rows.header.columns, rows.words):
+            if column not in columns:
+                columns.append(column)
+            if has_words:
+                words.add(column)
+    if not blocks:
+        columns = [column for _, column in last.columns]
+    total = sum(len(rows.stamps) for rows, _, _ in blocks)
+    values = []
+    present = np.zeros(total, bool)
+    kept: list[Column] = []
+    for column in columns:
+        value = np.full(total, np.nan)
+        at = 0
+        for rows, _, _ in blocks:
+            for (_, own), part in zip(rows.header.columns, rows.values):
+                if own == column:
+                    value[at : at + len(part)] = part
+            at += len(rows.stamps)
+        given = ~np.isnan(value)
+        if column.kind is not ColumnKind.HOST:
+            present |= given
+        kept.append(replace(column, numeric=bool(given.any()) or column not in words))
+        values.append(value)
+    none = np.empty(0, np.int64)
+    return _Merged(
+        tuple(kept),
+        tuple(values),
+        np.concatenate([none, *(rows.stamps for rows, _, _ in blocks)]),
+        np.concatenate([np.empty(0, "S1"), *(rows.device for rows, _, _ in blocks)]),
+        np.concatenate([none, *(lines for _, lines, _ in blocks)]),
+        np.concatenate([none, *(offsets for _, _, offsets in blocks)]),
+        present,
+    )
+
+
+def _devices(
+    merged: _Merged, files: Mapping[str, str], whole: bool, tool: str, notes: list[str]
+) -> tuple[dict[str, DeviceLog], int | None]:
+    names, codes = np.unique(merged.device, return_inverse=True)
+    texts = [name.decode("utf-8", "replace") for name in names.tolist()]
+    picks = [np.flatnonzero(codes == code) for code in range(len(texts))]
+    backwards = False
+    ordered = []
+    for pick in picks:
+        stamps = merged.stamps[pick]
+        if len(stamps) > 1 and (np.diff(stamps) < 0).any():
+            backwards = True
+            pick = pick[np.argsort(stamps, kind="stable")]
+        ordered.append(pick)
+    if backwards:
+        notes.append("its clock runs backwards in places (set back, or summer time ended): sorted by stamp")
+    intervals = [sampling_interval(merged.stamps[pick], whole) for pick in ordered]
+    known = [interval for interval in intervals if interval]
+    interval = int(np.median(known)) if known else None
+    devices = {}
+    for place in sorted(range(len(texts)), key=lambda k: (not texts[k].isdigit(), len(texts[k]), texts[k])):
+        pick = ordered[place]
+        usual = intervals[place] or interval or SECOND
+        stamps = merged.stamps[pick]
+        ends = spread_seconds(stamps, usual) if whole else stamps
+        devices[texts[place]] = DeviceLog(
+            texts[place],
+            interval_starts(ends, usual),
+            ends,
+            merged.lines[pick],
+            {c: v[pick] for c, v in zip(merged.columns, merged.values) if c.numeric},
+            files.get(texts[place], ""),
+        )
+    if interval is None and devices:
+        notes.append("one row a device: its interval is taken to be 1 s")
+    return devices, interval

@@ -1,0 +1,204 @@
+"""Time stamps of logs: text to ns, rows of one second spread within it, the interval of each row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import numpy as np
+
+from .series import I64, Bools
+
+SECOND = 1_000_000_000
+GAP = 1.75
+"""A row that comes later than this many usual intervals after the one before has a gap before it."""
+NEIGHBOURS = 5
+"""The usual interval at a row is the median over this many rows around it."""
+NO_TIME = np.iinfo(np.int64).min
+
+_EPOCH = re.compile(rb"[+]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_COMPACT = re.compile(rb"\d{8}[ T]\d\d:\d\d:\d\d([.,]\d+)?")
+_CIVIL = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[ T]+\d\d:\d\d:\d\d([.,]\d+)?")
+_ZONED = re.compile(rb".*\d\d:\d\d(:\d\d([.,]\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)")
+_OTHER_FORMATS = (
+    "%m/%d/%Y %H:%M:%S.%f",
+    "%m/%d/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%a %b %d %H:%M:%S %Y",
+    "%Y-%m-%d %H:%M",
+)
+_EPOCH_UNITS = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (1e8, SECOND))
+"""From this magnitude on a number of this unit (ns each) is a time since 1970 after 1973."""
+
+
+class StampKind(StrEnum):
+    """What the stamps of a log are counted from."""
+
+    LOCAL = "local"  # civil time of an unnamed zone
+    UTC = "utc"
+    RELATIVE = "relative"  # seconds since something
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Stamps of some rows in ns (NO_TIME where unusable) and what they are counted from."""
+
+    ns: I64
+    kind: StampKind
+    whole_seconds: bool
+
+
+def parse_stamps(cells: Sequence[bytes]) -> Stamps:
+    """Read a column of times in any of the usual notations, that of its first usable cell."""
+    for cell in cells:
+        cell = cell.strip()
+        if _EPOCH.fullmatch(cell) and not re.fullmatch(rb"(19|20)\d{6}", cell):
+            return _epoch(cells)
+        if _ZONED.fullmatch(cell) and (_COMPACT.match(cell) or _CIVIL.match(cell)):
+            return _one_by_one(cells, _zoned, StampKind.UTC)
+        if _COMPACT.fullmatch(cell):
+            return _civil(
+                [c[:4] + b"-" + c[4:6] + b"-" + c[6:8] + b"T" + c[9:] for c in map(bytes.strip, cells)]
+            )
+        if _CIVIL.fullmatch(cell):
+            return _civil([c.strip().replace(b"/", b"-") for c in cells])
+        if _other(cell) != NO_TIME:
+            return _one_by_one(cells, _other, StampKind.LOCAL)
+    return Stamps(np.full(len(cells), NO_TIME, np.int64), StampKind.LOCAL, True)
+
+
+def _civil(texts: list[bytes]) -> Stamps:
+    fraction = any(b"." in t or b"," in t for t in texts)
+    if fraction:
+        texts = [t.replace(b",", b".") for t in texts]
+    try:
+        ns = np.array(texts, dtype=np.bytes_).astype("datetime64[ns]").astype(np.int64)
+        ns[np.fromiter((len(t) < 19 for t in texts), bool, len(texts))] = NO_TIME
+    except ValueError:
+        ns = np.fromiter((_civil_one(t) for t in texts), np.int64, len(texts))
+    return Stamps(ns, StampKind.LOCAL, not fraction)
+
+
+def _civil_one(text: bytes) -> int:
+    if len(text) < 19:
+        return int(NO_TIME)
+    try:
+        return int(np.datetime64(text.decode("ascii"), "ns").astype(np.int64))
+    except (ValueError, UnicodeDecodeError):
+        return int(NO_TIME)
+
+
+def _epoch(cells: Sequence[bytes]) -> Stamps:
+    usable = [c.strip() if _EPOCH.fullmatch(c.strip()) else b"" for c in cells]
+    first = float(next(c for c in usable if c))
+    unit = next((unit for least, unit in _EPOCH_UNITS if first >= least), None)
+    scale = unit or SECOND
+    ns = np.full(len(cells), NO_TIME, np.int64)
+    for i, cell in enumerate(usable):
+        if cell:
+            if b"e" in cell.lower():
+                ns[i] = round(float(cell) * scale)
+            else:
+                head, _, tail = cell.partition(b".")
+                # Digits, not a float: an epoch in seconds has only some 200 ns left in 64 bits.
+                ns[i] = int(head) * scale + (round(int(tail) * scale / 10 ** len(tail)) if tail else 0)
+    whole = unit == SECOND and all(b"." not in c for c in usable)
+    return Stamps(ns, StampKind.UTC if unit else StampKind.RELATIVE, whole)
+
+
+def _of_datetime(moment: datetime) -> int:
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * SECOND + since.microseconds * 1_000
+
+
+def _zoned(cell: bytes) -> int:
+    text = cell.decode("ascii", "replace").strip().replace("/", "-").replace(",", ".").replace("UTC", "Z")
+    try:
+        moment = datetime.fromisoformat(re.sub(r"\s+(?=Z|[+-]\d\d:?\d\d$)", "", text))
+    except ValueError:
+        return int(NO_TIME)
+    return _of_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _other(cell: bytes) -> int:
+    text = cell.decode("ascii", "replace").strip()
+    for form in _OTHER_FORMATS:
+        try:
+            return _of_datetime(datetime.strptime(text, form).replace(tzinfo=UTC))
+        except ValueError:
+            continue
+    return int(NO_TIME)
+
+
+def _one_by_one(cells: Sequence[bytes], read: object, kind: StampKind) -> Stamps:
+    assert callable(read)
+    ns = np.fromiter((read(c) for c in cells), np.int64, len(cells))
+    usable = ns[ns != NO_TIME]
+    return Stamps(ns, kind, bool(np.all(usable % SECOND == 0)))
+
+
+def sampling_interval(stamps: I64, whole_seconds: bool) -> int | None:
+    """Return the usual time between the rows of one device in ns, or None where one row cannot tell.
+
+    `stamps` is sorted. With whole-second stamps the rows of complete seconds are counted: the first and the
+    last second may be cut, and pauses do not count.
+    """
+    if len(stamps) < 2:
+        return None
+    if not whole_seconds:
+        steps = np.diff(stamps)
+        steps = steps[steps > 0]
+        return int(np.median(steps)) if len(steps) else None
+    seconds, counts = np.unique(stamps, return_counts=True)
+    if len(seconds) == 1:
+        return SECOND // int(counts[0])
+    steps = np.diff(seconds)
+    usual = steps <= GAP * max(float(np.median(steps)), SECOND * 1.5)
+    if len(seconds) == 2 or not usual[1:].any():
+        return int((seconds[-1] - seconds[0] + SECOND) // counts.sum()) if usual.all() else SECOND
+    if counts.max() == 1:
+        return int(steps[usual].mean())
+    return int(steps[1:][usual[1:]].sum() // counts[1:-1][usual[1:]].sum())
+
+
+def spread_seconds(stamps: I64, interval: int) -> I64:
+    """Return when the rows of one device were printed, given stamps cut to whole seconds (sorted).
+
+    The n rows of one second are spread evenly within it, a lone one stands at its middle. In the first and
+    last second of a stretch rows keep the usual distance, towards its neighbour, as the rest of that second
+    was not logged. Off by at most half a second, in the middle of fast logs by a fraction of the interval.
+    """
+    seconds, first, counts = np.unique(stamps, return_index=True, return_counts=True)
+    group = np.repeat(np.arange(len(seconds)), counts)
+    place = np.arange(len(stamps)) - first[group]
+    number = counts[group]
+    within = (2 * place + 1) * SECOND // (2 * number)
+    if interval < SECOND:
+        adjoins = np.concatenate([[False], np.diff(seconds) <= max(SECOND, int(GAP * interval)), [False]])
+        before, after = adjoins[:-1][group], adjoins[1:][group]
+        fits = number * interval <= SECOND
+        within = np.where(
+            fits & after & ~before, SECOND - ((2 * (number - place) - 1) * interval) // 2, within
+        )
+        within = np.where(fits & before & ~after, ((2 * place + 1) * interval) // 2, within)
+    return stamps + within
+
+
+def interval_starts(ends: I64, interval: int) -> I64:
+    """Return where each row's interval begins: at the row before, or one usual interval back after a gap."""
+    if len(ends) < 2:
+        return ends - interval
+    steps = np.diff(ends)
+    if len(steps) >= NEIGHBOURS:
+        padded = np.pad(steps, NEIGHBOURS // 2, mode="edge")
+        usual = np.median(np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS), axis=1)
+    else:
+        usual = np.full(len(steps), float(np.median(steps)))
+    gap: Bools = steps > GAP * np.maximum(usual, 1.0)
+    starts = np.empty_like(ends)
+    starts[1:] = np.where(gap, ends[1:] - usual.astype(np.int64), ends[:-1])
+    starts[0] = ends[0] - int(usual[0])
+    return starts
