@@ -1,18 +1,27 @@
-"""What a row shows in each cell of a viewport."""
+"""What a row shows in each cell of a viewport, exactly, in O(cells x log n)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..ingest.columns import AnyArray, F64, I64, U32
+import numpy as np
+
+from ..index.format import BLOCK
+from ..index.store import Index
+from ..ingest.columns import F64, I64, U32, AnyArray
+from .ranges import first_where, level_sizes, ragged, visit
+
+LOWEST, GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
 class Cells:
     """A row of slices seen through a viewport: arrays of length `width`, one entry per cell.
 
-    A slice belongs to every cell [bounds[i], bounds[i+1]) that it touches; a zero-length slice to the one that
-    holds its stamp. A cell with count > 0 is never blank.
+    A slice belongs to every cell [bounds[i], bounds[i+1]) that it touches; a zero-length slice to the one
+    that holds its stamp. A cell with count > 0 is never blank.
     """
 
     count: I64  # slices touching the cell
@@ -43,8 +52,8 @@ class InstantCells:
 class Span:
     """Cells [left, right) of a row that are drawn alike.
 
-    One slice that fills the cells alone (count 1), or neighbouring cells in which several slices lie and the same
-    category has most time.
+    One slice that fills the cells alone (count 1), or neighbouring cells in which several slices lie and the
+    same category has most time.
     """
 
     left: int
@@ -56,4 +65,183 @@ class Span:
 
 
 Bounds = I64
-__all__ = ["AnyArray", "Bounds", "Cells", "InstantCells", "SampleCells", "Span", "U32"]
+__all__ = [
+    "U32",
+    "AnyArray",
+    "Bounds",
+    "Cells",
+    "InstantCells",
+    "SampleCells",
+    "Span",
+    "clipped_edges",
+    "row_cells",
+]
+
+
+class _Touch(NamedTuple):
+    """Which slices of the row lie in each cell."""
+
+    first: I64  # W + 1: slices of the row that start before each edge
+    crossing: AnyArray  # W bools: the slice before `first` reaches into the cell from the left
+    begin: int  # first position of the row
+    inside: I64  # W: ns of the crossing slice inside the cell
+    beyond: I64  # W: ns by which the last slice starting in the cell reaches past its right edge
+
+
+def clipped_edges(edges: Sequence[int], offset: int = 0) -> I64:
+    """Return trace-time cell edges as lane time (`edge - offset`), held within int64."""
+    if not isinstance(edges, np.ndarray):
+        return np.array([min(max(edge - offset, LOWEST), GREATEST) for edge in edges], np.int64)
+    return clipped_edges(edges.tolist(), offset) if offset else edges.astype(np.int64, copy=False)
+
+
+def row_cells(index: Index, row_number: int, edges: Sequence[int], offset: int = 0) -> Cells:
+    """Return what W cells of a row of slices show.
+
+    `edges`: W + 1 ascending times in trace time, ns, of any magnitude; `offset`: trace time - lane time.
+    """
+    row = index.rows[row_number]
+    bounds = clipped_edges(edges, offset)
+    width, rows_slices = len(bounds) - 1, int(row["count"])
+    empty = np.full(width, -1, np.int64)
+    if width <= 0 or not rows_slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
+        return Cells(np.zeros(max(width, 0), np.int64), empty, empty, np.zeros(max(width, 0), np.int64))
+    touch = _touched(index, row, bounds)
+    window = int(touch.first[-1] - touch.first[0])
+    begin, categories = int(row["categories"]), int(row["category_count"])
+    row_categories = index.column("row_categories")[begin : begin + categories].astype(np.int64)
+    dense = window > BLOCK * (width + 1) and rows_slices > BLOCK
+    if dense:
+        longest, longest_ns = _longest_dense(index, row, touch)
+        spent = _spent_dense(index, row, touch, row_categories)
+    else:
+        longest, longest_ns, spent = _few(index, touch, row_categories)
+    crossing = np.flatnonzero(touch.crossing)
+    spanning = touch.first[:-1][crossing] - 1
+    if len(crossing):
+        ns = index.duration(touch.begin + spanning)
+        better = ns >= longest_ns[crossing]  # the crossing one stands first, so that it wins a tie
+        longest[crossing[better]] = spanning[better]
+    starting = np.diff(touch.first)
+    count = starting + touch.crossing
+    category_of = index.column("slices.category")
+    if len(crossing):
+        local = np.searchsorted(row_categories, category_of[touch.begin + spanning].astype(np.int64))
+        spent[crossing, local] += touch.inside[crossing]
+    reaching = np.flatnonzero(touch.beyond)
+    if len(reaching):
+        last = touch.begin + touch.first[1:][reaching] - 1
+        local = np.searchsorted(row_categories, category_of[last].astype(np.int64))
+        spent[reaching, local] -= touch.beyond[reaching]
+    category = empty
+    some = np.flatnonzero(count)
+    if len(some):
+        of_longest = np.searchsorted(
+            row_categories, category_of[touch.begin + longest[some]].astype(np.int64)
+        )
+        spent_some = spent[some]
+        best = spent_some.argmax(axis=1)
+        lines = np.arange(len(some))
+        tied = spent_some[lines, of_longest] == spent_some[lines, best]
+        category = empty.copy()
+        category[some] = row_categories[np.where(tied, of_longest, best)]
+    return Cells(count, longest, category, spent.sum(axis=1))
+
+
+def _touched(index: Index, row: np.void, bounds: I64) -> _Touch:
+    begin, count = int(row["first"]), int(row["count"])
+    starts = index.column("slices.start")[begin : begin + count]
+    first = np.searchsorted(starts, bounds, "left").astype(np.int64)
+    before = np.maximum(first - 1, 0)
+    ends = starts[before] + index.duration(begin + before)  # end of the last slice before each edge
+    ends = np.where(first > 0, ends, LOWEST)
+    left, right = bounds[:-1], bounds[1:]
+    crossing = ends[:-1] > left
+    inside = np.where(crossing, np.minimum(ends[:-1], right) - np.where(crossing, left, 0), 0)
+    inside = np.where(right > left, inside, 0)
+    starting = first[1:] > first[:-1]
+    past = starting & (ends[1:] > right)
+    beyond = np.where(past, np.where(past, ends[1:], 0) - np.where(past, right, 0), 0)
+    return _Touch(first, crossing, begin, inside, beyond)
+
+
+def _few(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64, I64]:
+    """Answer from the window's slices themselves, read in one piece."""
+    width = len(touch.first) - 1
+    low, high = int(touch.first[0]), int(touch.first[-1])
+    longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+    spent = np.zeros((width, len(categories)), np.int64)
+    if high > low:
+        ns = index.durations_between(touch.begin + low, touch.begin + high)
+        starting = np.diff(touch.first)
+        cells = np.flatnonzero(starting)
+        begins = touch.first[:-1][cells] - low
+        most = np.maximum.reduceat(ns, begins)
+        hits = ns == np.repeat(most, starting[cells])
+        longest[cells], longest_ns[cells] = first_where(hits, begins) + low, most
+        if len(categories) == 1:
+            spent[cells, 0] = np.add.reduceat(ns, begins)
+        else:
+            raw = index.column("slices.category")[touch.begin + low : touch.begin + high]
+            local = _local(categories, raw)
+            np.add.at(spent.reshape(-1), np.repeat(cells, starting[cells]) * len(categories) + local, ns)
+    return longest, longest_ns, spent
+
+
+def _local(categories: I64, raw: AnyArray) -> I64:
+    """Map category numbers to their places in the row's own (ascending) list of categories."""
+    if int(categories[-1]) < 1 << 16:
+        table = np.zeros(int(categories[-1]) + 1, np.int64)
+        table[categories] = np.arange(len(categories))
+        mapped: I64 = table[raw]
+        return mapped
+    return np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
+
+
+def _longest_dense(index: Index, row: np.void, touch: _Touch) -> tuple[I64, I64]:
+    """Find the longest slice starting in each cell through the row's max pyramid."""
+    width = len(touch.first) - 1
+    longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+    sizes = level_sizes(int(row["count"]))
+    base = int(row["pyramid"])
+    bases = [0, *(base + sum(sizes[:k]) for k in range(len(sizes)))]
+    pyramid = index.column("pyramid.longest")
+
+    def fold(level: int, which: I64, first: I64, last: I64) -> None:
+        entries, begins = ragged(first, last)
+        if level:
+            entries = pyramid[bases[level] + entries].astype(np.int64) - touch.begin
+        ns = index.duration(touch.begin + entries)
+        most = np.maximum.reduceat(ns, begins)
+        hits = ns == np.repeat(most, last - first)
+        where = entries[first_where(hits, begins)]
+        old = longest_ns[which]
+        better = (most > old) | ((most == old) & (where < longest[which]))
+        longest[which[better]], longest_ns[which[better]] = where[better], most[better]
+
+    visit(len(sizes), touch.first[:-1], touch.first[1:], fold)
+    return longest, longest_ns
+
+
+def _spent_dense(index: Index, row: np.void, touch: _Touch, categories: I64) -> I64:
+    """Sum the full durations of the slices starting in each cell, by category, from the stored prefix
+    sums.
+    """
+    kinds, count = len(categories), int(row["count"])
+    blocks = -(-count // BLOCK)
+    base = int(row["sums"])
+    sums = index.column("category_sums")[base : base + (blocks + 1) * kinds].reshape(blocks + 1, kinds)
+    edges, inverse = np.unique(touch.first, return_inverse=True)
+    block = edges // BLOCK
+    before: I64 = sums[block].astype(np.int64)  # a copy: the remainders are added to it
+    rest = np.flatnonzero(edges > block * BLOCK)
+    if len(rest):
+        entries, begins = ragged(block[rest] * BLOCK, edges[rest])
+        ns = index.duration(touch.begin + entries)
+        if kinds == 1:
+            before[rest, 0] += np.add.reduceat(ns, begins)
+        else:
+            local = _local(categories, index.column("slices.category")[touch.begin + entries])
+            lines = np.repeat(rest, edges[rest] - block[rest] * BLOCK)
+            np.add.at(before.reshape(-1), lines * kinds + local, ns)
+    return np.diff(before[inverse.reshape(-1)], axis=0)

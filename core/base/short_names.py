@@ -1,0 +1,166 @@
+"""Short readable forms of raw event names, for lanes and tables; the raw name stays in the details."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .safe_text import safe
+
+BLANK = "(no name)"
+LONGEST = 120
+"""Short names end here; nothing shows more of them."""
+
+_BUNDLE = re.compile(r"(?:bundle|kernel|module|main)\.(?:mlir|json|so|py|o)$")
+_KEY = re.compile(r"[_-](?=[a-z0-9]*[0-9])(?=[a-z0-9]*[a-z])[a-z0-9]{8}$")
+"""A mkdtemp-like suffix: eight lower-case letters and digits, both present."""
+_SPYRE = re.compile(r"^spyre_kernel_v\d+_(.+?)_[A-Za-z0-9]{16}(?:#\S+)?$")
+_STEP = re.compile(r"#\d+$")
+_FRAME = re.compile(r"^(.*[\\/])?([^\\/()]+\.pyx?\(\d+\): .+)$", re.DOTALL)
+_CPP = re.compile(r"::|<|^(?:void|auto|std|_Z)\b")
+_RETURN = re.compile(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|float|double) (?=[\w:(])")
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
+_IDENTIFIER = re.compile(r"\w")
+
+
+@lru_cache(maxsize=1 << 15)
+def short_name(raw: str) -> str:
+    """Return the short form of an event name: one line, safe for a terminal, never empty.
+
+    Paths of device kernels lose their folders and generated suffixes, Python frames the folders of their
+    file, C++ functions their return type, namespaces, parameters and inner template arguments.
+    """
+    text = safe(raw).strip()
+    if not text:
+        return BLANK
+    short = _shortened(text) or text
+    return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
+
+
+def _shortened(text: str) -> str:
+    frame = _FRAME.match(text)
+    if frame:
+        return frame.group(2)
+    spyre = _SPYRE.match(text)
+    if spyre:
+        return spyre.group(1)
+    if text.startswith("_Z"):
+        return _mangled(text)
+    if "/" in text and " " not in text.strip() and "::" not in text and "<" not in text:
+        return _kernel_of_path(text)
+    if _CPP.search(text) and ("<" in text or "(" in text) and not text.startswith("<"):
+        return _cpp(text)
+    if text.endswith(")") and re.match(r"^\w+\(", text):
+        return text[: text.index("(")]  # a C function with its parameters: ncclKernel_AllReduce(…)
+    return text
+
+
+def _kernel_of_path(text: str) -> str:
+    """Return the telling component of a path such as /tmp/…/sdsc_fused_mm_0_434jgp19/bundle.mlir."""
+    parts = [part for part in text.split("/") if part]
+    if not parts or not text.startswith(("/", "./", "../")):
+        return text
+    name = parts[-1]
+    if _BUNDLE.search(name) and len(parts) > 1:
+        name = parts[-2]
+    name = _STEP.sub("", name)
+    name = _KEY.sub("", name)
+    return name.rstrip("_") or parts[-1]
+
+
+def _cpp(text: str) -> str:
+    text = _ANONYMOUS.sub("", text)
+    text = _RETURN.sub("", text)
+    head, arguments = _split_function(text)
+    name = _last_component(head)
+    if not name:
+        return text
+    if not arguments:
+        return name
+    shown = [_last_component(argument) for argument in arguments]
+    return f"{name}<{', '.join(part for part in shown if part)}>"
+
+
+def _split_function(text: str) -> tuple[str, list[str]]:
+    """Return the qualified name and the outermost template arguments (without their own) of a function.
+
+    One pass over the characters; of `a<b>::c<d, e<f>>(g)` it is ("a::c", ["d", "e"]).
+    """
+    head: list[str] = []
+    arguments: list[str] = []
+    current: list[str] = []
+    angle = round_ = 0
+    previous = ""
+    for place, character in enumerate(text):
+        if character == "<" and not (angle == 0 and "".join(head[-8:]).endswith("operator")):
+            if angle == 0 and round_ == 0:
+                arguments, current = [], []
+            angle += 1
+        elif character == ">" and angle > 0 and previous != "-":
+            angle -= 1
+            if angle == 0 and round_ == 0:
+                arguments.append("".join(current).strip())
+                current = []
+        elif character == "(":
+            if angle == 0 and round_ == 0 and head and (previous == ">" or _IDENTIFIER.match(previous)):
+                if place and "::" not in _after_parameters(text, place):
+                    break
+            round_ += 1
+        elif character == ")":
+            round_ = max(0, round_ - 1)
+        elif angle == 0 and round_ == 0:
+            if character == ":" and previous == ">":
+                arguments = []
+            head.append(character)
+        elif angle == 1 and round_ == 0:
+            if character == ",":
+                arguments.append("".join(current).strip())
+                current = []
+            else:
+                current.append(character)
+        previous = character
+    return "".join(head).strip(), arguments
+
+
+def _after_parameters(text: str, place: int) -> str:
+    """Return a few characters behind the parenthesis that opens here (a lambda's parameters go on with
+    ::).
+    """
+    depth = 0
+    for at in range(place, len(text)):
+        if text[at] == "(":
+            depth += 1
+        elif text[at] == ")":
+            depth -= 1
+            if depth == 0:
+                return text[at + 1 : at + 3]
+    return ""
+
+
+def _last_component(name: str) -> str:
+    name = name.strip().rstrip("*& ").removesuffix(" const").strip()
+    if name.startswith("(") and ")" in name:
+        name = name[name.index(")") + 1 :] or name
+    last = name.rsplit("::", 1)[-1].strip()
+    return last or name.strip(": ")
+
+
+def _mangled(text: str) -> str:
+    """Return the last identifier of an Itanium-mangled nested name, or the text itself."""
+    place = 3 if text.startswith("_ZN") else 2
+    last = ""
+    while place < len(text):
+        digits = re.match(r"\d+", text[place : place + 5])
+        if digits is None:
+            if last or text[place] not in "KLrVS":
+                break
+            place += 1
+            continue
+        begin = place + digits.end()
+        end = begin + int(digits.group())
+        if end > len(text):
+            break
+        if not text[begin:end].startswith("_GLOBAL__"):
+            last = text[begin:end]
+        place = end
+    return last or text

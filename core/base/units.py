@@ -1,0 +1,63 @@
+"""Times, counts and bytes as people read them; exact where the unit allows."""
+
+from __future__ import annotations
+
+_TIME_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
+_MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
+
+
+def format_ns(ns: int, digits: int = 3) -> str:
+    """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h"."""
+    if ns < 0:
+        return "-" + format_ns(-ns, digits)
+    if ns >= _DAY:
+        return f"{ns // _DAY:,} d {ns % _DAY // _HOUR:02d} h"
+    if ns >= _HOUR:
+        return f"{ns // _HOUR} h {ns % _HOUR // _MINUTE:02d} min"
+    if ns >= _MINUTE:
+        tenths = ns % _MINUTE // 10**8
+        return f"{ns // _MINUTE} min {tenths // 10:02d}.{tenths % 10} s"
+    size, unit = next((size, unit) for size, unit in reversed(_TIME_UNITS) if ns >= size or size == 1)
+    if size == 1:
+        return f"{ns} ns"
+    return f"{_decimal(ns, size, digits)} {unit}"
+
+
+def _decimal(value: int, size: int, digits: int) -> str:
+    """Return value / size, rounded down to at most `digits` decimals, without trailing zeros."""
+    whole, rest = divmod(value, size)
+    fraction = f"{rest:0{len(str(size)) - 1}d}"[:digits].rstrip("0")
+    return f"{whole}.{fraction}" if fraction else str(whole)
+
+
+def format_count(count: int) -> str:
+    """Return a count with separators: "1,234,567"."""
+    return f"{count:,}"
+
+
+def format_short_count(count: int) -> str:
+    """Return a count in at most five characters: "950", "12.3k", "4.56M"."""
+    if abs(count) < 1000:
+        return str(count)
+    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if abs(count) >= size:
+            value = count / size
+            return f"{value:.3g}{unit}" if abs(value) < 999.5 else f"{value:.0f}{unit}"
+    return str(count)
+
+
+def format_bytes(count: int) -> str:
+    """Return a size in binary units: "512 B", "4.0 KiB", "1.25 GiB"."""
+    if abs(count) < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        value /= 1024
+        if abs(value) < 1024 or unit == "TiB":
+            return f"{value:.1f} {unit}" if abs(value) >= 10 else f"{value:.2f} {unit}"
+    return f"{count} B"
+
+
+def format_share(share: float) -> str:
+    """Return a share of 1 as percent: "12.3 %"."""
+    return f"{share * 100:.1f} %"

@@ -1,0 +1,167 @@
+"""Random access to the text of compressed sources: every block packed by itself, written after the commit.
+
+    derived/blocks-v1/data      the packed blocks one after another (zlib, level 1)
+    derived/blocks-v1/ends.i8   where each ends
+
+Disposable like everything under `derived`: committed by one rename, rebuilt when missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..ingest.source import Source, open_source
+from .store import Index
+
+FOLDER = "derived"
+NAME = "blocks-v1"
+LEVEL = 1
+READ = 1 << 20
+SLOW = "the source is compressed: it was inflated again up to this event"
+
+
+def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
+    """Return (the text of one block of the source, why it took long or None).
+
+    Raises UnreadableError with a clear line when the source has gone or has changed since it was indexed.
+    """
+    offset = int(index.column("blocks.offset")[block])
+    length = int(index.column("blocks.length")[block])
+    stored = _stored(index, block)
+    if stored is not None and len(stored) == length:
+        return stored, None
+    source = source_of(index)
+    if source.seekable:
+        data, slow = source.read_range(offset, length), None
+    else:
+        data, slow = _inflated(source, offset, length), SLOW
+    if len(data) != length:
+        raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
+    return data, slow
+
+
+def source_of(index: Index) -> Source:
+    """Return the index's source, checked to be what was indexed. Raises UnreadableError."""
+    held = index.source
+    if isinstance(held, Source) and held.kind == "stdin":
+        return held
+    if index.path == "-":
+        raise UnreadableError("the trace came from standard input: its text is gone, only the index is left")
+    try:
+        source = open_source(index.path)
+    except TracelaneError as error:
+        raise UnreadableError(f"the arguments stand in the trace file: {error}") from None
+    if source.fingerprint != index.manifest.get("source"):
+        raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
+    return source
+
+
+def _inflated(source: Source, offset: int, length: int) -> bytes:
+    stream = source.open()
+    try:
+        while stream.offset < offset:
+            if not stream.read(min(READ, offset - stream.offset)):
+                return b""
+        parts = []
+        while length > 0 and (part := stream.read(min(READ, length))):
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+    finally:
+        stream.close()
+
+
+def _stored(index: Index, block: int) -> bytes | None:
+    folder = index.folder / FOLDER / NAME
+    try:
+        with (folder / "ends.i8").open("rb") as file:
+            file.seek(max(0, block - 1) * 8)
+            ends = np.frombuffer(file.read(16), np.int64)
+        begin, end = (0, int(ends[0])) if block == 0 else (int(ends[0]), int(ends[1]))
+        with (folder / "data").open("rb") as file:
+            file.seek(begin)
+            return zlib.decompress(file.read(end - begin))
+    except (OSError, IndexError, zlib.error):
+        return None  # not there (yet): the source itself is asked
+
+
+def has_block_store(index: Index) -> bool:
+    """Tell whether arguments need no inflating of the source any more."""
+    return (index.folder / FOLDER / NAME / "ends.i8").exists()
+
+
+def needs_block_store(index: Index) -> bool:
+    """Tell whether the source is one whose text cannot be read directly, and no store has been written."""
+    if has_block_store(index):
+        return False
+    try:
+        return not source_of(index).seekable
+    except UnreadableError:
+        return False
+
+
+def write_block_store(
+    index: Index,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> None:
+    """Inflate the source once more and keep each block packed. Raises CacheError on a full disk,
+    Cancelled.
+    """
+    source = source_of(index)
+    derived = index.folder / FOLDER
+    try:
+        derived.mkdir(mode=0o700, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=derived))
+    except OSError as error:
+        raise CacheError(f"cannot write in {derived}: {error.strerror or error}") from None
+    try:
+        _write(index, source, building, progress, cancelled)
+        os.rename(building, derived / NAME)
+    except OSError as error:
+        if not has_block_store(index):  # else another process was faster, with the same content
+            raise CacheError(
+                f"cannot write the block store in {derived}: {error.strerror or error}"
+            ) from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _write(
+    index: Index, source: Source, folder: Path, progress: ProgressCallback, cancelled: CancelledCallback
+) -> None:
+    offsets, lengths = index.column("blocks.offset"), index.column("blocks.length")
+    ends = np.zeros(len(offsets), np.int64)
+    order = np.argsort(offsets, kind="stable")
+    if not np.array_equal(order, np.arange(len(offsets))):
+        raise CacheError("the block table is not in file order")
+    written = 0
+    stream = source.open()
+    try:
+        with (folder / "data").open("wb") as file:
+            for block, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist())):
+                if cancelled():
+                    raise Cancelled
+                while stream.offset < offset:
+                    if not stream.read(min(READ, offset - stream.offset)):
+                        raise UnreadableError(f"{index.path} has changed since it was indexed")
+                parts, left = [], length
+                while left > 0 and (part := stream.read(min(READ, left))):
+                    parts.append(part)
+                    left -= len(part)
+                written += file.write(zlib.compress(b"".join(parts), LEVEL))
+                ends[block] = written
+                if block % 64 == 0:
+                    progress(Progress("block store", stream.position_on_disk(), source.size))
+        ends.tofile(folder / "ends.i8")
+    finally:
+        stream.close()

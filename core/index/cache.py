@@ -1,0 +1,365 @@
+"""Where indexes lie, how they come there whole, and how they go.
+
+<root>/v<format>/<key>/             a committed index; the key is that of the source's fingerprint
+<root>/v<format>/.building-<key>-*  one being written; never opened, swept when its writer is gone
+<root>/v<format>/.lock-<key>        held exclusively by the one who builds, shared by readers
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import CacheError, Cancelled
+from ..base.progress import CancelledCallback, never
+from .format import FORMAT_VERSION
+from .store import MANIFEST
+
+APPLICATION = "tracelane"
+PRIVATE = 0o700
+BUILDING = ".building-"
+DOOMED = ".doomed-"
+LOCK = ".lock-"
+POLL_S = 0.1
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def cache_root() -> Path | None:
+    """Return the folder for indexes ($XDG_CACHE_HOME or ~/.cache), None when there is no home at all."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(given):
+        return Path(given) / APPLICATION
+    home = os.environ.get("HOME", "")
+    if not os.path.isabs(home):
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:  # a container with an arbitrary uid
+            return None
+    return Path(home) / ".cache" / APPLICATION if os.path.isabs(home) else None
+
+
+def index_key(fingerprint: dict[str, Any]) -> str:
+    """Return the name of the index folder of a source with this fingerprint."""
+    text = json.dumps([FORMAT_VERSION, fingerprint], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class Lease:
+    """A shared lock that says "an index here is being read"; held until closed or forgotten."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.close: Callable[[], object] = weakref.finalize(self, os.close, descriptor)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the index of one source belongs. `notes` tell why it is not the usual place."""
+
+    folder: Path
+    notes: tuple[str, ...] = ()
+    temporary: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the index folder."""
+        return self.folder.name
+
+    @property
+    def lock_file(self) -> Path:
+        """The file whose lock readers share and builders own."""
+        return self.folder.parent / f"{LOCK}{self.key}"
+
+    def exists(self) -> bool:
+        """Tell whether a committed index lies here."""
+        return (self.folder / MANIFEST).is_file()
+
+    def lease(self) -> Lease | None:
+        """Take the readers' lock; None where locks do not work."""
+        return _lease(self.lock_file)
+
+    @contextmanager
+    def building(self) -> Iterator[Path]:
+        """Yield an empty folder to write an index into; on leaving it becomes the committed index.
+
+        Any exception leaves nothing behind; a full disk and other write errors become a CacheError that says
+        so.
+        """
+        parent = self.folder.parent
+        sweep(parent)
+        with _told(parent):
+            building = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
+            held = _lease(building / ".writer", exclusive=True)
+            try:
+                yield building
+                (building / ".writer").unlink(missing_ok=True)
+                if not (building / MANIFEST).is_file():
+                    raise CacheError(f"no index was written in {building}")
+                self._commit(building)
+            finally:
+                if held is not None:
+                    held.close()
+                shutil.rmtree(building, ignore_errors=True)
+
+    @contextmanager
+    def exclusive(self, cancelled: CancelledCallback = never) -> Iterator[None]:
+        """Be the only builder of this index; waits for another one. Raises Cancelled."""
+        descriptor = _open_lock(self.folder.parent / f"{LOCK}{self.key}.build")
+        try:
+            while descriptor is not None and not _try_lock(descriptor, fcntl.LOCK_EX):
+                if cancelled():
+                    raise Cancelled
+                time.sleep(POLL_S)
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _commit(self, building: Path) -> None:
+        """Put the written folder in its place with one rename; what was there is moved aside and removed.
+
+        Readers of the old one keep their mappings: its files are unlinked, never changed.
+        """
+        doomed: Path | None = None
+        if self.folder.exists():
+            doomed = Path(tempfile.mkdtemp(prefix=f"{DOOMED}{self.key}-", dir=self.folder.parent))
+            os.rename(self.folder, doomed / "index")
+        os.rename(building, self.folder)
+        if doomed is not None:
+            shutil.rmtree(doomed, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove a damaged index."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
+    """Return where the index of a source belongs: the given folder, the cache, or a private temporary one.
+
+    The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
+    """
+    key = index_key(fingerprint)
+    if index_dir is not None:
+        trouble = _made_writable(_version_folder(index_dir))
+        if trouble:
+            return _temporary(key, f"{index_dir} cannot be written ({trouble})")
+        return Place(_version_folder(index_dir) / key)
+    root = cache_root()
+    if root is None:
+        return _temporary(key, "there is no home folder for the cache")
+    folder = _version_folder(root)
+    if (folder / key / MANIFEST).is_file():  # a cache that may only be read is good enough for reading
+        return Place(folder / key)
+    trouble = _made_writable(folder)
+    if trouble:
+        return _temporary(key, f"the cache {root} cannot be written ({trouble})")
+    return Place(folder / key)
+
+
+def _version_folder(root: Path) -> Path:
+    return root / f"v{FORMAT_VERSION}"
+
+
+def _made_writable(folder: Path) -> str:
+    """Make the folder, try to write in it, and return what went wrong in plain words, or ""."""
+    try:
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+_temporaries: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _temporary(key: str, why: str) -> Place:
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CacheError(
+            f"{why}, and neither can {tempfile.gettempdir()} ({error.strerror or error}): use --index-dir"
+        ) from None
+    _temporaries.append(folder)  # held until the process ends, then removed by its finalizer
+    note = f"{why}: the index lies in a temporary folder and is gone afterwards; --index-dir names another"
+    return Place(Path(folder.name) / key, (note,), temporary=True)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Turn write errors into a CacheError with one clear line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise CacheError(
+                f"no space left in {folder} for the index: free some, or name another folder with --index-dir"
+            ) from error
+        raise CacheError(f"the index cannot be written in {folder}: {error.strerror or error}") from error
+
+
+def _open_lock(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        try:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+
+
+def _try_lock(descriptor: int, how: int) -> bool:
+    """Lock without waiting; where the file system has no locks the answer is yes."""
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _lease(path: Path, *, exclusive: bool = False) -> Lease | None:
+    descriptor = _open_lock(path)
+    if descriptor is None:
+        return None
+    if not _try_lock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+        os.close(descriptor)
+        return None
+    return Lease(descriptor)
+
+
+def _in_use(path: Path) -> bool:
+    """Tell whether anybody holds the lock of this file."""
+    if not path.exists():
+        return False
+    held = _lease(path, exclusive=True)
+    if held is None:
+        return True
+    held.close()
+    return False
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed builders left behind in a version folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        leftover = folder / name
+        if name.startswith(DOOMED) or (name.startswith(BUILDING) and not _in_use(leftover / ".writer")):
+            if name.startswith(DOOMED) or (leftover / ".writer").exists() or _old(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _old(folder: Path, seconds: float = 60.0) -> bool:
+    """Tell whether a folder is past the moment between its making and its writer's lock."""
+    try:
+        return time.time() - folder.stat().st_mtime > seconds
+    except OSError:
+        return False
+
+
+# -- what lies in the cache -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One index in the cache."""
+
+    key: str
+    folder: Path
+    path: str  # of the trace it was made of
+    bytes: int
+    slices: int
+    used: float  # seconds since the epoch, last opened
+    current: bool  # False: of another format version, never opened again
+    in_use: bool
+
+
+def list_cache(index_dir: Path | None = None) -> list[CacheEntry]:
+    """Return the indexes in the cache, those used last first."""
+    root = index_dir if index_dir is not None else cache_root()
+    found: list[CacheEntry] = []
+    if root is None or not root.is_dir():
+        return found
+    for version in sorted(root.glob("v*")):
+        for folder in sorted(version.iterdir()) if version.is_dir() else ():
+            if folder.name.startswith(".") or not (folder / MANIFEST).is_file():
+                continue
+            found.append(_entry(folder, version.name == f"v{FORMAT_VERSION}"))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def _entry(folder: Path, current: bool) -> CacheEntry:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        manifest = {}
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(parent, name)).st_size
+            except OSError:
+                continue
+    try:
+        used = folder.stat().st_mtime
+    except OSError:
+        used = 0.0
+    ledger = manifest.get("ledger")
+    slices = int(ledger.get("slices", 0)) if isinstance(ledger, dict) else 0
+    in_use = _in_use(folder.parent / f"{LOCK}{folder.name}")
+    return CacheEntry(folder.name, folder, str(manifest.get("path", "")), size, slices, used, current, in_use)
+
+
+def touch(folder: Path) -> None:
+    """Remember that an index was opened now."""
+    try:
+        os.utime(folder)
+    except OSError:
+        return
+
+
+def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:
+    """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers.
+
+    Returns (how many removed, their bytes, how many kept because they are in use).
+    """
+    root = index_dir if index_dir is not None else cache_root()
+    removed = size = kept = 0
+    now = time.time()
+    for entry in list_cache(index_dir):
+        if older_than is not None and now - entry.used < older_than:
+            continue
+        if entry.in_use:
+            kept += 1
+            continue
+        doomed = entry.folder.parent / f"{DOOMED}{entry.key}-{os.getpid()}"
+        try:
+            os.rename(entry.folder, doomed)  # first out of sight, so that nobody opens half of it
+        except OSError:
+            kept += 1
+            continue
+        shutil.rmtree(doomed, ignore_errors=True)
+        for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
+            (entry.folder.parent / lock).unlink(missing_ok=True)
+        removed, size = removed + 1, size + entry.bytes
+    if root is not None and root.is_dir():
+        for version in root.glob("v*"):
+            sweep(version)
+    return removed, size, kept

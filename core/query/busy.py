@@ -1,0 +1,92 @@
+"""Busy time per cell of a whole lane and of the whole trace: folded lanes and the minimap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import F64, I64
+from .cells import Cells, clipped_edges, row_cells
+from .samples import instant_cells, sample_cells
+
+UNION_ROWS = 24
+"""Rows of a lane with overlaps that are looked at beside its top row."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """How busy lanes are in each cell, 0..1: the mean over the lanes, and the busiest of them.
+
+    `lanes` of `of` lanes were asked (an even sample where there are very many). `count` > 0 wherever
+    anything lies.
+    """
+
+    mean: F64
+    peak: F64
+    count: I64
+    lanes: int
+    of: int
+
+
+def lane_cells(index: Index, lane_number: int, edges: Sequence[int], offset: int = 0) -> Cells:
+    """Return the cells of a folded lane: its top row, with the busiest row's time where slices overlap.
+
+    Everything nested lies under the top row, so its busy time is the lane's, exactly; an overlap that hangs
+    over an end of a top slice is counted by the row it was moved to, so that the figure is a lower bound
+    there.
+    """
+    lane = index.lanes[lane_number]
+    first, rows = int(lane["first_row"]), int(lane["rows"])
+    top = row_cells(index, first, edges, offset) if _is_slices(index, first) else None
+    width = len(edges) - 1
+    if top is None:
+        nothing = np.full(width, -1, np.int64)
+        count = _marks(index, lane_number, edges, offset)
+        return Cells(count, nothing, nothing, np.zeros(width, np.int64))
+    if int(lane["overlapping"]) == 0:
+        return top
+    count, busy = top.count.copy(), top.busy.copy()
+    for row_number in range(first + 1, first + min(rows, UNION_ROWS)):
+        if _is_slices(index, row_number):
+            below = row_cells(index, row_number, edges, offset)
+            np.maximum(busy, below.busy, out=busy)
+            np.maximum(count, below.count, out=count)
+    return Cells(count, top.longest, top.category, busy)
+
+
+def busy_of(lanes: Sequence[tuple[Index, int, int]], edges: Sequence[int], *, of: int | None = None) -> Busy:
+    """Return how busy these lanes are, given as (index, lane number, clock offset)."""
+    bounds = [int(edge) for edge in edges]
+    width = len(bounds) - 1
+    spans = np.maximum(np.array([b - a for a, b in zip(bounds, bounds[1:])], np.float64), 1.0)
+    total, peak = np.zeros(width), np.zeros(width)
+    count = np.zeros(width, np.int64)
+    for index, lane_number, offset in lanes:
+        cells = lane_cells(index, lane_number, bounds, offset)
+        share = np.minimum(cells.busy / spans, 1.0)
+        total += share
+        np.maximum(peak, share, out=peak)
+        count += cells.count
+    return Busy(total / max(1, len(lanes)), peak, count, len(lanes), len(lanes) if of is None else of)
+
+
+def _is_slices(index: Index, row_number: int) -> bool:
+    return row_number < len(index.rows) and int(index.rows[row_number]["kind"]) == RowKind.SLICES
+
+
+def _marks(index: Index, lane_number: int, edges: Sequence[int], offset: int) -> I64:
+    """Count the instants and samples per cell of a lane without slices."""
+    lane = index.lanes[lane_number]
+    first, rows = int(lane["first_row"]), int(lane["rows"])
+    count = np.zeros(len(clipped_edges(edges)) - 1, np.int64)
+    for row_number in range(first, first + min(rows, UNION_ROWS)):
+        kind = int(index.rows[row_number]["kind"])
+        if kind == RowKind.INSTANTS:
+            count += instant_cells(index, row_number, edges, offset).count
+        elif kind == RowKind.SAMPLES:
+            count += sample_cells(index, row_number, edges, offset).count
+    return count

@@ -1,0 +1,153 @@
+"""Everything the index knows about one slice, instant or counter sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..base.ids import SliceId
+from ..base.short_names import short_name
+from ..index.format import SliceFlag
+from ..index.store import Index
+from ..ingest.lifted import LIFTED, Kind
+from .lookup import count_children, place_of
+
+
+@dataclass(frozen=True)
+class SliceDetail:
+    """One slice in full; times are lane time in ns, positions those of the index."""
+
+    id: SliceId
+    position: int
+    row: int  # row number in the source
+    index: int  # within the row
+    lane: int  # lane number in the source
+    depth: int
+    name: str
+    short_name: str
+    category: str
+    start: int
+    duration: int
+    self_time: int
+    parent: int | None
+    children: int
+    overlap: bool
+    unclosed: bool
+    clamped: bool
+    end_ordinal: int | None
+    lifted: tuple[tuple[str, int | float | str], ...]
+
+    @property
+    def end(self) -> int:
+        """First ns after the slice, lane time."""
+        return self.start + self.duration
+
+
+@dataclass(frozen=True)
+class InstantDetail:
+    """One instant (any phase drawn as such); lane time in ns."""
+
+    source: int
+    ordinal: int
+    row: int
+    index: int
+    lane: int
+    name: str
+    short_name: str
+    category: str
+    phase: str
+    start: int
+
+
+@dataclass(frozen=True)
+class SampleDetail:
+    """One sample of a counter series; lane time in ns."""
+
+    source: int
+    ordinal: int
+    row: int
+    index: int
+    lane: int
+    series: str
+    value: float
+    start: int
+
+
+def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
+    """Return everything the index knows about the slice at a position."""
+    row_number, at = place_of(index, position)
+    row = index.rows[row_number]
+    flags = index.flag(position)
+    name = index.string(int(index.column("slices.name")[position]))
+    return SliceDetail(
+        id=SliceId(source, int(index.column("slices.ordinal")[position])),
+        position=position,
+        row=row_number,
+        index=at,
+        lane=int(row["lane"]),
+        depth=int(row["depth"]),
+        name=name,
+        short_name=short_name(name),
+        category=index.categories[int(index.column("slices.category")[position])],
+        start=index.start(position),
+        duration=int(index.duration([position])[0]),
+        self_time=int(index.self_time([position])[0]),
+        parent=index.parent(position),
+        children=count_children(index, position),
+        overlap=bool(flags & SliceFlag.OVERLAP),
+        unclosed=bool(flags & SliceFlag.UNCLOSED),
+        clamped=bool(flags & SliceFlag.CLAMPED),
+        end_ordinal=index.end_ordinal(position),
+        lifted=lifted_values(index, position),
+    )
+
+
+def lifted_values(index: Index, position: int) -> tuple[tuple[str, int | float | str], ...]:
+    """Return (key, value) of the lifted arguments that a slice has."""
+    kinds = _kinds()
+    found: list[tuple[str, int | float | str]] = []
+    for key in index.lifted_keys():
+        value = index.lifted(key, position)
+        if value is not None:
+            found.append((key, index.string(int(value)) if kinds.get(key) is Kind.TEXT else value))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, Kind]:
+    return {entry.key: entry.kind for entry in LIFTED}
+
+
+def instant_detail(index: Index, source: int, row_number: int, at: int) -> InstantDetail:
+    """Return everything the index knows about the instant at an index within its row."""
+    row = index.rows[row_number]
+    place = int(row["first"]) + at
+    name = index.string(int(index.column("instants.name")[place]))
+    return InstantDetail(
+        source,
+        int(index.column("instants.ordinal")[place]),
+        row_number,
+        at,
+        int(row["lane"]),
+        name,
+        short_name(name),
+        index.categories[int(index.column("instants.category")[place])],
+        chr(int(index.column("instants.phase")[place])),
+        int(index.column("instants.start")[place]),
+    )
+
+
+def sample_detail(index: Index, source: int, row_number: int, at: int) -> SampleDetail:
+    """Return everything the index knows about the counter sample at an index within its row."""
+    row = index.rows[row_number]
+    place = int(row["first"]) + at
+    return SampleDetail(
+        source,
+        int(index.column("samples.ordinal")[place]),
+        row_number,
+        at,
+        int(row["lane"]),
+        index.string(int(row["series"])),
+        float(index.column("samples.value")[place]),
+        int(index.column("samples.start")[place]),
+    )

@@ -1,0 +1,68 @@
+"""The arrows into and out of a slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..index.format import NONE
+from ..index.store import Index
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One arrow; positions are None where its end lies in no slice, ordinals are those of the flow events."""
+
+    number: int
+    category: str
+    source_position: int | None
+    target_position: int | None
+    source_ordinal: int
+    target_ordinal: int
+
+
+def flows_out(index: Index, position: int, limit: int | None = None) -> list[Flow]:
+    """Return the flows that start in a slice, at most `limit`."""
+    sources = index.column("flows.source")
+    if not len(sources):
+        return []
+    low = int(np.searchsorted(sources, np.uint32(position), "left"))
+    high = int(np.searchsorted(sources, np.uint32(position), "right"))
+    if limit is not None:
+        high = min(high, low + limit)
+    return [flow(index, number) for number in range(low, high)]
+
+
+def flows_in(index: Index, position: int, limit: int | None = None) -> list[Flow]:
+    """Return the flows that end in a slice, at most `limit`."""
+    order, targets = index.column("flows.by_target"), index.column("flows.target")
+    low, high = 0, len(order)
+    while low < high:  # by hand: searchsorted with a sorter would copy the whole column
+        middle = (low + high) // 2
+        if int(targets[int(order[middle])]) < position:
+            low = middle + 1
+        else:
+            high = middle
+    found: list[Flow] = []
+    while low < len(order) and (limit is None or len(found) < limit):
+        number = int(order[low])
+        if int(targets[number]) != position:
+            break
+        found.append(flow(index, number))
+        low += 1
+    return found
+
+
+def flow(index: Index, number: int) -> Flow:
+    """Return one flow by its number."""
+    source = int(index.column("flows.source")[number])
+    target = int(index.column("flows.target")[number])
+    return Flow(
+        number,
+        index.categories[int(index.column("flows.category")[number])],
+        None if source == NONE else source,
+        None if target == NONE else target,
+        int(index.column("flows.source_ordinal")[number]),
+        int(index.column("flows.target_ordinal")[number]),
+    )

@@ -1,0 +1,191 @@
+"""What lies at a time, before it, after it, around and beneath it: binary searches in one row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..index.format import LaneKind, RowKind, SliceFlag
+from ..index.store import Index
+from ..ingest.columns import AnyArray
+
+DEEPEST_SEARCH = 64
+"""Rows looked through for a child that an overlap has pushed down."""
+CHILD_CHUNK = 1 << 20
+
+_STARTS = {
+    RowKind.SLICES: "slices.start",
+    RowKind.INSTANTS: "instants.start",
+    RowKind.SAMPLES: "samples.start",
+}
+
+
+def row_starts(index: Index, row_number: int) -> AnyArray:
+    """Return the starts of what lies in a row of any kind, ascending, lane time in ns."""
+    row = index.rows[row_number]
+    begin, count = int(row["first"]), int(row["count"])
+    return index.column(_STARTS[RowKind(int(row["kind"]))])[begin : begin + count]
+
+
+def started_by(index: Index, row_number: int, time: int) -> int:
+    """Return how many things of the row start at or before a time."""
+    limit = (1 << 63) - 1
+    return int(
+        np.searchsorted(row_starts(index, row_number), np.int64(max(-limit, min(limit, time))), "right")
+    )
+
+
+def slice_at(index: Index, row_number: int, time: int) -> int | None:
+    """Return the index within the row of the slice that covers a lane time, or stands right at it."""
+    at = started_by(index, row_number, time) - 1
+    if at < 0:
+        return None
+    position = int(index.rows[row_number]["first"]) + at
+    start = index.start(position)
+    if start == time or start + int(index.duration([position])[0]) > time:
+        return at
+    return None
+
+
+def next_after(index: Index, row_number: int, time: int) -> int | None:
+    """Return the index within the row of the first thing that starts after a lane time."""
+    at = started_by(index, row_number, time)
+    return at if at < int(index.rows[row_number]["count"]) else None
+
+
+def previous_before(index: Index, row_number: int, time: int) -> int | None:
+    """Return the index within the row of the last thing that starts before a lane time."""
+    at = started_by(index, row_number, time - 1) - 1
+    return at if at >= 0 else None
+
+
+def nearest(index: Index, row_number: int, time: int) -> int | None:
+    """Return the index within the row of what covers a lane time or else lies closest to it."""
+    count = int(index.rows[row_number]["count"])
+    if not count:
+        return None
+    after = started_by(index, row_number, time)
+    if after == 0:
+        return 0
+    begin = int(index.rows[row_number]["first"])
+    starts = row_starts(index, row_number)
+    end = int(starts[after - 1])
+    if int(index.rows[row_number]["kind"]) == RowKind.SLICES:
+        end += int(index.duration([begin + after - 1])[0])
+    if after == count or end >= time or time - end <= int(starts[after]) - time:
+        return after - 1
+    return after
+
+
+def place_of(index: Index, position: int) -> tuple[int, int]:
+    """Return (row number, index within the row) of the slice at a position."""
+    row_number = index.row_of(position)
+    return row_number, position - int(index.rows[row_number]["first"])
+
+
+def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
+    """Return the positions of the slices around one, innermost first."""
+    found: list[int] = []
+    parent = index.parent(position)
+    while parent is not None and len(found) < limit:
+        found.append(parent)
+        parent = index.parent(parent)
+    return found
+
+
+def rows_beneath(index: Index, row_number: int) -> range:
+    """Return the rows in which children of this row's slices may lie (one, unless slices overlap)."""
+    row = index.rows[row_number]
+    lane = index.lanes[int(row["lane"])]
+    first, rows = int(lane["first_row"]), int(lane["rows"])
+    last = first + rows
+    if int(lane["overlapping"]) == 0 and int(lane["kind"]) == LaneKind.THREAD:
+        last = min(last, row_number + 2)
+    last = min(last, row_number + 1 + DEEPEST_SEARCH)
+    while last > row_number + 1 and int(index.rows[last - 1]["kind"]) != RowKind.SLICES:
+        last -= 1
+    return range(row_number + 1, last)
+
+
+def child_at(index: Index, position: int, time: int) -> int | None:
+    """Return the position of the direct child that covers a lane time, else of the child nearest to it."""
+    row_number = index.row_of(position)
+    best: tuple[int, int] | None = None
+    low, high = index.start(position), index.end(position)
+    for beneath in rows_beneath(index, row_number):
+        begin = int(index.rows[beneath]["first"])
+        around = nearest(index, beneath, max(low, min(high, time)))
+        if around is None:
+            continue
+        last = int(index.rows[beneath]["count"]) - 1
+        for at in (around, max(0, around - 1), min(last, around + 1)):
+            if index.parent(begin + at) != position:
+                continue
+            start, end = index.start(begin + at), index.end(begin + at)
+            away = 0 if start <= time < end else min(abs(start - time), abs(end - time))
+            if best is None or away < best[0]:
+                best = (away, begin + at)
+        if best is not None and best[0] == 0:
+            break
+    if best is None:
+        first = children(index, position, limit=1)
+        return first[0] if first else None
+    return best[1]
+
+
+def children(index: Index, position: int, limit: int | None = None) -> list[int]:
+    """Return the positions of the direct children in time order, at most `limit`."""
+    found: list[int] = []
+    for begin, end in _child_ranges(index, position):
+        for low in range(begin, end, CHILD_CHUNK):
+            parents = index.column("slices.parent")[low : min(end, low + CHILD_CHUNK)]
+            found += (low + np.flatnonzero(parents == np.uint32(position))).tolist()
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+    return sorted(found, key=index.start)
+
+
+def count_children(index: Index, position: int) -> int:
+    """Return how many slices have this one as their parent."""
+    total = 0
+    for begin, end in _child_ranges(index, position):
+        for low in range(begin, end, CHILD_CHUNK):
+            parents = index.column("slices.parent")[low : min(end, low + CHILD_CHUNK)]
+            total += int(np.count_nonzero(parents == np.uint32(position)))
+    return total
+
+
+def _child_ranges(index: Index, position: int) -> list[tuple[int, int]]:
+    """Return the position ranges, one per row beneath, inside which all children lie."""
+    start, end = index.start(position), index.end(position)
+    ranges = []
+    for beneath in rows_beneath(index, index.row_of(position)):
+        row = index.rows[beneath]
+        if not int(row["count"]) or int(row["end"]) < start or int(row["start"]) > end:
+            continue
+        starts = row_starts(index, beneath)
+        low, high = np.searchsorted(starts, np.array([start, end + 1], np.int64))
+        if high > low:
+            ranges.append((int(row["first"]) + int(low), int(row["first"]) + int(high)))
+    return ranges
+
+
+def is_unclosed(index: Index, position: int) -> bool:
+    """Tell whether a slice is a begin event without its end."""
+    return bool(index.flag(position) & SliceFlag.UNCLOSED)
+
+
+__all__ = [
+    "ancestors",
+    "child_at",
+    "children",
+    "count_children",
+    "is_unclosed",
+    "nearest",
+    "next_after",
+    "place_of",
+    "previous_before",
+    "row_starts",
+    "rows_beneath",
+    "slice_at",
+    "started_by",
+]

@@ -1,0 +1,70 @@
+"""Reductions over many ranges of one row at once, through the row's pyramid: O(ranges x log n)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from ..index.format import BLOCK, FANOUT
+from ..ingest.columns import I64, AnyArray
+
+Reduce: TypeAlias = Callable[[int, I64, I64, I64], None]
+"""Called with (level, which ranges, first entries, last entries + 1): fold these entries of a level in.
+Level 0 are the row's own elements, level 1 one entry per BLOCK of them, level k one per FANOUT of level
+k-1."""
+
+
+def level_sizes(count: int) -> list[int]:
+    """Return the number of entries of each pyramid level of a row, finest first; none up to BLOCK
+    elements.
+    """
+    if count <= BLOCK:
+        return []
+    sizes = [-(-count // BLOCK)]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // FANOUT))
+    return sizes
+
+
+def ragged(first: I64, last: I64) -> tuple[I64, I64]:
+    """Return all integers of the (non-empty) ranges one after another, and where each range begins there."""
+    lengths = last - first
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    return np.arange(int(ends[-1]), dtype=np.int64) + np.repeat(first - begins, lengths), begins
+
+
+def visit(levels: int, first: I64, last: I64, reduce: Reduce) -> None:
+    """Cover each element range [first, last) by entries of the pyramid, as coarse as they fit, and reduce
+    them.
+    """
+    which = np.flatnonzero(last > first)
+    low, high = first[which], last[which]
+    for level in range(levels + 1):
+        size = BLOCK if level == 0 else FANOUT
+        if level == levels:
+            _emit(level, which, low, high, reduce)
+            return
+        up, down = -(-low // size), high // size
+        whole = up < down
+        _emit(level, which, low, np.where(whole, up * size, high), reduce)
+        right = np.where(whole, down * size, high)
+        _emit(level, which, right, high, reduce)
+        which, low, high = which[whole], up[whole], down[whole]
+        if not len(which):
+            return
+
+
+def _emit(level: int, which: I64, first: I64, last: I64, reduce: Reduce) -> None:
+    some = last > first
+    if some.any():
+        reduce(level, which[some], first[some], last[some])
+
+
+def first_where(hits: AnyArray, begins: I64) -> I64:
+    """Return the first true entry at or after each begin (the caller knows there is one in its segment)."""
+    places = np.flatnonzero(hits)
+    found: I64 = places[np.searchsorted(places, begins)]
+    return found

@@ -1,0 +1,38 @@
+"""Cells merged into spans: what is drawn as one piece."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..index.store import Index
+from .cells import Cells, Span
+
+
+def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
+    """Return the spans of a row's cells from left to right; empty cells lie in none.
+
+    A slice alone in several neighbouring cells is one whole span; neighbouring cells with several slices each
+    and one dominant category are one span that stands for the longest of them.
+    """
+    count, longest, category = cells.count, cells.longest, cells.category
+    if not count.any():
+        return []
+    alone = count == 1
+    key = np.where(alone, longest, -2 - category)
+    key = np.where(count > 0, key, -1)
+    changes = np.flatnonzero(key[1:] != key[:-1]) + 1
+    lefts = np.concatenate(([0], changes))
+    rights = np.concatenate((changes, [len(key)]))
+    drawn = key[lefts] != -1
+    begin = int(index.rows[row_number]["first"])
+    ns = np.full(len(key), -1, np.int64)
+    merged = np.flatnonzero(count > 1)
+    ns[merged] = index.duration(begin + longest[merged])
+    found = []
+    for left, right in zip(lefts[drawn].tolist(), rights[drawn].tolist()):
+        whole = bool(alone[left])
+        best = left if whole else left + int(ns[left:right].argmax())
+        found.append(
+            Span(left, right, int(category[left]), int(longest[best]), int(count[left:right].max()), whole)
+        )
+    return found

@@ -1,0 +1,48 @@
+"""What people read as the title of a process or lane."""
+
+from __future__ import annotations
+
+import json
+
+from ..base.safe_text import safe
+from ..index.format import LaneKind
+
+
+def plain(text: str) -> str:
+    """Return the JSON text of a pid, tid or id as people write it: strings without their quotes."""
+    if text.startswith('"'):
+        try:
+            return safe(str(json.loads(text)))
+        except ValueError:
+            return safe(text)
+    return safe(text)
+
+
+def process_title(pid: str, name: str, labels: str) -> str:
+    """Return a process's title: name, pid and labels, as in "python 1488737 · AIU 0"."""
+    shown, marks = safe(name).strip(), safe(labels).strip()
+    number = plain(pid).strip()
+    if number in ("", "null"):
+        number = (shown and "") or "(no process)"
+    head = shown if shown == number else " ".join(part for part in (shown, number) if part)
+    if not shown and number and number[:1].isdigit():
+        head = f"process {number}"
+    return f"{head} · {marks}" if marks and marks != shown else head
+
+
+def lane_title(kind: LaneKind, tid: str, name: str, ids: int = 0) -> str:
+    """Return a lane's title: thread name or number, async category and id, counter name."""
+    shown, number = safe(name).strip(), plain(tid).strip()
+    if kind is LaneKind.COUNTER:
+        counter = shown or "(counter)"
+        return f"{counter} {number}" if number not in ("", "null") else counter
+    if kind is LaneKind.ASYNC:
+        category = shown or "async"
+        if ids > 1:
+            return f"{category} ({ids:,} ids)"
+        return f"{category} {number}" if number not in ("", "null") else category
+    if shown:
+        return shown
+    if number in ("", "null"):
+        return "(no thread)"
+    return f"thread {number}" if number.lstrip("-")[:1].isdigit() else number

@@ -1,0 +1,655 @@
+"""The front door: `open_trace(paths)` gives a Trace, and a Trace answers everything the viewer asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from .base.clock import Clocks
+from .base.ids import SliceId
+from .base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from .base.short_names import short_name
+from .index.format import LaneKind, RowKind
+from .index.store import Index
+from .query import args, busy, chain, detail, flows, lookup, samples, spans, steps, window
+from .query.cells import Cells, InstantCells, SampleCells, Span, row_cells
+from .query.titles import lane_title, plain, process_title
+
+MINIMAP_LANES = 512
+"""Lanes that the minimap asks at most; of more, an even sample."""
+REMEMBERED = 1 << 16
+NO_CLOCKS = Clocks()
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """One file of the trace: where it lies, what stood in it, what was wrong with it."""
+
+    number: int
+    path: str
+    form: str
+    ledger: dict[str, Any]
+    problems: tuple[dict[str, Any], ...]
+    base_time_ns: int | None
+    manifest: dict[str, Any]
+    notes: tuple[str, ...] = ()  # about the cache, in plain words
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of a source; `lanes` are places in `Trace.lanes`. `pid` is JSON text."""
+
+    source: int
+    number: int  # in the source's process table
+    pid: str
+    name: str
+    labels: str
+    title: str
+    lanes: range
+    empty: int
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A thread, stream, async or counter track. Times are lane time in ns; `pid`, `tid` are JSON text."""
+
+    source: int
+    process: Process
+    index: int  # place in Trace.lanes
+    number: int  # in the source's lane table
+    kind: LaneKind
+    pid: str
+    tid: str
+    name: str
+    title: str
+    rows: range  # row numbers of the source
+    depth: int
+    slices: int
+    unclosed: int
+    instants: int
+    samples: int
+    overlapping: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A handle on one row of a lane; `index` values of queries count within it. Times are lane time in ns."""
+
+    source: int
+    number: int  # row number in the source
+    lane: int  # place in Trace.lanes
+    depth: int
+    kind: RowKind
+    count: int
+    start: int
+    end: int
+    series: str  # counters: which series
+    pid: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration marked by the profiler, in trace time."""
+
+    label: str
+    start: int
+    end: int
+    id: SliceId
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """One flow between slices; None where an end lies in no slice."""
+
+    category: str
+    source: SliceId | None
+    target: SliceId | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """One slice of a kernel's chain; `via` says how it was found from the link before, "" for the first."""
+
+    role: str
+    via: str
+    id: SliceId
+    name: str
+    short_name: str
+    category: str
+    start: int  # trace time
+    duration: int
+
+
+class LaneList(Sequence[Lane]):
+    """All non-empty lanes in display order, made when asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._made: dict[int, Lane] = {}
+
+    def __len__(self) -> int:
+        return self._trace._lane_bases[-1]
+
+    @overload
+    def __getitem__(self, place: int) -> Lane: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Lane]: ...
+    def __getitem__(self, place: int | slice) -> Lane | list[Lane]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        if place < 0:
+            place += len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        lane = self._made.get(place)
+        if lane is None:
+            lane = self._made[place] = self._trace._make_lane(place)
+        return lane
+
+    def __iter__(self) -> Iterator[Lane]:
+        return (self[place] for place in range(len(self)))
+
+
+class Trace:
+    """An opened capture of one or several sources. Immutable; every answer depends on its arguments only.
+
+    Query methods take and give trace time (lane time + the clocks' offset), in integer ns.
+    """
+
+    def __init__(self, indexes: Sequence[Index]) -> None:
+        self.indexes = tuple(indexes)
+        self._lane_bases = np.cumsum([0, *(len(index.lanes) for index in self.indexes)]).tolist()
+        self.lanes = LaneList(self)
+        self._positions: dict[SliceId, int] = {}
+
+    def close(self) -> None:
+        """Let go of all mappings and locks."""
+        for index in self.indexes:
+            index.close()
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    @cached_property
+    def sources(self) -> tuple[SourceInfo, ...]:
+        """The files of the trace."""
+        return tuple(
+            SourceInfo(
+                number,
+                index.path,
+                str(index.manifest.get("form", "object")),
+                index.ledger,
+                tuple(index.problems),
+                index.manifest.get("base_time_ns"),
+                index.manifest,
+                index.notes,
+            )
+            for number, index in enumerate(self.indexes)
+        )
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """All processes in display order, those without lanes among them."""
+        found = []
+        for source, index in enumerate(self.indexes):
+            base = self._lane_bases[source]
+            for number, row in enumerate(index.processes.tolist()):
+                pid, name, labels, _, first_lane, lanes, empty = row
+                texts = index.string(pid), index.string(name), index.string(labels)
+                found.append(
+                    Process(
+                        source,
+                        number,
+                        *texts,
+                        process_title(*texts),
+                        range(base + first_lane, base + first_lane + lanes),
+                        empty,
+                    )
+                )
+        return tuple(found)
+
+    @cached_property
+    def _process_bases(self) -> list[int]:
+        bases: list[int] = np.cumsum([0, *(len(index.processes) for index in self.indexes)]).tolist()
+        return bases
+
+    def _make_lane(self, place: int) -> Lane:
+        source = int(np.searchsorted(self._lane_bases, place, "right")) - 1
+        index, number = self.indexes[source], place - self._lane_bases[source]
+        row = index.lanes[number]
+        process = self.processes[self._process_bases[source] + int(row["process"])]
+        kind, tid = LaneKind(int(row["kind"])), index.string(int(row["tid"]))
+        name, ids = index.string(int(row["name"])), int(row["ids"])
+        return Lane(
+            source,
+            process,
+            place,
+            number,
+            kind,
+            process.pid,
+            tid,
+            name,
+            lane_title(kind, tid, name, ids),
+            range(int(row["first_row"]), int(row["first_row"]) + int(row["rows"])),
+            *(
+                int(row[key])
+                for key in (
+                    "depth",
+                    "slices",
+                    "unclosed",
+                    "instants",
+                    "samples",
+                    "overlapping",
+                    "start",
+                    "end",
+                )
+            ),
+        )
+
+    def row(self, lane: Lane | int, depth: int) -> Row:
+        """Return the row at a place (0 = topmost) of a lane, given as such or as its place in `lanes`."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        return self.row_number(lane.source, lane.rows[depth])
+
+    def row_number(self, source: int, number: int) -> Row:
+        """Return the row with this number in a source's row table."""
+        index = self.indexes[source]
+        row = index.rows[number]
+        place = self._lane_bases[source] + int(row["lane"])
+        kind = RowKind(int(row["kind"]))
+        return Row(
+            source,
+            number,
+            place,
+            number - int(index.lanes[int(row["lane"])]["first_row"]),
+            kind,
+            int(row["count"]),
+            int(row["start"]),
+            int(row["end"]),
+            index.string(int(row["series"])) if kind is RowKind.SAMPLES else "",
+            self.lanes[place].pid,
+        )
+
+    def rows(self, lane: Lane | int) -> list[Row]:
+        """Return all rows of a lane, topmost first."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        return [self.row_number(lane.source, number) for number in lane.rows]
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return (start, end) over everything that is drawn, in trace time under these clocks."""
+        starts, ends = [], []
+        for process in self.processes:
+            if len(process.lanes):
+                index, base = self.indexes[process.source], self._lane_bases[process.source]
+                part = index.lanes[process.lanes.start - base : process.lanes.stop - base]
+                offset = clocks.offset(process.source, process.pid)
+                starts.append(int(part["start"].min()) + offset)
+                ends.append(int(part["end"].max()) + offset)
+        return (min(starts), max(ends)) if starts else (0, 0)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """(start, end) in trace time over everything that is drawn, clocks at zero."""
+        return self.span_at()
+
+    @cached_property
+    def opening_span(self) -> tuple[int, int]:
+        """(start, end) without wild outliers: what the first window shows."""
+        return window.opening_window([(index, 0) for index in self.indexes]) or self.span
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether the opening span leaves anything out."""
+        return self.opening_span != self.span
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The profiler's steps in time order, clocks at zero."""
+        return self.steps_at()
+
+    def steps_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[Step, ...]:
+        """Return the profiler's steps in time order, in trace time under these clocks."""
+        found = []
+        for source, source_steps in enumerate(self._lane_steps):
+            for step in source_steps:
+                self._remember(step.id, step.position)
+                lane = self.lanes[self._lane_bases[source] + step.lane]
+                offset = clocks.offset(source, lane.pid)
+                found.append(Step(step.label, step.start + offset, step.end + offset, step.id))
+        return tuple(sorted(found, key=lambda step: (step.start, step.end)))
+
+    @cached_property
+    def _lane_steps(self) -> list[list[steps.Step]]:
+        return [steps.steps_of(index, source) for source, index in enumerate(self.indexes)]
+
+    # -- drawing ------------------------------------------------------------------------------------------
+
+    def cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> Cells:
+        """Return what the W cells between W + 1 edges show of a row of slices."""
+        return row_cells(self.indexes[row.source], row.number, edges, clocks.offset(row.source, row.pid))
+
+    def spans(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> list[Span]:
+        """Return the spans that a row of slices is drawn as."""
+        return spans.spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
+
+    def instant_cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> InstantCells:
+        """Return what the cells show of a row of instants."""
+        offset = clocks.offset(row.source, row.pid)
+        return samples.instant_cells(self.indexes[row.source], row.number, edges, offset)
+
+    def sample_cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> SampleCells:
+        """Return what the cells show of a counter series."""
+        offset = clocks.offset(row.source, row.pid)
+        return samples.sample_cells(self.indexes[row.source], row.number, edges, offset)
+
+    def lane_cells(self, lane: Lane | int, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> Cells:
+        """Return what the cells show of a lane folded into one line."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        offset = clocks.offset(lane.source, lane.pid)
+        return busy.lane_cells(self.indexes[lane.source], lane.number, edges, offset)
+
+    def busy(
+        self, edges: Sequence[int], clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
+    ) -> busy.Busy:
+        """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
+        places = range(len(self.lanes)) if lanes is None else lanes
+        asked: Sequence[int] = places
+        if len(places) > MINIMAP_LANES:
+            asked = [places[i * len(places) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
+        parts = []
+        for place in asked:
+            lane = self.lanes[place]
+            parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
+        return busy.busy_of(parts, edges, of=len(places))
+
+    def category(self, row: Row, number: int) -> str:
+        """Return a category by its number in cells and spans."""
+        return self.indexes[row.source].categories[number]
+
+    def name(self, row: Row, at: int) -> str:
+        """Return the raw name of the slice or instant at an index within its row; a sample's series."""
+        index = self.indexes[row.source]
+        if row.kind is RowKind.SAMPLES:
+            return row.series
+        column = "slices.name" if row.kind is RowKind.SLICES else "instants.name"
+        return index.string(int(index.column(column)[self._place(row, at)]))
+
+    def label(self, row: Row, at: int) -> str:
+        """Return the short name of the slice or instant at an index within its row."""
+        return short_name(self.name(row, at))
+
+    # -- moving -------------------------------------------------------------------------------------------
+
+    def bounds(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return (start, end) in trace time of what lies at an index within its row."""
+        index, offset = self.indexes[row.source], clocks.offset(row.source, row.pid)
+        start = int(lookup.row_starts(index, row.number)[at])
+        ns = int(index.duration([self._place(row, at)])[0]) if row.kind is RowKind.SLICES else 0
+        return start + offset, start + ns + offset
+
+    def slice_at(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the slice that covers a time, None in a gap."""
+        if row.kind is not RowKind.SLICES:
+            return None
+        return lookup.slice_at(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def next_after(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the first thing that starts after a time."""
+        return lookup.next_after(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def previous_before(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the last thing that starts before a time."""
+        return lookup.previous_before(
+            self.indexes[row.source], row.number, self._lane_time(row, time, clocks)
+        )
+
+    def nearest(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of what lies at a time or closest to it."""
+        return lookup.nearest(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def slice_id(self, row: Row, at: int) -> SliceId:
+        """Return the identity of the slice at an index within its row."""
+        return self._id(row.source, self._place(row, at))
+
+    def ordinal(self, row: Row, at: int) -> int:
+        """Return the event ordinal of what lies at an index within its row, of any kind."""
+        index = self.indexes[row.source]
+        column = {
+            RowKind.SLICES: "slices.ordinal",
+            RowKind.INSTANTS: "instants.ordinal",
+            RowKind.SAMPLES: "samples.ordinal",
+        }[row.kind]
+        return int(index.column(column)[self._place(row, at)])
+
+    def find(self, slice_id: SliceId) -> tuple[Row, int] | None:
+        """Return (row, index within the row) of a slice, None when there is no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        number, at = lookup.place_of(self.indexes[slice_id.source], position)
+        return self.row_number(slice_id.source, number), at
+
+    def find_instant(self, source: int, ordinal: int) -> tuple[Row, int] | None:
+        """Return (row, index within the row) of an instant or counter sample by its event's ordinal."""
+        if not 0 <= source < len(self.indexes):
+            return None
+        index = self.indexes[source]
+        for kind, place in (
+            (RowKind.INSTANTS, index.instant_of(ordinal)),
+            (RowKind.SAMPLES, index.sample_of(ordinal)),
+        ):
+            if place is not None:
+                rows = index.rows
+                mask = (
+                    (rows["kind"] == kind)
+                    & (rows["first"] <= place)
+                    & (place < rows["first"] + rows["count"])
+                )
+                number = int(np.flatnonzero(mask)[0])
+                return self.row_number(source, number), place - int(rows[number]["first"])
+        return None
+
+    def parent(self, slice_id: SliceId) -> SliceId | None:
+        """Return the innermost slice that contains this one whole."""
+        position = self._position(slice_id)
+        parent = None if position is None else self.indexes[slice_id.source].parent(position)
+        return None if parent is None else self._id(slice_id.source, parent)
+
+    def ancestors(self, slice_id: SliceId, limit: int = 1000) -> list[SliceId]:
+        """Return the slices around this one, innermost first, at most `limit`."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        around = lookup.ancestors(self.indexes[slice_id.source], position, limit)
+        return [self._id(slice_id.source, ancestor) for ancestor in around]
+
+    def child_at(self, slice_id: SliceId, time: int, clocks: Clocks = NO_CLOCKS) -> SliceId | None:
+        """Return the direct child that covers a time, else the one nearest to it."""
+        found = self.find(slice_id)
+        if found is None:
+            return None
+        row, at = found
+        index = self.indexes[row.source]
+        child = lookup.child_at(index, self._place(row, at), self._lane_time(row, time, clocks))
+        return None if child is None else self._id(row.source, child)
+
+    def children(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceId]:
+        """Return the direct children in time order, at most `limit`."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        found = lookup.children(self.indexes[slice_id.source], position, limit)
+        return [self._id(slice_id.source, child) for child in found]
+
+    # -- one slice in full --------------------------------------------------------------------------------
+
+    def detail(self, slice_id: SliceId) -> detail.SliceDetail | None:
+        """Return what the index knows about a slice (lane time), None when there is no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        return detail.slice_detail(self.indexes[slice_id.source], slice_id.source, position)
+
+    def instant_detail(self, row: Row, at: int) -> detail.InstantDetail:
+        """Return what the index knows about an instant (lane time)."""
+        return detail.instant_detail(self.indexes[row.source], row.source, row.number, at)
+
+    def sample_detail(self, row: Row, at: int) -> detail.SampleDetail:
+        """Return what the index knows about a counter sample (lane time)."""
+        return detail.sample_detail(self.indexes[row.source], row.source, row.number, at)
+
+    def arguments(self, slice_id: SliceId) -> args.Arguments:
+        """Return the arguments of a slice, read from the source; trouble is told in the answer's
+        `problem`.
+        """
+        index = self.indexes[slice_id.source]
+        position = self._position(slice_id)
+        end = None if position is None else index.end_ordinal(position)
+        return args.arguments(index, slice_id.ordinal, end)
+
+    def event_arguments(self, source: int, ordinal: int) -> args.Arguments:
+        """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
+        return args.arguments(self.indexes[source], ordinal, None)
+
+    def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+        """Return the flows that end in a slice."""
+        return self._arrows(slice_id, flows.flows_in, limit)
+
+    def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+        """Return the flows that start in a slice."""
+        return self._arrows(slice_id, flows.flows_out, limit)
+
+    def _arrows(self, slice_id: SliceId, ask: Any, limit: int | None) -> list[Arrow]:
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        found: list[flows.Flow] = ask(self.indexes[slice_id.source], position, limit)
+        ends = lambda place: None if place is None else self._id(slice_id.source, place)  # noqa: E731
+        return [
+            Arrow(flow.category, ends(flow.source_position), ends(flow.target_position)) for flow in found
+        ]
+
+    def chain(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> list[Link]:
+        """Return kernel <- launch <- op <- annotation from this slice outward, itself first."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        source, index = slice_id.source, self.indexes[slice_id.source]
+        found = []
+        for link in chain.chain_of(index, position):
+            number, at = lookup.place_of(index, link.position)
+            row = self.row_number(source, number)
+            start, end = self.bounds(row, at, clocks)
+            name = self.name(row, at)
+            category = index.categories[int(index.column("slices.category")[link.position])]
+            found.append(
+                Link(
+                    link.role,
+                    link.via,
+                    self._id(source, link.position),
+                    name,
+                    short_name(name),
+                    category,
+                    start,
+                    end - start,
+                )
+            )
+        return found
+
+    # -- inner --------------------------------------------------------------------------------------------
+
+    def _place(self, row: Row, at: int) -> int:
+        if not 0 <= at < row.count:
+            raise IndexError(at)
+        return int(self.indexes[row.source].rows[row.number]["first"]) + at
+
+    def _lane_time(self, row: Row, time: int, clocks: Clocks) -> int:
+        return time - clocks.offset(row.source, row.pid)
+
+    def _id(self, source: int, position: int) -> SliceId:
+        slice_id = SliceId(source, int(self.indexes[source].column("slices.ordinal")[position]))
+        self._remember(slice_id, position)
+        return slice_id
+
+    def _remember(self, slice_id: SliceId, position: int) -> None:
+        """Keep where a slice lies: finding it by its ordinal again would look through the column."""
+        if len(self._positions) >= REMEMBERED:
+            self._positions.clear()
+        self._positions[slice_id] = position
+
+    def _position(self, slice_id: SliceId) -> int | None:
+        found = self._positions.get(slice_id)
+        if found is None and 0 <= slice_id.source < len(self.indexes):
+            found = self.indexes[slice_id.source].position_of(slice_id.ordinal)
+            if found is not None:
+                self._remember(slice_id, found)
+        return found
+
+
+def open_trace(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    index_dir: Path | None = None,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    force: bool = False,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Trace:
+    """Open one or several trace files, indexing those that are not indexed yet.
+
+    Raises UnreadableError when an input is no trace, CacheError when no index can be written anywhere.
+    """
+    from .index.ingest import ingest_index
+    from .index.inputs import expanded
+
+    indexes = []
+    try:
+        for path in expanded([paths] if isinstance(paths, str | Path) else list(paths)):
+            indexes.append(
+                ingest_index(
+                    path,
+                    index_dir=index_dir,
+                    decoder=decoder,
+                    workers=workers,
+                    force=force,
+                    progress=progress,
+                    cancelled=cancelled,
+                )
+            )
+    except BaseException:
+        for index in indexes:
+            index.close()
+        raise
+    return Trace(indexes)
+
+
+__all__ = [
+    "Arrow",
+    "Busy",
+    "Cells",
+    "InstantCells",
+    "Lane",
+    "LaneKind",
+    "LaneList",
+    "Link",
+    "Process",
+    "Row",
+    "RowKind",
+    "SampleCells",
+    "SourceInfo",
+    "Span",
+    "Step",
+    "Trace",
+    "open_trace",
+    "plain",
+]
+Busy = busy.Busy
