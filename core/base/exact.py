@@ -21,13 +21,13 @@ SPLITTABLE = 2.0**43
 """Below this many µs the formula of `ns_from_floats` finds the nearest ns of the float itself."""
 CONCLUSIVE = 2.0**42
 """Below this many µs an ulp is less than half a ns, so a float equal to that of whole ns was written as them."""
-MAX_DIGITS = 18
-"""Digits of a text that the vectorised parser takes: 10**18 ns stay far within int64."""
+MAX_DIGITS = 19
+"""Digits in ns that the vectorised parser takes; with as many the first must be at most 3, to stay below 2**62."""
 LARGEST_EXPONENT = 308
 """Beyond it a number is no finite float; nobody's clock means it."""
 
 _NUMBER = re.compile(r"([+-]?)(\d+)?(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?", re.ASCII)
-_POWERS = 10 ** np.arange(MAX_DIGITS, -1, -1, dtype=np.int64)
+_POWERS = 10 ** np.arange(MAX_DIGITS - 1, -1, -1, dtype=np.int64)
 
 
 def ns_from_text(text: str) -> int | None:
@@ -45,6 +45,7 @@ def ns_from_text(text: str) -> int | None:
     shift = int(exponent or 0) - len(fraction or "") + 3
     if shift + len(significant) > LARGEST_EXPONENT + 3:
         return None
+    value: int
     if shift >= 0:
         value = _int(significant) * 10**shift
     elif -shift > len(significant):
@@ -70,12 +71,9 @@ def ns_of(value: object) -> int | None:
 
     A float is taken for the shortest decimal that reads as it.
     """
-    kind = type(value)
-    if kind is int:
-        return int(value) * 1000  # type: ignore[call-overload, no-any-return]
-    if kind is str:
-        return ns_from_text(value)  # type: ignore[arg-type]
-    if kind is float or kind is Decimal:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value * 1000
+    if isinstance(value, str | float | Decimal):
         return ns_from_text(str(value))
     return None
 
@@ -141,7 +139,7 @@ def _equally_long(letters: npt.NDArray[np.uint8]) -> I64 | None:
     if digits.size == 0 or digits.max() > 9:
         return None
     count = digits.shape[1] + 3 - decimals
-    if count > MAX_DIGITS:
+    if count > MAX_DIGITS or (count == MAX_DIGITS and digits[:, 0].max() > 3):
         return None
-    powers = _POWERS[MAX_DIGITS + 1 - count :][: digits.shape[1]]
+    powers = _POWERS[MAX_DIGITS - count :][: digits.shape[1]]
     return np.asarray(digits @ powers, dtype=np.int64)

@@ -163,7 +163,7 @@ class PartBuilder:
             if not events:
                 return chunk
 
-        times = exact_times(values_of(events, "ts"), lambda: texts.of("ts", events))
+        times = exact_times("ts", events, values_of(events, "ts"), texts)
         if times.usable is not None:
             for phase in phases[~times.usable].tolist():
                 chunk.counts["no_usable_time"] += 1
@@ -235,7 +235,7 @@ class PartBuilder:
             if None in values:
                 chunk.counts["missing_dur"] += values.count(None)
                 values = [0 if value is None else value for value in values]
-            times = exact_times(values, lambda: texts.of("dur", slices))
+            times = exact_times("dur", slices, values, texts)
             duration[places] = times.ns
             if times.usable is not None:
                 bad = places[~times.usable]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base.exact import ns_from_floats, ns_from_text, ns_from_texts, ns_of
+from ..base.exact import SPLITTABLE, ns_from_floats, ns_from_text, ns_from_texts, ns_of
 from .columns import I64, TIME_LIMIT
 from .interning import NeedsExact
 
@@ -19,13 +21,12 @@ LARGEST_INTEGER = (1 << 62) // 1000
 """Integer µs up to here become ns within TIME_LIMIT by one multiplication."""
 _TEXTS = {key: re.compile(rb'"%s"\s*:\s*(-?[0-9][0-9.eE+-]*)?' % key.encode()) for key in ("ts", "dur")}
 """A key inside a JSON string would have its quotes escaped, so every match is a key of some object."""
-
-Texts = Callable[[], Sequence[bytes]]
+_DOT, _MINUS, _ZERO = b".-0"
 
 
 @dataclass(frozen=True)
 class Times:
-    """Times of one key: ns within ±TIME_LIMIT, which are usable (None: all), and the exact ns of clamped ones."""
+    """Times of one key: ns within ±TIME_LIMIT, which are usable (None: all), exact ns of clamped ones."""
 
     ns: I64
     usable: npt.NDArray[np.bool_] | None = None
@@ -33,27 +34,54 @@ class Times:
 
 
 class BlockTexts:
-    """The number texts of a block's `ts` and `dur` keys, brought together with its events when asked for."""
+    """What the bytes of a block say of its `ts` and `dur` numbers beyond their float values."""
 
     def __init__(self, data: bytes, events: Sequence[dict[str, Any]]) -> None:
         """Take a block's bytes and its events that are objects; nothing is searched yet."""
         self._data = data
         self._events = events
-        self._found: dict[str, list[bytes]] = {}
 
-    def of(self, key: str, events: Sequence[dict[str, Any]]) -> list[bytes]:
+    @cached_property
+    def _plain_keys(self) -> bool:
+        """Whether no key can be written with escaped letters."""
+        return b"\\" not in self._data or b"\\u00" not in self._data
+
+    def written(self, key: str, events: Sequence[dict[str, Any]]) -> list[bytes]:
         """Return the text of `key` per event of a subset, b"" where it is no number.
 
         NeedsExact where the keys found do not stand one in each event (nested, doubled or escaped keys).
         """
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = _TEXTS[key].findall(self._data)
-        owners = [event for event in self._events if key in event]
-        if len(owners) != len(found) or (b"\\" in self._data and b"\\u00" in self._data):
+        found: list[bytes] = _TEXTS[key].findall(self._data)
+        places = [place for place, event in enumerate(self._events) if key in event]
+        if len(places) != len(found) or not self._plain_keys:
             raise NeedsExact
-        by_owner = dict(zip(map(id, owners), found))
+        if events is self._events and len(places) == len(events):
+            return found
+        by_owner = {id(self._events[place]): text for place, text in zip(places, found)}
         return [by_owner.get(id(event), b"") for event in events]
+
+    def short(self, key: str) -> bool:
+        """Whether no number of `key` has more than 3 decimals, proved from the bytes.
+
+        More decimals need four digits after a dot, or a negative exponent; the last quote before either is
+        then the end of the key.
+        """
+        data = self._data
+        letters = np.frombuffer(data, np.uint8)
+        if letters.size < 8 or not self._plain_keys:
+            return False
+        dots = np.flatnonzero(letters[:-4] == _DOT)
+        for step in (4, 3, 2, 1):
+            dots = dots[letters[dots + step] - np.uint8(_ZERO) < 10]
+        minus = np.flatnonzero(letters == _MINUS)
+        minus = minus[(minus > 1) & ((letters[minus - 1] | 32) == ord("e"))]
+        minus = minus[letters[minus - 2] - np.uint8(_ZERO) < 10]
+        quoted = b'"%s"' % key.encode()
+        for place in [*dots.tolist(), *minus.tolist()]:
+            end = data.rfind(b'"', 0, place) + 1
+            if data[end - len(quoted) : end] == quoted:
+                return False
+        return True
 
 
 def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
@@ -64,36 +92,38 @@ def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
         return [event.get(key) for event in events]
 
 
-def exact_times(values: Sequence[Any], texts: Texts) -> Times:
-    """Return the times that decoded values mean; `texts` yields their texts, asked for only where needed."""
+def exact_times(
+    key: str, events: Sequence[dict[str, Any]], values: Sequence[Any], texts: BlockTexts
+) -> Times:
+    """Return the times that the values of `key` mean; the bytes are searched only where values leave a doubt."""
     kinds = set(map(type, values))
+    if kinds == {float} or kinds == {float, int}:
+        try:
+            micros = np.array(values, np.float64)
+        except OverflowError:
+            return _one_by_one(key, events, values, texts)
+        ns, unsure = ns_from_floats(micros)
+        if unsure is None:
+            return Times(ns)
+        if not np.isfinite(micros).all():
+            return _one_by_one(key, events, values, texts)
+        if np.abs(micros).max() < SPLITTABLE and texts.short(key):
+            return Times(ns)
+        written = texts.written(key, events)
+        if unsure.all():
+            return _from_texts(written)
+        places = np.flatnonzero(unsure)
+        better = _from_texts([written[place] for place in places.tolist()])
+        ns[places] = better.ns
+        return Times(ns, None, {int(places[i]): exact for i, exact in better.clamped.items()})
     if kinds == {int}:
         try:
             whole = np.array(values, np.int64)
         except OverflowError:
-            return _one_by_one(values, texts)
+            return _one_by_one(key, events, values, texts)
         if whole.max() <= LARGEST_INTEGER and whole.min() >= -LARGEST_INTEGER:
             return Times(whole * 1000)
-        return _one_by_one(values, texts)
-    if kinds != {float} and kinds != {float, int}:
-        return _one_by_one(values, texts)
-    try:
-        micros = np.array(values, np.float64)
-    except OverflowError:
-        return _one_by_one(values, texts)
-    if not np.isfinite(micros).all():
-        return _one_by_one(values, texts)
-    ns, unsure = ns_from_floats(micros)
-    if unsure is None:
-        return Times(ns)
-    written = texts()
-    if not unsure.all():
-        places = np.flatnonzero(unsure)
-        written = [written[place] for place in places.tolist()]
-        better = _from_texts(written)
-        ns[places] = better.ns
-        return Times(ns, None, {int(places[i]): exact for i, exact in better.clamped.items()})
-    return _from_texts(written)
+    return _one_by_one(key, events, values, texts)
 
 
 def _from_texts(texts: Sequence[bytes]) -> Times:
@@ -103,14 +133,15 @@ def _from_texts(texts: Sequence[bytes]) -> Times:
     return _clamp([ns_from_text(text.decode()) for text in texts])
 
 
-def _one_by_one(values: Sequence[Any], texts: Texts) -> Times:
+def _one_by_one(
+    key: str, events: Sequence[dict[str, Any]], values: Sequence[Any], texts: BlockTexts
+) -> Times:
     """Return the times of values of any types; only floats that leave a doubt ask for their texts."""
     exact: list[int | None] = [None if type(value) is float else ns_of(value) for value in values]
-    floats = [place for place, value in enumerate(values) if type(value) is float]
-    finite = [place for place in floats if np.isfinite(values[place])]
+    finite = [place for place, value in enumerate(values) if type(value) is float and isfinite(value)]
     if finite:
         ns, unsure = ns_from_floats(np.array([values[place] for place in finite], np.float64))
-        written = None if unsure is None else texts()
+        written = None if unsure is None else texts.written(key, events)
         for i, place in enumerate(finite):
             if unsure is not None and written is not None and unsure[i]:
                 exact[place] = ns_from_text(written[place].decode())

@@ -40,7 +40,7 @@ def decode_fast(data: bytes) -> list[object]:
 
 
 def decode_exact(data: bytes) -> list[object]:
-    """Decode events joined by commas with ijson; `ts` and `dur` of events become exact; ValueError if no JSON.
+    """Decode events joined by commas with ijson, `ts` and `dur` of events exactly; ValueError if no JSON.
 
     Integers keep all their digits. Other fractions become floats, as orjson reads them.
     """

@@ -1,4 +1,4 @@
-"""Local numbers for strings and tracks while a part is built: a dict lookup per value, no object per event."""
+"""Local numbers for strings and tracks while a part is built: a dict lookup per value."""
 
 from __future__ import annotations
 

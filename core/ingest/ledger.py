@@ -1,0 +1,37 @@
+"""The books of reading: counts and problems of all parts put together, in file order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from .columns import Problem
+
+
+def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums per key, keys in alphabetical order."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(sorted(total.items()))
+
+
+def merge_problems(lists: Iterable[Sequence[Problem]]) -> tuple[Problem, ...]:
+    """Return one problem per kind: counts added up, the first offset and its message kept.
+
+    Problems without an offset count as met after those with one. The result is in order of first offsets.
+    """
+    first: dict[str, Problem] = {}
+    for problem in (problem for problems in lists for problem in problems):
+        known = first.get(problem.kind)
+        if known is None:
+            first[problem.kind] = problem
+            continue
+        earlier = problem if _place(problem) < _place(known) else known
+        count = known.count + problem.count
+        first[problem.kind] = Problem(problem.kind, count, earlier.offset, earlier.message)
+    return tuple(sorted(first.values(), key=lambda problem: (_place(problem), problem.kind)))
+
+
+def _place(problem: Problem) -> int:
+    return 1 << 62 if problem.offset is None else problem.offset
