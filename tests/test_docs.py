@@ -1,0 +1,99 @@
+"""The documents say what the program does: every command, option and key, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from tracelane.tui.cli.main import COMMANDS, tracelane
+from tracelane.tui.commands import COMMANDS as KEYS
+from tracelane.tui.commands import commands_table, key_text
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
+MACHINE = re.compile(r"/(?:work|home|Users|root)/[\w.]+")
+SUPERLATIVES = re.compile(
+    r"\b(blazing\w*|lightning|fastest|best|amazing|seamless\w*|powerful)\b", re.IGNORECASE
+)
+
+
+def _commands() -> dict[str, click.Command]:
+    context = click.Context(tracelane)
+    return {name: found for name in COMMANDS if (found := tracelane.get_command(context, name))}
+
+
+def test_every_command_is_told() -> None:
+    """Each command, and each one inside it, stands in the README as it is typed."""
+    for name, command in _commands().items():
+        assert re.search(rf"\btracelane {name}\b", README), name
+        if isinstance(command, click.Group):
+            for inner in command.commands:
+                assert f"tracelane {name} {inner}" in README, inner
+
+
+def test_every_option_of_view_is_told() -> None:
+    """All options of `view` are named in the README."""
+    for parameter in _commands()["view"].params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else ():
+            assert f"`{option}" in README, option
+
+
+def test_options_in_the_readme_exist() -> None:
+    """The README speaks of no option that tracelane does not have."""
+    known = {"--help", "--version"}
+    for command in _commands().values():
+        inner = list(command.commands.values()) if isinstance(command, click.Group) else []
+        known |= {option for one in (command, *inner) for p in one.params for option in p.opts}
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - {"--system-site-packages"}
+    assert told <= known
+
+
+def test_key_table_is_the_command_tables() -> None:
+    """The README's keys are those of the command table, all of them, in its words."""
+    assert commands_table() in README, "run: .venv/bin/python docs/update.py"
+    for entry in KEYS:
+        assert all(f"`{key_text(key)}`" in README for key in entry.keys), entry.id
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    """Every relative link of a document resolves to a file."""
+    for target, _ in LINK.findall(document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} -> {target}"
+
+
+def test_no_paths_of_a_machine() -> None:
+    """Nothing in the project names a place on somebody's machine."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    for name in filter(None, listing.stdout.split("\0")):
+        path = ROOT / name
+        if (
+            path.is_file()
+            and path.suffix in {".md", ".py", ".toml", ".txt", ""}
+            and name != "tests/test_docs.py"
+        ):
+            found = MACHINE.search(path.read_text(encoding="utf-8", errors="replace"))
+            assert found is None or "/home/user" in found[0], f"{name}: {found[0] if found else ''}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_do_not_boast(document: Path) -> None:
+    """The documents tell; they do not praise."""
+    assert not SUPERLATIVES.search(document.read_text(encoding="utf-8"))
+
+
+def test_targets_of_make_exist() -> None:
+    """Every `make TARGET` in the documents is one."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for document in DOCUMENTS:
+        told = re.findall(r"(?:^ {4}|`)make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(told) <= targets, document.name
