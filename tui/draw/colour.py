@@ -37,6 +37,15 @@ ANSI: dict[str, RGB] = {
 }
 
 
+def as_text_on(surface_is_dark: bool, colour: RGB) -> RGB:
+    """Return the one of the 16 colours that stands for `colour` as a text on a dark or light background."""
+    names = list(ANSI)
+    name = names[list(ANSI.values()).index(colour)]
+    if surface_is_dark:
+        return ANSI["white" if name in ("black", "bright_black") else "bright_" + name.removeprefix("bright_")]
+    return ANSI["bright_black" if name in ("white", "bright_white") else name.removeprefix("bright_")]
+
+
 def oklch(lightness: float, chroma: float, hue: float) -> RGB:
     """Return the sRGB colour of OKLCH coordinates (lightness 0..1, hue in degrees), clipped to the gamut.
 
@@ -97,5 +106,8 @@ def shown_as(colour: RGB, system: ColorSystem) -> RGB:
     """Return what a terminal of a colour system shows for a colour, as RGB."""
     if system in (ColorSystem.TRUECOLOR, ColorSystem.WINDOWS):
         return colour
-    triplet = Color.from_triplet(ColorTriplet(*colour)).downgrade(system).get_truecolor()
+    shown = Color.from_triplet(ColorTriplet(*colour)).downgrade(system)
+    if system is ColorSystem.STANDARD:
+        return list(ANSI.values())[shown.number or 0]
+    triplet = shown.get_truecolor()
     return (triplet.red, triplet.green, triplet.blue)

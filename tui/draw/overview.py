@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from rich.segment import Segment
 
-from tracelane.core.base.clock import Clocks
+from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.busy import busy_of
 from tracelane.core.trace import Lane, Trace
@@ -22,12 +24,20 @@ LANES_ASKED = 24
 """Lanes of each kind that the minimap looks at, those with most slices first."""
 
 
-@lru_cache(maxsize=16)
-def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[tuple[int, ...], tuple[int, ...]]:
+Levels: TypeAlias = tuple[int, ...]
+
+
+def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
     """Return the busy levels 0..8 of device lanes and of host lanes over the opening span, -1 where nothing lies.
 
-    The busiest lane counts, of the LANES_ASKED with most slices.
+    The busiest lane counts, of the LANES_ASKED with most slices. Worked out once per width and clocks.
     """
+    return _busy_levels(trace, width, frozenset(clocks.offsets.items()))
+
+
+@lru_cache(maxsize=16)
+def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, int]]) -> tuple[Levels, Levels]:
+    clocks = Clocks(MappingProxyType(dict(offsets)))
     view = minimap_view(trace, width)
     edges = view.edges()
     found = []

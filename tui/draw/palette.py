@@ -14,7 +14,7 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from .colour import ANSI, BLACK, RGB, WHITE, blend, oklch, shown_as, text_on
+from .colour import ANSI, BLACK, RGB, WHITE, as_text_on, blend, oklch, shown_as, text_on
 
 
 class Depth(Enum):
@@ -291,18 +291,16 @@ class Palette:
         if look is Look.CHOSEN:
             ground = WHITE if self.dark else BLACK
             return self._style(text_on(ground), ground, bold=True)
+        if not self.shaded and look in (Look.FAINT, Look.MARK, Look.MANY, Look.BAND):
+            text = as_text_on(self.dark, shown_as(base, ColorSystem.STANDARD))
+            return self._style(text, self._background, bold=look is Look.MARK)
         if look in (Look.FAINT, Look.MARK):
-            if self.dark or self.depth is Depth.STANDARD:
-                colour = base
-            else:
-                colour = blend(base, BLACK, 0.35)
-            if look is Look.FAINT and self.shaded:
+            colour = base if self.dark else blend(base, BLACK, 0.35)
+            if look is Look.FAINT:
                 colour = blend(colour, self.surface, 0.25)
             return self._style(colour, self._background, bold=look is Look.MARK)
         if not self.shaded:
-            if look is Look.MANY or look is Look.BAND:
-                return self._style(base if self.dark else base, self._background)
-            return self._style(text_on(base), base)
+            return self._style(text_on(shown_as(base, ColorSystem.STANDARD)), base)
         if look is Look.BAND:
             return self._style(base, blend(base, self.surface, 0.55))
         if look is Look.OTHER:

@@ -6,13 +6,15 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tracelane.core.base.clock import Clocks
+from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Trace
@@ -55,9 +57,14 @@ def origin_of(trace: Trace, session: Session) -> Origin:
 
 
 def step_marks(trace: Trace, clocks: Clocks) -> Sequence[StepMark]:
-    """Return the trace's steps as the ruler marks them."""
-    steps = trace.steps_at(clocks) if clocks.offsets else trace.steps
-    return [StepMark(f"step {step.label}", step.start, step.end) for step in steps]
+    """Return the trace's steps as the ruler marks them, made once."""
+    return _step_marks(trace, frozenset(clocks.offsets.items()))
+
+
+@lru_cache(maxsize=4)
+def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]]) -> tuple[StepMark, ...]:
+    steps = trace.steps_at(Clocks(MappingProxyType(dict(offsets)))) if offsets else trace.steps
+    return tuple(StepMark(f"step {step.label}", step.start, step.end) for step in steps)
 
 
 def tick_step(span: int, width: int, least_cells: int = TICK_CELLS) -> int:
@@ -70,6 +77,14 @@ def tick_step(span: int, width: int, least_cells: int = TICK_CELLS) -> int:
         if power * factor >= least:
             return power * factor
     return power * 10
+
+
+def digits_for(view: Viewport) -> int:
+    """Return the power of ten, in ns, that times are written to: a tenth of a cell or less."""
+    power = 1
+    while power * 100 <= view.span // max(1, view.width):
+        power *= 10
+    return power
 
 
 def ticks(view: Viewport, origin: int) -> list[int]:
@@ -156,7 +171,7 @@ def ruler_lines(
     lines = []
     if height > 1:
         lines.append([*_corner(f"view {format_ns(view.span)}", look), *_steps(view, steps, session, look)])
-    cursor = time_text(session.cursor, session, origin, max(1, view.span // max(1, view.width)))
+    cursor = time_text(session.cursor, session, origin, digits_for(view))
     lines.append([*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)])
     return lines
 
@@ -233,7 +248,7 @@ def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Lo
 
 def steps_in(steps: Sequence[StepMark], view: Viewport) -> list[StepMark]:
     """Return the steps that touch the view (they are in time order), at most two per cell."""
-    first = bisect.bisect_left(steps, view.start, key=lambda step: step.end)
+    first = bisect.bisect_right(steps, view.start, key=lambda step: step.end)
     last = bisect.bisect_left(steps, view.end, key=lambda step: step.start)
     found = steps[first:last]
     stride = max(1, len(found) // (2 * view.width))

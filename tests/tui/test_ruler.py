@@ -1,0 +1,112 @@
+"""The ruler: ticks at nice times, in cells where they belong, whatever the span."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracelane.tui.draw.glyphs import ASCII, UNICODE
+from tracelane.tui.draw.lines import Look
+from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.ruler import (
+    Origin,
+    StepMark,
+    ruler_lines,
+    steps_in,
+    tick_label,
+    tick_step,
+    ticks,
+    time_text,
+    wall_text,
+)
+from tracelane.tui.session import Session, Viewport
+
+LOOK = Look(Palette(Depth.NONE), UNICODE, 16, 64)
+
+
+def text_of(lines: list) -> list[str]:
+    return ["".join(segment.text for segment in line) for line in lines]
+
+
+@given(st.integers(1, 10**19), st.integers(1, 400))
+def test_steps_are_one_two_five(span: int, width: int) -> None:
+    """Ticks are 1, 2 or 5 times a power of ten apart, not closer than asked, and as close as that allows."""
+    step = tick_step(span, width, 14)
+    assert int(str(step).rstrip("0")) in (1, 2, 5)
+    assert step * width >= span * 14
+    assert step == 1 or step * width <= 2.5 * (span * 14 + width)
+
+
+@given(st.integers(-(10**18), 10**18), st.integers(1, 10**18), st.integers(20, 300), st.integers(-(10**18), 10**18))
+def test_ticks_lie_on_multiples_inside_the_view(start: int, span: int, width: int, origin: int) -> None:
+    """Every tick is a multiple of the step away from the origin, in the view, and none is missing."""
+    view = Viewport(start, max(span, width), width)
+    found = ticks(view, origin)
+    step = tick_step(view.span, view.width)
+    assert all(view.start <= time < view.end and (time - origin) % step == 0 for time in found)
+    assert len(found) in (view.span // step, view.span // step + 1)
+
+
+@pytest.mark.parametrize(
+    ("time", "step", "label"),
+    [
+        (0, 1, "0"),
+        (5, 1, "5 ns"),
+        (1_500, 500, "1.5 µs"),
+        (2_000_000, 1_000_000, "2 ms"),
+        (2_500_000, 100_000, "2.5 ms"),
+        (12_000_000_000, 1_000_000_000, "12 s"),
+        (12_000_000_001, 1, "12.000000001 s"),
+        (-1_500_000, 500_000, "-1.5 ms"),
+        (1_234_000_000_000, 10**9, "1 234 s"),
+    ],
+)
+def test_tick_labels(time: int, step: int, label: str) -> None:
+    """A tick's label has the unit of its size and the digits its step needs, no more."""
+    assert tick_label(time, step) == label
+
+
+def test_three_rulers() -> None:
+    """A time is written from the start, as in the file (µs), or on the wall clock."""
+    session = Session(Viewport(0, 1000, 10), 0)
+    origin = Origin(1_000_000, 0, 3_600 * 10**9)
+    assert time_text(1_500_000, session, origin, 1000) == "500 µs"
+    assert time_text(1_500_001, replace(session, ruler="file"), origin) == "@1500.001"
+    assert time_text(1_500_000, replace(session, ruler="wall"), origin, 500_000) == "01:00:00.0015"
+    assert time_text(1_500_000, replace(session, ruler="wall"), Origin(1_000_000), 1000) == "500 µs"
+    assert wall_text(10**30).endswith("s")
+
+
+@given(st.integers(0, 10**18), st.integers(1, 10**18), st.integers(-5, 70), st.sampled_from([1, 2]))
+def test_the_ruler_fills_its_lines(start: int, span: int, cursor: int, height: int) -> None:
+    """Every line is exactly as wide as the screen, wherever cursor, range and steps lie."""
+    view = Viewport(start, max(64, span), 64)
+    session = Session(view, view.edge(cursor), range=(view.edge(cursor - 3), view.edge(cursor + 9)))
+    steps = [StepMark("3", view.edge(-2), view.edge(5)), StepMark("4", view.edge(5), view.edge(30))]
+    for glyphs in (UNICODE, ASCII):
+        look = Look(Palette(Depth.NONE), glyphs, 16, 64)
+        lines = text_of(ruler_lines(session, Origin(0), steps, look, height))
+        assert len(lines) == height
+        assert all(len(line) == 80 for line in lines)
+
+
+def test_cursor_steps_and_range_are_shown() -> None:
+    """The cursor stands in its cell, steps carry their names, the range its length."""
+    view = Viewport(0, 64_000, 64)
+    steps = [StepMark("step 3", 0, 30_000), StepMark("step 4", 30_000, 60_000)]
+    session = Session(view, 10_500, range=(40_000, 50_000))
+    upper, lower = text_of(ruler_lines(session, Origin(0), steps, LOOK, 2))
+    assert "step 3" in upper and "step 4" in upper and "10 µs" in upper
+    assert lower[16 + 10] == UNICODE.cursor
+    assert lower[16 + 40] == UNICODE.range_left and lower[16 + 49] == UNICODE.range_right
+    assert "10.5 µs" in lower[:16]
+
+
+def test_steps_per_frame_are_bounded() -> None:
+    """However many steps lie in the view, at most two per cell and a remainder are drawn."""
+    steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(100_000)]
+    assert len(steps_in(steps, Viewport(0, 1_000_000, 100))) <= 400
+    assert [step.label for step in steps_in(steps, Viewport(100, 100, 100))] == [str(i) for i in range(10, 20)]

@@ -1,0 +1,68 @@
+"""The static picture: what the viewer would show, drawn once, for pipes, files and dumb terminals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.segment import Segment
+from rich.text import Text
+
+from tracelane.core.trace import Trace
+
+from ..draw.glyphs import Glyphs, glyphs_for
+from ..draw.layout import Layout
+from ..draw.lines import Look, line_segments, title_cells
+from ..draw.overview import minimap_lines
+from ..draw.palette import Depth, palette_for
+from ..draw.rows import RowReader
+from ..draw.ruler import origin_of, ruler_lines, step_marks
+from ..session import Session
+
+LEAST_WIDTH = 20
+LEAST_HEIGHT = 3
+
+
+def picture(
+    trace: Trace,
+    session: Session,
+    width: int = 120,
+    height: int = 40,
+    colour: bool = True,
+    depth: Depth | None = None,
+    glyphs: Glyphs | None = None,
+) -> Text:
+    """Return minimap, ruler and lanes as text of at most `height` lines of `width` cells.
+
+    Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour` it
+    is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
+    """
+    width, height = max(LEAST_WIDTH, width), max(LEAST_HEIGHT, height)
+    titles = title_cells(width)
+    used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
+    look = Look(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
+    session = replace(session, viewport=session.viewport.resized(look.area))
+    lines: list[list[Segment]] = minimap_lines(trace, session, look, 1)
+    steps = step_marks(trace, session.clocks)
+    lines += ruler_lines(session, origin_of(trace, session), steps, look, 2 if steps or session.range else 1)
+    layout = Layout(trace, session)
+    room = height - len(lines)
+    total = layout.height + len(layout.pinned)
+    shown = min(total, room if total <= room else room - 1)
+    reader = RowReader(trace)
+    lines += [line_segments(line, reader, session, look) for line in layout.visible(session.scroll, shown)]
+    if total > shown:
+        more = f"  {total - shown:,} more lines below"
+        lines.append([Segment(more, look.palette.dim)])
+    text = Text(no_wrap=True, overflow="crop", end="")
+    for number, line in enumerate(lines):
+        if number:
+            text.append("\n")
+        for segment in line:
+            text.append(segment.text, segment.style)
+    return text
+
+
+def plain_picture(trace: Trace, session: Session, width: int = 120, height: int = 40) -> str:
+    """Return the picture without colours, without blanks at line ends."""
+    drawn = picture(trace, session, width, height, colour=False)
+    return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))
