@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from tracelane.core.index.cache import CacheEntry
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
@@ -40,7 +44,7 @@ def list_() -> None:
 
     entries = list_cache()
     for entry in entries:
-        click.echo(f"{entry.size / 1e6:10.1f} MB  {_date(entry.used)}  {safe(str(entry.path))}")
+        click.echo(f"{entry.bytes / 1e6:10.1f} MB  {_date(entry.used)}  {safe(entry.path)}{_state(entry)}")
     if not entries:
         click.echo("no indexes are kept", err=True)
 
@@ -53,8 +57,13 @@ def clear(older_than: float | None) -> None:
     """Remove the indexes; those in use stay until they are closed."""
     from tracelane.core.index.cache import clear_cache
 
-    removed = clear_cache(older_than=older_than)
-    click.echo(f"{removed} removed", err=True)
+    removed, size, kept = clear_cache(older_than=older_than)
+    in_use = f", {kept} in use and kept" if kept else ""
+    click.echo(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", err=True)
+
+
+def _state(entry: CacheEntry) -> str:
+    return "  (of another version)" if not entry.current else "  (open)" if entry.in_use else ""
 
 
 def _date(stamp: float) -> str:

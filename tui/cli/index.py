@@ -8,41 +8,40 @@ from pathlib import Path
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE
+from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS
 
 
 @click.command()
 @TRACE
 @FORCE
 @JSON
+@WORKERS
 @DECODER
 @INDEX_DIR
-def index(trace: str, force: bool, as_json: bool, decoder: str, index_dir: Path | None) -> None:
+def index(
+    trace: str, force: bool, as_json: bool, workers: int | None, decoder: str, index_dir: Path | None
+) -> None:
     """Read a trace and keep its index, so that it opens at once later."""
     from tracelane.core.base.safe_text import safe
-    from tracelane.core.index.ingest import ingest_index
+    from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import SCHEMA
 
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
-        made = ingest_index(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    seconds = time.monotonic() - began
-    size = sum(file.stat().st_size for file in made.folder.iterdir() if file.is_file())
-    events, slices = int(made.ledger["events"]), int(made.ledger["slices"])
-    if as_json:
-        facts = {
-            "schema": SCHEMA,
-            "path": trace,
-            "index": str(made.folder),
-            "index_bytes": size,
-            "events": events,
-            "slices": slices,
-            "seconds": round(seconds, 3),
-        }
-        click.echo(json.dumps(facts))
-    else:
-        click.echo(
-            f"{safe(trace)}: {events:,} events, {slices:,} slices, {size / 1e6:.1f} MB in {seconds:.1f} s"
+        opened = open_trace(
+            trace, index_dir=index_dir, decoder=decoder, workers=workers, force=force, progress=progress
         )
-        click.echo(safe(str(made.folder)))
+    seconds = time.monotonic() - began
+    for made in opened.indexes:
+        size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
+        events, slices = int(made.ledger["events"]), int(made.ledger["slices"])
+        facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
+        facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
+        if as_json:
+            click.echo(json.dumps(facts))
+            continue
+        click.echo(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
+        click.echo(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
+        for note in made.notes:
+            click.echo(f"  {safe(note)}", err=True)

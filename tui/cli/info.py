@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from tracelane.core.base.errors import UsageError
+
 from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE
 
 
@@ -23,5 +25,10 @@ def info(trace: str, as_json: bool, decoder: str, index_dir: Path | None, force:
     from tracelane.tui.text.summary import summary, trace_info
 
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace([trace], index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    click.echo(json.dumps(trace_info(opened)) if as_json else summary(opened))
+        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    if not as_json:
+        click.echo(summary(opened))
+    elif len(opened.sources) == 1:
+        click.echo(json.dumps({**trace_info(opened), "path": trace}))
+    else:
+        raise UsageError(f"--json tells of one trace, and {trace} holds {len(opened.sources)}")

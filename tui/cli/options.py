@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from tracelane.core.base.errors import UnreadableError
-
 STDIN = "-"
-ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz")
-"""How traces are called; only for listing a directory: a path that is named is opened whatever its name."""
 
 TRACES = click.argument("traces", metavar="TRACE…", nargs=-1, required=True)
 TRACE = click.argument("trace", metavar="TRACE")
+WORKERS = click.option(
+    "--workers", type=click.IntRange(1, 64), help="Processes that read; as many as there are cores, up to 4."
+)
 INDEX_DIR = click.option(
     "--index-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -29,26 +27,3 @@ DECODER = click.option(
     show_default=True,
     help="How events are decoded; both give the same index, ijson slowly.",
 )
-
-
-def traces_in(folder: Path) -> list[Path]:
-    """Return what looks like a trace in a folder, by name; nothing where it cannot be listed."""
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return []
-    return [entry for entry in entries if entry.name.lower().endswith(ENDINGS) and entry.is_file()]
-
-
-def expanded(paths: Iterable[str]) -> list[str]:
-    """Return the paths, every directory replaced by the traces in it; UnreadableError where it has none."""
-    found: list[str] = []
-    for path in paths:
-        if path != STDIN and Path(path).is_dir():
-            inside = traces_in(Path(path))
-            if not inside:
-                raise UnreadableError(f"{path} is a directory without traces")
-            found += [str(entry) for entry in inside]
-        else:
-            found.append(path)
-    return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
-from .options import traces_in
+from tracelane.core.index.inputs import traces_in
 
 RECENT = 10
 NOTHING = (
@@ -17,11 +18,9 @@ NOTHING = (
 
 def pick() -> int:
     """List what can be opened; on a terminal ask which one and open it. Return the exit code."""
-    here = [path.name for path in traces_in(Path.cwd())]
-    choices = [
-        *here,
-        *(path for path in _recent() if Path(path).resolve() not in {Path(p).resolve() for p in here}),
-    ]
+    here = [path.name for path in traces_in(Path(os.curdir))]
+    known = {Path(name).absolute() for name in here}
+    choices = [*here, *(path for path in _recent() if Path(path) not in known)]
     if not choices:
         click.echo(NOTHING, err=True)
         return 0
@@ -61,8 +60,7 @@ def _recent() -> list[str]:
     """Return paths of traces opened lately that are still there, the last one first."""
     from tracelane.core.index.cache import list_cache
 
-    entries = sorted(list_cache(), key=lambda entry: -entry.used)
-    return [str(entry.path) for entry in entries if Path(entry.path).is_file()][:RECENT]
+    return [entry.path for entry in list_cache() if Path(entry.path).is_file()][:RECENT]
 
 
 def _safe(text: str) -> str:

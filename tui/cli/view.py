@@ -12,13 +12,12 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, expanded
+from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES
 from .terminal import can_draw, take_keyboard, wants_colour
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
     from tracelane.tui.session import Session
-    from tracelane.tui.times import TimeFrame
 
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
@@ -56,13 +55,12 @@ def view(
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
         _check(lanes)
-    paths = expanded(traces)
 
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
-    with ProgressBar(_title(paths)) as progress:
-        trace = open_trace(paths, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    with ProgressBar(_title(traces)) as progress:
+        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
     if can_draw() and take_keyboard():
         _show(trace, begin, end, lanes)
     else:
@@ -81,28 +79,30 @@ def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -
 def _print(
     trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int | None, height: int | None
 ) -> None:
-    from rich.console import Console
-
-    from tracelane.tui.text.picture import picture
+    from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary
 
-    fallback = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
-    width, height = width or fallback.columns, height or fallback.lines
-    colour = wants_colour()
-    drawn = picture(trace, _session(trace, begin, end, lanes, width), width, height, colour)
-    console = Console(width=width, no_color=not colour, highlight=False, markup=False, emoji=False)
-    console.print(drawn, soft_wrap=True)
+    size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
+    width, height = width or size.columns, height or size.lines
+    session = _session(trace, begin, end, lanes, width)
+    if wants_colour():
+        from rich.console import Console
+
+        Console(width=width).print(picture(trace, session, width, height), soft_wrap=True)
+    else:
+        print(plain_picture(trace, session, width, height))
     print(summary(trace, lanes=False))
 
 
 def _session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
+    from tracelane.tui.clock import time_frame
     from tracelane.tui.session import Session, Viewport
     from tracelane.tui.times import parse_span
 
     opening = trace.opening_span
     start, stop = opening
-    frame = _frame(trace)
+    frame = time_frame(trace)
     if begin is not None:
         start, reach = parse_span(begin, frame)
         stop = reach if reach > start and end is None else stop
@@ -115,15 +115,6 @@ def _session(trace: Trace, begin: str | None, end: str | None, lanes: str | None
     return replace(Session(viewport, start), only=lanes or "")
 
 
-def _frame(trace: Trace) -> TimeFrame:
-    """Return what typed times refer to: the first source's clock."""
-    from tracelane.tui.times import TimeFrame
-
-    start, end = trace.opening_span
-    steps = [(step.label, step.start, step.end) for step in trace.steps]
-    return TimeFrame(start, end, wall_offset=trace.sources[0].base_time_ns, steps=steps)
-
-
 def _check(pattern: str) -> None:
     try:
         re.compile(pattern)
@@ -131,6 +122,6 @@ def _check(pattern: str) -> None:
         raise UsageError(f"--lanes is no regular expression: {error}") from None
 
 
-def _title(paths: list[str]) -> str:
+def _title(paths: tuple[str, ...]) -> str:
     name = "standard input" if paths[0] == STDIN else Path(paths[0]).name
     return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more"

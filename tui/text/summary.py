@@ -18,6 +18,7 @@ SCHEMA = 1
 COUNTS = ("events", "slices", "instants", "counter_samples", "metadata", "async_spans")
 TROUBLE = ("unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable")
 FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
+PROBLEM = ("kind", "count", "offset", "message")
 LANES_SHOWN = 12
 """Lanes told of each process in the short form; the rest are counted."""
 
@@ -37,7 +38,7 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
             for category, counts in flows.items()
         },
         **{key: int(ledger.get(key, 0)) for key in TROUBLE},
-        "problems": [_problem(problem) for problem in info.problems],
+        "problems": [{key: problem.get(key) for key in PROBLEM} for problem in info.problems],
         "start_ns": info.manifest.get("start_ns"),
         "end_ns": info.manifest.get("end_ns"),
         "base_time_ns": info.base_time_ns,
@@ -52,11 +53,6 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
             if process.source == source
         ],
     }
-
-
-def _problem(problem: Any) -> dict[str, Any]:
-    get = problem.get if isinstance(problem, Mapping) else lambda key: getattr(problem, key)
-    return {key: get(key) for key in ("kind", "count", "offset", "message")}
 
 
 def _lane(lane: Lane) -> dict[str, Any]:
@@ -102,13 +98,14 @@ def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     if trouble:
         yield "  " + ", ".join(trouble)
     yield from _problems(info)
+    yield from (f"  {safe(note)}" for note in info.notes)
     if lanes:
         yield from _processes(trace, number)
 
 
 def _problems(info: SourceInfo) -> Iterator[str]:
-    for problem in map(_problem, info.problems):
-        where = "" if problem["offset"] is None else f", first at byte {problem['offset']:,}"
+    for problem in info.problems:
+        where = "" if problem.get("offset") is None else f", first at byte {problem['offset']:,}"
         yield f"  ! {safe(problem['message'])} ({format_count(problem['count'])}×{where})"
 
 
