@@ -41,7 +41,7 @@ def test_names_without_category_differ_but_not_by_digits() -> None:
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
 def test_labels_can_be_read(depth: Depth, dark: bool) -> None:
-    """Every text on every run has a contrast of at least 4 (3.5 on pale runs, 2.8 with 16 colours) as the terminal shows it."""
+    """Every text has a contrast of at least 4 as the terminal shows it (3.5 on pale runs, 2.8 with 16 colours)."""
     palette = Palette(depth, dark)
     for key in KEYS:
         for look in (Look.WHOLE, Look.OTHER, Look.MANY, Look.CHOSEN):
@@ -92,7 +92,7 @@ def test_without_colours_no_style_has_any() -> None:
 
 
 def test_sixteen_colours_are_the_terminals_own() -> None:
-    """With 16 colours every colour used is one of them, so that nothing is mapped to another one behind our back."""
+    """With 16 colours every colour used is one of them, so that nothing is mapped to another."""
     palette = Palette(Depth.STANDARD)
     for key in KEYS:
         for look in Look:
@@ -104,7 +104,7 @@ def test_sixteen_colours_are_the_terminals_own() -> None:
 
 
 def test_what_256_colours_show_is_stable() -> None:
-    """A colour mapped to 256 colours maps to itself (greys: to the next one), so contrast is judged on what is seen."""
+    """A colour mapped to 256 colours maps to itself (greys: to the next one)."""
     for key in KEYS:
         once = shown_as(Palette().rgb(key), ColorSystem.EIGHT_BIT)
         again = shown_as(once, ColorSystem.EIGHT_BIT)

@@ -40,7 +40,12 @@ def test_steps_are_one_two_five(span: int, width: int) -> None:
     assert step == 1 or step * width <= 2.5 * (span * 14 + width)
 
 
-@given(st.integers(-(10**18), 10**18), st.integers(1, 10**18), st.integers(20, 300), st.integers(-(10**18), 10**18))
+@given(
+    st.integers(-(10**18), 10**18),
+    st.integers(1, 10**18),
+    st.integers(20, 300),
+    st.integers(-(10**18), 10**18),
+)
 def test_ticks_lie_on_multiples_inside_the_view(start: int, span: int, width: int, origin: int) -> None:
     """Every tick is a multiple of the step away from the origin, in the view, and none is missing."""
     view = Viewport(start, max(span, width), width)
@@ -109,4 +114,6 @@ def test_steps_per_frame_are_bounded() -> None:
     """However many steps lie in the view, at most two per cell and a remainder are drawn."""
     steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(100_000)]
     assert len(steps_in(steps, Viewport(0, 1_000_000, 100))) <= 400
-    assert [step.label for step in steps_in(steps, Viewport(100, 100, 100))] == [str(i) for i in range(10, 20)]
+    assert [step.label for step in steps_in(steps, Viewport(100, 100, 100))] == [
+        str(i) for i in range(10, 20)
+    ]

@@ -49,7 +49,7 @@ def test_open_ends_are_marked() -> None:
 
 
 def test_touching_neighbours_of_one_colour_alternate() -> None:
-    """Of touching runs with one colour key every second is drawn a shade apart; gaps and other keys need none."""
+    """Of touching runs with one colour key every second is drawn a shade apart; others need none."""
     spans = [whole(0, 2, 0), whole(2, 4, 1), whole(4, 6, 2), whole(7, 9, 3)]
     facts = [fact(100, 120), fact(120, 140), fact(140, 160), fact(170, 190)]
     assert [bool(run.flags & OTHER) for run in slice_runs(spans, facts, EDGES)] == [False, True, False, False]
@@ -60,16 +60,18 @@ def test_touching_neighbours_of_one_colour_alternate() -> None:
 def test_unclosed_and_overlapping_slices_keep_their_flags() -> None:
     """Flags of a slice reach its run; a run that stands for several has no ragged edge."""
     runs = slice_runs(
-        [whole(0, 3), many(4, 6, 5)], [fact(100, 130, flags=RAGGED | OVERLAP), fact(140, 150, flags=RAGGED)], EDGES
+        [whole(0, 3), many(4, 6, 5)],
+        [fact(100, 130, flags=RAGGED | OVERLAP), fact(140, 150, flags=RAGGED)],
+        EDGES,
     )
     assert runs[0].flags & RAGGED and runs[0].flags & OVERLAP
-    assert not runs[1].flags & RAGGED and runs[1].count == 5
+    assert not runs[1].flags & RAGGED and runs[1].slices == 5
 
 
 def test_counts_replace_the_fullest_cells() -> None:
     """Where the exact number of slices is known, it is what a run stands for."""
     (run,) = slice_runs([many(0, 8, 5)], [fact(100, 110)], EDGES, [120])
-    assert run.count == 120
+    assert run.slices == 120
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_edges_in_eighths(start: int, end: int, left: int, right: int) -> None:
 
 
 def test_a_cell_shows_two_colours_at_most() -> None:
-    """A run whose neighbour begins in the next cell fills its last cell; the second keeps its square start."""
+    """A run whose neighbour begins in the next cell fills its last cell; that one starts square."""
     runs = slice_runs([whole(0, 2), whole(2, 4)], [fact(100, 115), fact(125, 140)], EDGES, eighths=True)
     assert runs[0].right_eighths == 8 and runs[1].left_eighths == 0
 
@@ -91,5 +93,5 @@ def test_a_cell_shows_two_colours_at_most() -> None:
 def test_run_at() -> None:
     """The run of a cell is found, and none in a gap."""
     runs = slice_runs([whole(0, 2, 7), whole(4, 6, 8)], [fact(100, 120), fact(140, 160)], EDGES)
-    assert [getattr(run_at(runs, cell), "index", None) for cell in range(7)] == [7, 7, None, None, 8, 8, None]
+    assert [getattr(run_at(runs, cell), "place", None) for cell in range(7)] == [7, 7, None, None, 8, 8, None]
     assert isinstance(runs[0], Run)

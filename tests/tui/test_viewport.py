@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +34,7 @@ def test_edges_tile_the_view(view: Viewport) -> None:
     edges = view.edges()
     assert len(edges) == view.width + 1
     assert edges[0] == view.start and edges[-1] == view.end
-    assert all(a < b for a, b in zip(edges, edges[1:]))
+    assert all(a < b for a, b in itertools.pairwise(edges))
 
 
 @given(viewports(), st.floats(0.01, 100), st.data())

@@ -42,7 +42,9 @@ def as_text_on(surface_is_dark: bool, colour: RGB) -> RGB:
     names = list(ANSI)
     name = names[list(ANSI.values()).index(colour)]
     if surface_is_dark:
-        return ANSI["white" if name in ("black", "bright_black") else "bright_" + name.removeprefix("bright_")]
+        return ANSI[
+            "white" if name in ("black", "bright_black") else "bright_" + name.removeprefix("bright_")
+        ]
     return ANSI["bright_black" if name in ("white", "bright_white") else name.removeprefix("bright_")]
 
 

@@ -1,4 +1,4 @@
-"""Which lines the lane area has: processes, lanes, rows, folds; positions by prefix sums, lines made on demand."""
+"""Which lines the lane area has: processes, lanes, rows, folds; positions by prefix sums, lines on demand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LineKind(IntEnum):
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the lane area. `depth` counts the lane's drawn rows from 0, -1 for lines that are no row."""
+    """One line of the lane area. `depth` counts the lane's rows from 0; -1 for lines that are no row."""
 
     kind: LineKind
     title: str
@@ -84,7 +84,9 @@ class _Block:
 
 def lane_key(lane: Lane) -> LaneKey:
     """Return the key that names a lane in a Session."""
-    return LaneKey(lane.source, lane.pid, lane.tid, int(lane.kind), "" if lane.kind == LaneKind.THREAD else lane.name)
+    return LaneKey(
+        lane.source, lane.pid, lane.tid, int(lane.kind), "" if lane.kind == LaneKind.THREAD else lane.name
+    )
 
 
 def process_key(process: Process) -> tuple[int, str]:
@@ -152,7 +154,7 @@ class Layout:
         return found
 
     def y_of(self, key: RowKey) -> int | None:
-        """Return the line that shows a row; the nearest drawn one of its lane if it is folded; None if hidden."""
+        """Return the line that shows a row, the nearest drawn one if it is folded away; None if hidden."""
         number = self.lane_number(key.lane)
         if number is None or number not in self._block_of_lane:
             return None
@@ -206,7 +208,6 @@ class Layout:
         lanes = self.trace.lanes
         quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
         pattern = matcher(session.only) if session.only else None
-        hidden_alike = frozenset(session.hidden_alike)
         for process in self.trace.processes:
             self.empty_lanes += process.empty
             if not len(process.lanes):
@@ -220,11 +221,7 @@ class Layout:
             silent: list[int] = []
             for number in process.lanes:
                 lane = lanes[number]
-                if pattern is not None and not (pattern.search(lane.title) or pattern.search(process.title)):
-                    self.hidden_lanes += 1
-                elif session.hidden_lanes and lane_key(lane) in session.hidden_lanes:
-                    self.hidden_lanes += 1
-                elif hidden_alike and alike(lane.title) in hidden_alike:
+                if self._is_hidden(lane, session, pattern):
                     self.hidden_lanes += 1
                 elif number in quiet:
                     silent.append(number)
@@ -235,7 +232,9 @@ class Layout:
             crowded = len(shown) + len(silent) > FOLD_LANES
             folded = key in session.folded or (crowded and key not in session.unfolded and pattern is None)
             count = len(shown) + len(silent)
-            header = _Block(LineKind.PROCESS, 1, process, folded=folded, members=tuple(shown if folded else ()))
+            header = _Block(
+                LineKind.PROCESS, 1, process, folded=folded, members=tuple(shown if folded else ())
+            )
             self._add(replace(header, text=f"{count:,} lanes" if folded and count > 1 else ""))
             if folded:
                 for number in (*shown, *silent):
@@ -249,6 +248,14 @@ class Layout:
                     self._block_of_lane[number] = len(self._blocks)
                 self._add(_Block(LineKind.QUIET, 1, process, members=tuple(silent)))
         self._add_note()
+
+    @staticmethod
+    def _is_hidden(lane: Lane, session: Session, pattern: re.Pattern[str] | None) -> bool:
+        if pattern is not None and not (pattern.search(lane.title) or pattern.search(lane.process.title)):
+            return True
+        if session.hidden_lanes and lane_key(lane) in session.hidden_lanes:
+            return True
+        return bool(session.hidden_alike) and alike(lane.title) in session.hidden_alike
 
     def _add(self, block: _Block) -> None:
         self._blocks.append(block)

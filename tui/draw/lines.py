@@ -55,7 +55,10 @@ def line_segments(line: Line | None, reader: RowReader, session: Session, look: 
         return _process(line, reader, session, view, look)
     if line.kind is LineKind.QUIET:
         title = f"  {line.title} {glyphs.folded}"
-        return [*_gutter(fit(title, look.titles - 1, glyphs.ellipsis), look, "dim"), *_busy(line, reader, session, view, look)]
+        return [
+            *_gutter(fit(title, look.titles - 1, glyphs.ellipsis), look, "dim"),
+            *_busy(line, reader, session, view, look),
+        ]
     if line.kind is LineKind.MORE or line.lane is None:
         title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
         rest = fit(" not drawn: unfold the lane to see them", look.area, "")
@@ -63,7 +66,10 @@ def line_segments(line: Line | None, reader: RowReader, session: Session, look: 
     focused = session.focus is not None and line.row_key == session.focus
     if line.kind is LineKind.LANE:
         title = _title(line, look, glyphs.folded + " ", focused, "")
-        return [*_gutter(title, look, "focus" if focused else "title"), *_busy(line, reader, session, view, look)]
+        return [
+            *_gutter(title, look, "focus" if focused else "title"),
+            *_busy(line, reader, session, view, look),
+        ]
     row = reader.row(line.lane, line.depth, view, session.clocks, session.colour_by)
     chosen = _chosen(reader.selected(session.selection), line.lane, line.depth, view, session)
     value = ""
@@ -99,7 +105,10 @@ def _process(line: Line, reader: RowReader, session: Session, view: Viewport, lo
     width = look.titles + look.area
     text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
     rest = width - cell_len(text)
-    return [Segment(text, palette.process), *([Segment(_rule(rest, look), palette.process_rest)] if rest else [])]
+    return [
+        Segment(text, palette.process),
+        *([Segment(_rule(rest, look), palette.process_rest)] if rest else []),
+    ]
 
 
 def _rule(width: int, look: Look) -> str:
@@ -113,9 +122,7 @@ def _busy(line: Line, reader: RowReader, session: Session, view: Viewport, look:
     return busy_segments(row.levels, row.keys, look.palette, look.glyphs)
 
 
-def _title(
-    line: Line, look: Look, lead: str, focused: bool, value: str, row: object = None
-) -> str:
+def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: object = None) -> str:
     glyphs = look.glyphs
     room = look.titles - 1
     if focused:
@@ -186,4 +193,3 @@ def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segm
             found.append(segment)
         at += width
     return found
-

@@ -28,7 +28,7 @@ Levels: TypeAlias = tuple[int, ...]
 
 
 def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
-    """Return the busy levels 0..8 of device lanes and of host lanes over the opening span, -1 where nothing lies.
+    """Return the busy levels 0..8 of device and of host lanes over the opening span, -1 where nothing lies.
 
     The busiest lane counts, of the LANES_ASKED with most slices. Worked out once per width and clocks.
     """
@@ -52,7 +52,11 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
             found.append((-1,) * width)
             continue
         busy = busy_of(
-            [(trace.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)) for lane in asked], edges
+            [
+                (trace.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid))
+                for lane in asked
+            ],
+            edges,
         )
         level = np.where(busy.count > 0, np.maximum(1, np.rint(8 * busy.peak)), -1).astype(np.int64)
         found.append(tuple(level.tolist()))

@@ -1,4 +1,4 @@
-"""Which colour a slice has: by category, by name where there is none, `cname` honoured; per theme and terminal.
+"""Which colour a slice has: by category, by name where there is none, `cname` honoured.
 
 A colour key is a short text, e.g. "kernel", "~17" (hashed), "=good" (a reserved Chrome name).
 """
@@ -104,7 +104,16 @@ CATEGORIES: dict[str, str] = {
     "trace": "trace",
 }
 """Lower-cased category -> family; `*_runtime` and `*_driver` besides."""
-COLLECTIVES = ("nccl", "rccl", "hccl", "ncclkernel", "ncclDevKernel", "spyreccl", "c10d::", "record_param_comms")
+COLLECTIVES = (
+    "nccl",
+    "rccl",
+    "hccl",
+    "ncclkernel",
+    "ncclDevKernel",
+    "spyreccl",
+    "c10d::",
+    "record_param_comms",
+)
 
 CNAMES: dict[str, RGB] = {
     "thread_state_uninterruptible": (182, 125, 143),
@@ -150,7 +159,7 @@ _DIGITS = str.maketrans("", "", "0123456789")
 
 @lru_cache(maxsize=65536)
 def key_of_name(name: str) -> str:
-    """Return the hashed colour key of a name; digits do not count, so that `step 1` and `step 2` look alike."""
+    """Return the hashed colour key of a name; digits do not count: `step 1` and `step 2` look alike."""
     return f"~{zlib.crc32(name.translate(_DIGITS).encode('utf-8', 'replace')) % HASHED}"
 
 
@@ -194,7 +203,11 @@ class Palette:
     """Styles for colour keys in one theme on one terminal, each made once."""
 
     def __init__(
-        self, depth: Depth = Depth.TRUECOLOR, dark: bool = True, surface: RGB | None = None, paint: bool = True
+        self,
+        depth: Depth = Depth.TRUECOLOR,
+        dark: bool = True,
+        surface: RGB | None = None,
+        paint: bool = True,
     ) -> None:
         """Make the palette of a theme; `paint=False` leaves the background of empty cells alone."""
         self.depth = depth
@@ -226,15 +239,21 @@ class Palette:
         self.accent_plain = self._style(accent, background)
         self.ruler = self._style(far, background)
         self.cursor = self._style(accent, background, bold=True, reverse=depth is Depth.NONE)
-        self.cursor_on = Style(color=self.cursor.color, bold=True) if depth is not Depth.NONE else Style(bold=True)
+        self.cursor_on = (
+            Style(color=self.cursor.color, bold=True) if depth is not Depth.NONE else Style(bold=True)
+        )
         marked = blend(self.surface, accent, 0.30)
-        self.range = self._style(far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE)
+        self.range = self._style(
+            far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE
+        )
         self.range_edge = self.accent_plain
         self.step = self._style(self._base("annotation") if depth is not Depth.NONE else None, background)
         faint = self._base("counter") if self.shaded else middle
         self.minimap = self._style(blend(faint, self.surface, 0.45) if self.shaded else middle, background)
         self.view = self._style(
-            faint if self.shaded else far, blend(self.surface, strong, 0.16) if self.shaded else near, bold=not self.coloured
+            faint if self.shaded else far,
+            blend(self.surface, strong, 0.16) if self.shaded else near,
+            bold=not self.coloured,
         )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -60,7 +59,7 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class BusyRow:
-    """Busy time of what a folded line stands for: level 0..8 per cell, -1 where nothing lies, and colour keys."""
+    """Busy time of what a folded line stands for: levels 0..8, -1 where nothing lies, and colour keys."""
 
     levels: tuple[int, ...]
     keys: tuple[str, ...]
@@ -166,7 +165,9 @@ class RowReader:
         starts = index.column("slices.start")[positions].tolist()
         durations = index.duration(positions).tolist()
         flags = _sparse(index.column("flags.position"), index.column("flags.value"), positions, 0)
-        cnames = _sparse(index.column("lifted.cname.position"), index.column("lifted.cname.value"), positions, -1)
+        cnames = _sparse(
+            index.column("lifted.cname.position"), index.column("lifted.cname.value"), positions, -1
+        )
         known = self._names
         facts: list[Facts] = []
         for span, name, start, duration, flag, cname in zip(found, names, starts, durations, flags, cnames):
@@ -175,7 +176,9 @@ class RowReader:
                 looked_up = self._look_up(source, index, name, span.category, cname, colour_by)
             bits = 0
             if flag:
-                bits = (RAGGED if flag & SliceFlag.UNCLOSED else 0) | (OVERLAP if flag & SliceFlag.OVERLAP else 0)
+                bits = (RAGGED if flag & SliceFlag.UNCLOSED else 0) | (
+                    OVERLAP if flag & SliceFlag.OVERLAP else 0
+                )
             start += offset
             facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
         return facts
@@ -275,7 +278,9 @@ class RowReader:
             row = index.row_of(position)
             first = int(index.rows[row]["first"])
             start = index.start(position)
-            return Selected(selection.source, row, position - first, start, index.end(position), RowKind.SLICES)
+            return Selected(
+                selection.source, row, position - first, start, index.end(position), RowKind.SLICES
+            )
         for place, kind, column in (
             (index.instant_of(selection.ordinal), RowKind.INSTANTS, "instants.start"),
             (index.sample_of(selection.ordinal), RowKind.SAMPLES, "samples.start"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,7 +42,8 @@ class StepMark(NamedTuple):
 class Origin:
     """What the ruler counts from, in ns of trace time.
 
-    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (since 1970, UTC) minus trace time.
+    `file_offset` is trace time minus the file's own time; `wall_offset` wall time (ns since 1970) minus
+    trace time.
     """
 
     start: int
@@ -68,7 +69,7 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]]) -> tuple
 
 
 def tick_step(span: int, width: int, least_cells: int = TICK_CELLS) -> int:
-    """Return the distance of ticks in ns: 1, 2 or 5 times a power of ten, at least `least_cells` cells apart."""
+    """Return the distance of ticks in ns: 1, 2 or 5 times a power of ten, `least_cells` cells or more."""
     least = max(1, -(-span * least_cells // max(1, width)))
     power = 1
     while power * 10 <= least:
@@ -95,7 +96,7 @@ def ticks(view: Viewport, origin: int) -> list[int]:
 
 
 def tick_label(time: int, step: int) -> str:
-    """Return a time from the origin, in the unit that suits its size, with as many digits as the step needs."""
+    """Return a time from the origin in the unit that suits its size, with the digits that the step needs."""
     if time == 0:
         return "0"
     size, unit = next((s, u) for s, u in UNITS if abs(time) >= s)
@@ -109,7 +110,7 @@ def tick_label(time: int, step: int) -> str:
 
 
 def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str:
-    """Return a trace time as the session's ruler writes it: relative, as in the file, or on the wall clock (UTC)."""
+    """Return a trace time as the session's ruler writes it: relative, as in the file, or wall time (UTC)."""
     if session.ruler == "file":
         value = time - origin.file_offset
         sign = "-" if value < 0 else ""
@@ -123,7 +124,7 @@ def wall_text(stamp: int, step: int = 1) -> str:
     """Return a wall time, ns since 1970, as h:m:s with as many decimals as the step needs."""
     seconds, rest = divmod(stamp, 10**9)
     try:
-        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except OverflowError:
         return f"{seconds} s"
     digits = 0
@@ -172,7 +173,9 @@ def ruler_lines(
     if height > 1:
         lines.append([*_corner(f"view {format_ns(view.span)}", look), *_steps(view, steps, session, look)])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
-    lines.append([*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)])
+    lines.append(
+        [*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)]
+    )
     return lines
 
 
@@ -230,13 +233,19 @@ def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Lo
         canvas.put(left, glyphs.step, palette.line)
         if right - left > STEP_LABEL_CELLS:
             label = safe(step.label)
-            canvas.put(left + 1, fit_middle(label, min(right - left - 1, cell_len(label)), glyphs.ellipsis), palette.step)
+            canvas.put(
+                left + 1,
+                fit_middle(label, min(right - left - 1, cell_len(label)), glyphs.ellipsis),
+                palette.step,
+            )
         free = max(free, min(right, left + 1))
     if session.range is not None:
         left, right = _range_cells(view, session.range)
         text = format_ns(session.range[1] - session.range[0])
         if right - left > 1:
-            canvas.put(max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge)
+            canvas.put(
+                max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge
+            )
             if left >= 0:
                 canvas.put(left, glyphs.range_left, palette.range_edge)
             if right <= look.area:

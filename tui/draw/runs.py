@@ -26,8 +26,8 @@ class Run(NamedTuple):
     right: int
     key: str  # colour key
     label: str  # safe to print; empty where the run is too narrow
-    index: int  # index within the row of the slice, or of the longest it stands for
-    count: int  # slices it stands for
+    place: int  # index within the row of the slice, or of the longest it stands for
+    slices: int  # how many it stands for
     flags: int
     left_eighths: int = 0  # eighths of the first cell that are empty, 0..7
     right_eighths: int = 8  # eighths of the last cell that are filled, 1..8
@@ -38,8 +38,8 @@ class Mark(NamedTuple):
 
     cell: int
     key: str
-    count: int
-    index: int  # index within the row of the first one
+    instants: int
+    place: int  # index within the row of the first one
 
 
 class Facts(NamedTuple):
@@ -61,7 +61,7 @@ def slice_runs(
 ) -> tuple[Run, ...]:
     """Return the runs of a row of slices.
 
-    `facts` and `counts` (slices a span stands for) go with the spans, `edges` are the cells' edges in trace time.
+    `facts` and `counts` (slices a span stands for) go with the spans, `edges` are the cells' edges.
     """
     width = len(edges) - 1
     runs: list[Run] = []

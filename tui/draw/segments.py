@@ -23,7 +23,7 @@ COUNT_FROM = 6
 class Chosen:
     """The selected slice as a row shows it: its index in the row and the cells it touches, [left, right)."""
 
-    index: int
+    place: int
     left: int
     right: int
 
@@ -103,7 +103,7 @@ def _many_text(run: Run, palette: Palette, glyphs: Glyphs) -> str:
         return glyphs.texture * width
     if width < COUNT_FROM:
         return filler * width
-    return _many_label(run.count, run.label, width, glyphs, glyphs.texture)
+    return _many_label(run.slices, run.label, width, glyphs, glyphs.texture)
 
 
 @lru_cache(maxsize=65536)
@@ -141,7 +141,7 @@ def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Pale
     style = palette.style(run.key, Look.CHOSEN)
     width = run.right - run.left
     if run.flags & WHOLE:
-        if run.index != chosen.index:
+        if run.place != chosen.place:
             # A neighbour that shares the cell's time but not the slice (a zero-length one at its edge).
             _whole_run(segments, run, palette, glyphs)
         else:
@@ -149,23 +149,13 @@ def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Pale
             text = _bracketed(plain, glyphs) if width >= LABEL_CELLS or not palette.coloured else " " * width
             segments.append(Segment(text, style))
         return
-    text = _many_text(run, palette, glyphs)
+    whole = Segment(_many_text(run, palette, glyphs), _many_style(run, palette))
     left = max(chosen.left, run.left) - run.left
     right = min(chosen.right, run.right) - run.left
-    plain_style = _many_style(run, palette)
-    cells = _cells_of(text, width)
-    if left:
-        segments.append(Segment("".join(cells[:left]), plain_style))
-    segments.append(Segment(glyphs.single * (right - left), style))
-    if right < width:
-        segments.append(Segment("".join(cells[right:]), plain_style))
-
-
-def _cells_of(text: str, width: int) -> list[str]:
-    """Return the text as one string per cell, or blanks where a character does not take exactly one."""
-    return list(text) if len(text) == width and text.isascii() else [c if c.isprintable() else " " for c in fit(text, width)][
-        :width
-    ] if len(text) == width else [" "] * width
+    before, rest = whole.split_cells(left)
+    _, after = rest.split_cells(right - left)
+    marked = Segment(glyphs.single * (right - left), style)
+    segments.extend(part for part in (before, marked, after) if part.text)
 
 
 def mark_segments(
@@ -177,7 +167,9 @@ def mark_segments(
     for mark in marks:
         if mark.cell > cell:
             segments.append(Segment(" " * (mark.cell - cell), palette.blank))
-        text = glyphs.instant if mark.count == 1 else str(mark.count) if mark.count < 10 else glyphs.instants
+        text = str(mark.instants) if mark.instants < 10 else glyphs.instants
+        if mark.instants == 1:
+            text = glyphs.instant
         look = Look.CHOSEN if chosen is not None and chosen.left == mark.cell else Look.MARK
         segments.append(Segment(text, palette.style(mark.key, look)))
         cell = mark.cell + 1
@@ -195,7 +187,11 @@ def band_segments(
     below its least value in full and the band up to the greatest paler, as far as one glyph can say it.
     """
     segments: list[Segment] = []
-    steady, pale, both = palette.style(key, Look.MARK), palette.style(key, Look.FAINT), palette.style(key, Look.BAND)
+    steady, pale, both = (
+        palette.style(key, Look.MARK),
+        palette.style(key, Look.FAINT),
+        palette.style(key, Look.BAND),
+    )
     for (low, high), cells in groupby(levels):
         count = sum(1 for _ in cells)
         if high < 0:
@@ -223,7 +219,9 @@ def busy_segments(
     return segments
 
 
-def levels_of(low: Sequence[float], high: Sequence[float], least: float, most: float) -> list[tuple[int, int]]:
+def levels_of(
+    low: Sequence[float], high: Sequence[float], least: float, most: float
+) -> list[tuple[int, int]]:
     """Return counter values as (low, high) levels 0..8 of a scale; nan gives (-1, -1)."""
     scale = 8 / (most - least) if most > least else 0.0
     found: list[tuple[int, int]] = []

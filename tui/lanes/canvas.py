@@ -148,18 +148,20 @@ class LaneCanvas(Widget, can_focus=True):
         if cell < 0 or key is None:
             self.post_message(LanePressed(line))
             return
-        self.post_message(SlicePressed(key, self._time(event.x), cell, self._index_at(line, cell), event.chain))
+        self.post_message(
+            SlicePressed(key, self._time(event.x), cell, self._place_at(line, cell), event.chain)
+        )
 
-    def _index_at(self, line: Line, cell: int) -> int:
+    def _place_at(self, line: Line, cell: int) -> int:
         view, reader, session = self._view, self._reader, self._session
         if line.lane is None or view is None or reader is None or session is None:
             return -1
         row = reader.row(line.lane, max(0, line.depth), view, session.clocks, session.colour_by)
         if isinstance(row, SliceRow):
             run = run_at(row.runs, cell)
-            return -1 if run is None else run.index
+            return -1 if run is None else run.place
         marks = getattr(row, "marks", ())
-        return next((mark.index for mark in marks if mark.cell == cell), -1)
+        return next((mark.place for mark in marks if mark.cell == cell), -1)
 
     def row_at(self, y: int) -> RowKey | None:
         """Return the row shown at a line of the widget."""

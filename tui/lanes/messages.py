@@ -14,14 +14,14 @@ from ..session import RowKey
 class SlicePressed(Message):
     """A cell of a row was clicked.
 
-    `index` is the index within the row of what is drawn there (the longest of several), -1 for an empty cell;
+    `place` is the index within the row of what is drawn there (the longest of several), -1 for an empty cell;
     `chain` is 2 for a double click.
     """
 
     row: RowKey
     time: int
     cell: int
-    index: int = -1
+    place: int = -1
     chain: int = 1
 
 

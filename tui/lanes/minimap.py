@@ -16,7 +16,7 @@ from .messages import ViewMoved, Zoomed
 
 
 class Minimap(Widget):
-    """Shows how busy the trace is and which part is visible; its CSS height (1 or 2) says in how many lines."""
+    """Shows how busy the trace is and which part is visible (its CSS height may be 1 or 2)."""
 
     DEFAULT_CSS = """
     Minimap { height: 1; width: 1fr; }

@@ -33,8 +33,8 @@ def picture(
 ) -> Text:
     """Return minimap, ruler and lanes as text of at most `height` lines of `width` cells.
 
-    Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour` it
-    is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
+    Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour`
+    it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
     """
     width, height = max(LEAST_WIDTH, width), max(LEAST_HEIGHT, height)
     titles = title_cells(width)
