@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -12,15 +13,16 @@ import numpy as np
 
 from .columns import U32, AnyArray, LiftedColumn
 from .columns_time import values_of
-from .interning import StringTable
+from .interning import StringTable, looked_up
 from .lifted import GROUPS, LIFTED, Kind
 
 FLUSH_VALUES = 1 << 16
 """Values of one column kept as Python objects before they become an array."""
 MOST_SHAPES = 10_000
-"""Distinct (category, keys) pairs remembered; traces with keys of their own per event have no bound."""
+"""Distinct lists of keys remembered; traces with keys of their own per event have no bound."""
 _DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
 _GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
+_GROUP_NAMES = tuple(GROUPS)
 _BY_KEY = {lifted.key: lifted for lifted in LIFTED}
 
 Plan = tuple[tuple[str, str], ...]
@@ -106,20 +108,46 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+class _Shapes(dict[tuple[str, ...], int]):
+    """The keys that events' arguments have, in order -> number."""
+
+    def __missing__(self, keys: tuple[str, ...]) -> int:
+        number = self[keys] = len(self)
+        return number
+
+
+def _plan(group: str, present: set[str]) -> Plan:
+    """Return what to take from events of a category group whose arguments have these keys."""
+    plan: list[tuple[str, str]] = []
+    for lifted in LIFTED:
+        key = next((key for key in lifted.args if key and key in present), None)
+        if key is not None and group in lifted.groups:
+            plan.append((lifted.key, key))
+    return tuple(plan)
+
+
+def _groups_of(categories: U32, strings: StringTable) -> U32:
+    """Return the number of the category group per event."""
+    table = np.zeros(int(categories.max()) + 1, np.uint32)
+    for number in set(categories.tolist()):
+        table[number] = _GROUP_NAMES.index(_GROUP_OF.get(strings.strings[number], "other"))
+    return table[categories]
+
+
 class Lifter:
     """Takes the lifted arguments out of a part's timed events."""
 
     def __init__(self) -> None:
         """Begin empty."""
         self._columns: dict[str, _Column] = {}
-        self._numbers: dict[tuple[Any, tuple[str, ...]], int] = {}
-        self._plans: list[Plan] = [()]
+        self._shapes = _Shapes()
+        self._plans: dict[int, Plan] = {}
 
     def pieces(
         self,
         events: Sequence[dict[str, Any]],
         ordinals: U32,
-        categories: Sequence[Any],
+        categories: U32,
         strings: StringTable,
         exact: bool,
     ) -> list[Piece]:
@@ -127,48 +155,30 @@ class Lifter:
         pieces: list[Piece] = []
         named = [place for place, event in enumerate(events) if "cname" in event]
         if named:
-            self._take(
-                pieces, ((("cname", "cname")),), [events[i] for i in named], ordinals[named], strings, exact
-            )
+            named_events = [events[place] for place in named]
+            self._take(pieces, (("cname", "cname"),), named_events, ordinals[named], strings, exact)
         args = values_of(events, "args")
         if set(map(type, args)) != {dict}:
             args = [arguments_of(event) for event in events]
-        if len(self._numbers) > MOST_SHAPES:
-            self._numbers.clear()
-            self._plans = [()]
-        shapes = list(zip(categories, map(tuple, args)))
-        numbers = self._numbers
-        try:
-            plan_numbers = np.fromiter(map(numbers.__getitem__, shapes), np.intp, len(shapes))
-        except (KeyError, TypeError):
-            plan_numbers = np.array([self._plan_number(*shape) for shape in shapes], np.intp)
-        order = np.argsort(plan_numbers, kind="stable")
-        bounds = np.flatnonzero(np.diff(plan_numbers[order], prepend=-1)).tolist() + [len(shapes)]
-        for begin, end in zip(bounds, bounds[1:]):
-            places = order[begin:end]
-            plan = self._plans[plan_numbers[places[0]]]
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.clear()
+            self._plans.clear()
+        codes = looked_up(self._shapes, list(map(tuple, args))) * np.uint32(len(_GROUP_NAMES))
+        codes += _groups_of(categories, strings)
+        order = np.argsort(codes, kind="stable")
+        sorted_codes = codes[order]
+        bounds = [0, *(np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1).tolist(), len(codes)]
+        for begin, end in pairwise(bounds):
+            code = int(sorted_codes[begin])
+            plan = self._plans.get(code)
+            if plan is None:
+                group = _GROUP_NAMES[code % len(_GROUP_NAMES)]
+                plan = self._plans[code] = _plan(group, set(args[order[begin]]))
             if plan:
-                taken = list(map(args.__getitem__, places.tolist()))
+                places = order[begin:end]
+                taken = args if len(places) == len(args) else [args[place] for place in places.tolist()]
                 self._take(pieces, plan, taken, ordinals[places], strings, exact)
         return pieces
-
-    def _plan_number(self, category: object, keys: tuple[str, ...]) -> int:
-        group = _GROUP_OF.get(category, "other") if type(category) is str else "other"
-        shape = (category if type(category) is str else None, keys)
-        number = self._numbers.get(shape)
-        if number is not None:
-            return number
-        present = set(keys)
-        plan: list[tuple[str, str]] = []
-        for lifted in LIFTED:
-            if group in lifted.groups:
-                key = next((key for key in lifted.args if key and key in present), None)
-                if key is not None:
-                    plan.append((lifted.key, key))
-        number = self._numbers[shape] = len(self._plans) if plan else 0
-        if plan:
-            self._plans.append(tuple(plan))
-        return number
 
     def _take(
         self,

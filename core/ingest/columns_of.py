@@ -9,6 +9,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .columns import I64, TABLES, TIME_LIMIT, U8, U32, AnyArray, EventFlag, Metadata, Part, Problem, Table
 from .columns_ids import id_columns
@@ -28,10 +29,12 @@ _KIND = np.zeros(256, np.uint8)
 for _letters, _kind in (("stf", _FLOW), ("bneSTpF", _ASYNC), ("C", _COUNTER), ("M", _METADATA)):
     for _letter in _letters:
         _KIND[ord(_letter)] = _kind
-_INSTANTS = frozenset(b"iIR")
+_INSTANT = np.zeros(256, np.bool_)
+_INSTANT[[ord(letter) for letter in "iIR"]] = True
 _SCOPES = {"p": EventFlag.SCOPE_PROCESS, "g": EventFlag.SCOPE_GLOBAL}
 
 Events = Sequence[dict[str, Any]]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -140,9 +143,9 @@ class PartBuilder:
         chunk = _Chunk()
         ordinals = np.arange(self.events, self.events + len(elements), dtype=np.uint32)
         events: Events = elements  # type: ignore[assignment]
-        if set(map(type, elements)) - {dict}:
+        if set(map(type, elements)) != {dict}:
             objects = [type(element) is dict for element in elements]
-            events = list(compress(events, objects))
+            events = [element for element in elements if type(element) is dict]
             ordinals = ordinals[objects]
             chunk.counts["not_object"] = len(elements) - len(events)
         if not events:
@@ -152,10 +155,10 @@ class PartBuilder:
         texts = BlockTexts(data, events)
         if (kinds == _METADATA).any():
             told = kinds == _METADATA
-            chunk.metadata = _metadata(list(compress(events, told)), ordinals[told], exact)
+            chunk.metadata = _metadata(_chosen(events, told), ordinals[told], exact)
             keep = ~told
             events, ordinals, phases, kinds = (
-                list(compress(events, keep)),
+                _chosen(events, keep),
                 ordinals[keep],
                 phases[keep],
                 kinds[keep],
@@ -172,7 +175,7 @@ class PartBuilder:
             moved = dict(zip(np.flatnonzero(keep).tolist(), range(len(events))))
             times = Times(times.ns[keep], None, {moved[i]: exact for i, exact in times.clamped.items()})
             events, ordinals, phases, kinds = (
-                list(compress(events, keep)),
+                _chosen(events, keep),
                 ordinals[keep],
                 phases[keep],
                 kinds[keep],
@@ -180,13 +183,12 @@ class PartBuilder:
             if not events:
                 return chunk
 
-        categories = values_of(events, "cat")
         common: Table = {
             "phase": phases,
             "flags": np.zeros(len(events), np.uint8),
             "ordinal": ordinals,
             "track": self._tracks.numbers(values_of(events, "pid"), values_of(events, "tid"), exact),
-            "category": self._strings.numbers(categories, exact),
+            "category": self._strings.numbers(values_of(events, "cat"), exact),
             "name": self._strings.numbers(values_of(events, "name"), exact),
             "start": times.ns,
         }
@@ -199,19 +201,20 @@ class PartBuilder:
             if not numbers[kind]:
                 continue
             if numbers[kind] == len(events):
-                here, own, labels, clamped = events, common, categories, times.clamped
+                here, own, clamped = events, common, times.clamped
             else:
                 chosen = kinds == kind
-                here = list(compress(events, chosen))
+                here = _chosen(events, chosen)
                 own = {name: values[chosen] for name, values in common.items()}
-                labels = list(compress(categories, chosen)) if kind == _TIMED else []
                 clamped = {}
                 if times.clamped:
                     moved = dict(zip(np.flatnonzero(chosen).tolist(), range(len(here))))
                     clamped = {moved[i]: at for i, at in times.clamped.items() if i in moved}
             if kind == _TIMED:
                 self._timed(chunk, here, own, clamped, texts)
-                chunk.lifted = self._lifter.pieces(here, own["ordinal"], labels, self._strings, exact)
+                chunk.lifted = self._lifter.pieces(
+                    here, own["ordinal"], own["category"], self._strings, exact
+                )
             elif kind == _COUNTER:
                 self._counters(chunk, here, own, exact)
             else:
@@ -229,7 +232,7 @@ class PartBuilder:
         long: dict[int, int] = {}
         if complete.any():
             every = bool(complete.all())
-            slices = events if every else list(compress(events, complete))
+            slices = events if every else _chosen(events, complete)
             places = np.flatnonzero(complete)
             values = values_of(slices, "dur")
             if None in values:
@@ -314,6 +317,11 @@ class PartBuilder:
         chunk.tables.append(("counters", columns))
 
 
+def _chosen(events: Events, mask: Mask) -> Events:
+    """Return the events where `mask` is true; bytes are what `compress` goes through fastest."""
+    return list(compress(events, mask.tobytes()))
+
+
 def _joined(name: str, chunks: Sequence[Table]) -> Table:
     """Return one table of all chunks, its columns in the order and of the types of `TABLES`."""
     columns: dict[str, AnyArray] = {}
@@ -344,10 +352,7 @@ def _phases(events: Events, counts: Counter[str], exact: bool) -> U8:
 
 def _scope(events: Events, phases: U8, flags: U8) -> None:
     """Set the scope flags of instants."""
-    instant = np.isin(phases, list(_INSTANTS))
-    if not instant.any():
-        return
-    for place in np.flatnonzero(instant).tolist():
+    for place in np.flatnonzero(_INSTANT[phases]).tolist():
         scope = events[place].get("s")
         if scope == "p" or scope == "g":
             flags[place] |= _SCOPES[scope]

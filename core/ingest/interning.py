@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,13 @@ def _has_large_float(value: object) -> bool:
     return False
 
 
+def looked_up(table: Mapping[Any, int], keys: Sequence[Any]) -> U32:
+    """Return what `table` holds for each key; one itemgetter call is the fastest loop over a dict there is."""
+    if len(keys) < 2:
+        return np.array([table[key] for key in keys], np.uint32)
+    return np.fromiter(itemgetter(*keys)(table), np.uint32, len(keys))
+
+
 class StringTable(dict[str, int]):
     """String -> number in order of first appearance; 0 is the empty string."""
 
@@ -82,7 +90,7 @@ class StringTable(dict[str, int]):
     def numbers(self, values: Sequence[Any], exact: bool) -> U32:
         """Return a number per value; null is the empty string, other values go by their JSON texts."""
         try:
-            return np.fromiter(map(self.__getitem__, values), np.uint32, len(values))
+            return looked_up(self, values)
         except TypeError:
             return np.array([self.number(value, exact) for value in values], np.uint32)
 
@@ -108,6 +116,7 @@ class TrackTable(dict[tuple[Any, Any], int]):
         super().__init__()
         self.tracks: list[tuple[str, str]] = []
         self._by_text: dict[tuple[str, str], int] = {}
+        self._within: dict[Any, _Within] = {}
 
     def __missing__(self, track: tuple[Any, Any]) -> int:
         """Number a pair of plain values."""
@@ -123,8 +132,15 @@ class TrackTable(dict[tuple[Any, Any], int]):
 
     def numbers(self, pids: Sequence[Any], tids: Sequence[Any], exact: bool) -> U32:
         """Return the track number per event."""
-        if set(map(type, pids)) | set(map(type, tids)) <= _PLAIN:
-            return np.fromiter(map(self.__getitem__, zip(pids, tids)), np.uint32, len(pids))
+        kinds = set(map(type, pids))
+        kinds.update(map(type, tids))
+        if kinds <= _PLAIN:
+            if pids.count(pids[0]) == len(pids):
+                within = self._within.get(pids[0])
+                if within is None:
+                    within = self._within[pids[0]] = _Within(self, pids[0])
+                return looked_up(within, tids)
+            return looked_up(self, list(zip(pids, tids)))
         texts = [(json_text(pid, exact), json_text(tid, exact)) for pid, tid in zip(pids, tids)]
         return np.array([self._by_texts(pid, tid) for pid, tid in texts], np.uint32)
 
@@ -132,8 +148,22 @@ class TrackTable(dict[tuple[Any, Any], int]):
         """Keep only the first `count` tracks."""
         if count == len(self.tracks):
             return
+        self._within.clear()
         for texts in self.tracks[count:]:
             del self._by_text[texts]
         del self.tracks[count:]
         for track in [track for track, number in self.items() if number >= count]:
             del self[track]
+
+
+class _Within(dict[Any, int]):
+    """tid -> track number within one pid, as most blocks have only one."""
+
+    def __init__(self, tracks: TrackTable, pid: object) -> None:
+        super().__init__()
+        self._tracks = tracks
+        self._pid = pid
+
+    def __missing__(self, tid: object) -> int:
+        number = self[tid] = self._tracks[(self._pid, tid)]
+        return number
