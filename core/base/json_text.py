@@ -9,6 +9,7 @@ STRING = rb'"(?:[^"\\]++|\\.)*+"'
 """A whole JSON string; what stands in it is not looked at."""
 _TOKENS = re.compile(STRING + rb'|[{}\[\]"]', re.S)
 _COMMAS = re.compile(STRING + rb'|[{}\[\],"]', re.S)
+_ODD = re.compile(STRING + rb'|"|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:{}\[\]0-9+\-.eEtrufalsn])', re.S)
 _OPEN = frozenset(b"{[")
 _QUOTE = ord('"')
 
@@ -49,6 +50,14 @@ def structure(data: bytes, start: int = 0) -> Structure:
     return Structure(ends, None, depth, False)
 
 
+def odd_byte(data: bytes, start: int = 0) -> int | None:
+    """Return the first byte that cannot stand between strings: a sign that a quote was not escaped."""
+    for token in _ODD.finditer(data, start):
+        if token.group(1) is not None:
+            return token.start()
+    return None
+
+
 def last_comma(data: bytes, start: int = 0) -> int | None:
     """Return the place of the last comma between elements (for arrays of nothing but plain values)."""
     depth = 0
@@ -74,7 +83,7 @@ def last_comma(data: bytes, start: int = 0) -> int | None:
 def text_of(raw: bytes) -> str:
     """Return what the inside of a JSON string says, whatever is wrong with it.
 
-    Bad UTF-8 and lone surrogates become U+FFFD; a backslash that escapes nothing stands for itself; raw control
+    Bad UTF-8 and lone surrogates become U+FFFD; a backslash that escapes nothing stands for itself; control
     characters stay.
     """
     text = raw.decode("utf-8", "replace")

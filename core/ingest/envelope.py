@@ -1,0 +1,363 @@
+"""The keys around the events: read key by key as a stream, kept only where small.
+
+A value is never built before its end has been found, and then only when it is small, so that neither a deep
+nor a huge envelope takes memory. Some writers do not escape quotes here: what breaks is reported, and reading
+goes on at the next key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from ..base.json_text import STRING, text_of
+from .columns import Problem
+from .tolerant import EXACT_KEYS
+from .window import Window
+
+EVENTS_KEY = "traceEvents"
+LONGEST_STRING = 4096
+LONGEST_VALUE = 64 * 1024
+MOST_KEYS = 4096
+MOST_BYTES = 4 << 20
+"""Keys and values beyond these are not kept."""
+LONGEST_KEY = 4096
+LONGEST_EVENT = 16 << 20
+"""So far a top-level object is kept back in case it turns out to be an event itself."""
+LONGEST_WORD = 16
+_OVERLAP = 8192
+
+_BLANK = re.compile(rb"\s*")
+_KEY = re.compile(rb'"((?:[^"\\]++|\\.)*+)"\s*:\s*', re.S)
+_SCALAR = re.compile(rb"[^\s,}\]\"{\[]+")
+_CONTAINER = re.compile(
+    STRING + rb"|[{}\[\]\"]|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:0-9+\-.eEtrufalsn])", re.S
+)
+"""Brackets, strings, and (in the group) what cannot stand between them."""
+_STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
+_NEXT_KEY = re.compile(rb',\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
+_NEXT_LINE_KEY = re.compile(rb'\n\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
+_LINE_START = re.compile(rb"\n[ \t]*\Z")
+_LOOSE_END = re.compile(rb'[}\]]+\s*,\s*(?=")')
+
+
+class Stop(Enum):
+    """Why the envelope reader stopped."""
+
+    EVENTS = "events"  # behind the bracket that opens the event array
+    EVENT = "event"  # the object is an event itself; the window stands at its brace
+    END = "end"  # behind the object's closing brace
+    CUT_OFF = "cut off"  # the text ended
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What a trace says about itself beside its events."""
+
+    form: str = "object"  # "object", "array", "lines", "concatenated"
+    base_time_ns: int | None = None
+    display_unit: str = ""
+    values: dict[str, Any] = field(
+        default_factory=dict
+    )  # JSON values; of large ones a text that gives the size
+
+
+def envelope(values: dict[str, Any], form: str) -> Envelope:
+    """Return what the collected keys amount to; keys of unusable type count as absent."""
+    base = values.get("baseTimeNanoseconds")
+    if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):
+        base = int(base)
+    usable = isinstance(base, int) and not isinstance(base, bool)
+    unit = values.get("displayTimeUnit")
+    return Envelope(form, base if usable else None, unit if isinstance(unit, str) else "", values)
+
+
+class EnvelopeReader:
+    """Reads top-level keys from a window, across any number of documents and event arrays."""
+
+    def __init__(
+        self, window: Window, *, of_event: bool = False, enter: frozenset[str] = frozenset()
+    ) -> None:
+        self.values: dict[str, Any] = {}
+        self.problems: list[Problem] = []
+        self.cut_off: int | None = None
+        self._window = window
+        self._of_event = of_event  # nothing in it is an event array, nor is the object held back
+        self._enter = enter  # keys whose objects are read key by key as well
+        self._loose = False
+        self._held = False
+        self._hold = 0
+        self._kept = 0
+        self._next_key = _NEXT_KEY
+
+    def read_object(self) -> Stop:
+        """Read from an opening brace to the events or the end."""
+        window = self._window
+        self._loose = False
+        self._hold = window.at
+        self._held = not self._of_event
+        window.at += 1
+        return self._entries()
+
+    def resume(self) -> Stop:
+        """Read on behind the bracket that closed the event array."""
+        self._held = False
+        return self._entries()
+
+    def skip_value(self) -> None:
+        """Pass over one value of any kind, in bounded memory."""
+        window = self._window
+        byte = self._skip_blank()
+        if byte == ord('"'):
+            self._string()
+        elif byte != -1 and byte in b"{[":
+            self._container()
+        else:
+            while (match := _SCALAR.match(window.data, window.at)) is not None:
+                window.at = match.end()
+                if window.left or not self._more():
+                    break
+
+    # -- the window, which must keep an object back until it is known to be no event -----------------------
+
+    def _more(self) -> bool:
+        window = self._window
+        if not self._held:
+            return window.more()
+        behind = window.at - self._hold
+        if behind > LONGEST_EVENT:
+            self._held = False
+            return window.more()
+        window.at = self._hold
+        grown = window.more(min(window.left, LONGEST_EVENT))
+        self._hold = window.at
+        window.at += behind
+        return grown
+
+    def _need(self, size: int) -> None:
+        while self._window.left < size and self._more():
+            pass
+
+    def _skip_blank(self) -> int:
+        """Go to the next byte that is not blank and return it; -1 at the end of the text."""
+        window = self._window
+        while True:
+            match = _BLANK.match(window.data, window.at)
+            window.at = match.end() if match else window.at
+            if window.left:
+                return window.data[window.at]
+            if not self._more():
+                return -1
+
+    # -- entries -------------------------------------------------------------------------------------------
+
+    def _entries(self) -> Stop:
+        window = self._window
+        while True:
+            byte = self._skip_blank()
+            if byte == ord(","):
+                window.at += 1
+            elif byte == ord('"'):
+                stop = self._entry()
+                if stop is not None:
+                    return stop
+            elif byte == ord("}") or (self._loose and byte == ord("]")):
+                if self._loose:
+                    self._need(256)
+                    inner = _LOOSE_END.match(window.data, window.at)
+                    if inner:
+                        window.at = inner.end()
+                        continue
+                window.at += 1
+                if byte == ord("}"):
+                    return Stop.END
+            elif byte == -1:
+                self.cut_off = window.offset
+                return Stop.CUT_OFF
+            elif not self._resync(window.offset, "no key where one should stand"):
+                return Stop.CUT_OFF
+
+    def _entry(self) -> Stop | None:
+        """Read one key and its value."""
+        window = self._window
+        before = window.data[max(0, window.at - 64) : window.at]
+        self._next_key = _NEXT_LINE_KEY if _LINE_START.search(before) else _NEXT_KEY
+        self._need(LONGEST_KEY)
+        match = _KEY.match(window.data, window.at)
+        if match is None or match.end() == len(window.data):
+            self._need(2 * LONGEST_KEY)
+            match = _KEY.match(window.data, window.at)
+        if match is None:
+            if window.ended and window.left < LONGEST_KEY and b":" not in window.data[window.at :]:
+                self.cut_off = window.offset
+                window.at = len(window.data)
+                return Stop.CUT_OFF
+            return None if self._resync(window.offset, "a key without its colon") else Stop.CUT_OFF
+        key = text_of(match.group(1))
+        start = window.offset
+        window.at = match.end()
+        byte = self._skip_blank()
+        if byte == ord("{") and key in self._enter:
+            inner = EnvelopeReader(window, of_event=True)
+            stop = inner.read_object()
+            self.values[key] = inner.values
+            return stop if stop is Stop.CUT_OFF else None
+        if byte == ord("[") and key == EVENTS_KEY and not self._of_event:
+            window.at += 1
+            return Stop.EVENTS
+        if key == "ph" and self._held and byte == ord('"') and EVENTS_KEY not in self.values:
+            window.at = self._hold
+            return Stop.EVENT
+        return self._value(key, start, byte)
+
+    def _value(self, key: str, start: int, byte: int) -> Stop | None:
+        window = self._window
+        if byte == ord('"'):
+            raw, size, sound = self._string()
+        elif byte in b"{[":
+            raw, size, sound = self._container()
+        else:
+            self._need(LONGEST_KEY)
+            match = _SCALAR.match(window.data, window.at)
+            raw = match.group() if match else b""
+            size, sound = len(raw), bool(raw)
+            window.at += size
+        if sound:
+            follows = self._skip_blank()
+            sound = follows == -1 or follows in b",}"
+        if byte == -1 or (window.ended and not window.left and not sound):
+            self.cut_off = start
+            return Stop.CUT_OFF
+        if not sound:
+            found = self._resync(start, f"the value of {key[:80]!r} is no valid JSON", raw, key)
+            return None if found else Stop.CUT_OFF
+        self._keep(key, raw, size)
+        return None
+
+    def _keep(self, key: str, raw: bytes | None, size: int) -> None:
+        if len(self.values) >= MOST_KEYS and key not in self.values:
+            return
+        value: Any = f"({size:,} bytes)"
+        if raw is not None and self._kept + size <= MOST_BYTES:
+            self._kept += size
+            try:
+                number = Decimal if self._of_event and key in EXACT_KEYS else float
+                text = raw.decode("utf-8", "replace")
+                value = json.loads(text, strict=False, parse_constant=str, parse_float=number)
+            except (ValueError, RecursionError):
+                value = text_of(raw[1:-1]) if raw[:1] == b'"' else value
+        self.values[key] = _printable(value)
+
+    def _string(self) -> tuple[bytes | None, int, bool]:
+        """Pass over a string: its bytes if small, its size, whether it was closed."""
+        window = self._window
+        begin = window.offset
+        parts = [b'"']
+        window.at += 1
+        while True:
+            match = _STRING_REST.match(window.data, window.at)
+            end = match.end() if match else window.at
+            if window.offset - begin <= LONGEST_STRING:
+                parts.append(window.data[window.at : min(end, window.at + LONGEST_STRING + 1)])
+            window.at = end
+            if window.left and window.data[window.at] == ord('"'):
+                window.at += 1
+                size = window.offset - begin
+                return (b"".join(parts) + b'"' if size <= LONGEST_STRING else None), size, True
+            if not self._more():
+                window.at = len(window.data)
+                return None, window.offset - begin, False
+
+    def _container(self) -> tuple[bytes | None, int, bool]:
+        """Pass over an object or array: its bytes if small, its size, whether it was sound."""
+        window = self._window
+        begin = window.offset
+        kept: bytes | None = b""
+        depth = 0
+        while True:
+            first = window.at
+            whole = True
+            for token in _CONTAINER.finditer(window.data, first):
+                at = token.start()
+                byte = window.data[at]
+                window.at = token.end()
+                if byte == ord('"'):
+                    if token.end() - at == 1:
+                        window.at = at
+                        whole = False
+                        break
+                elif byte in b"{[":
+                    depth += 1
+                elif byte in b"}]":
+                    depth -= 1
+                    if depth == 0:
+                        kept = _joined(kept, window.data[first : window.at])
+                        return kept, window.offset - begin, True
+                elif token.group(1) is not None:
+                    window.at = at
+                    if at + LONGEST_WORD > len(window.data) and not window.ended:
+                        break  # perhaps a word that goes on in the next block
+                    return None, window.offset - begin, False
+            else:
+                window.at = max(window.at, len(window.data) - LONGEST_WORD)
+            kept = _joined(kept, window.data[first : window.at])
+            if not whole and window.left > LONGEST_VALUE:
+                _, _, closed = self._string()
+                kept = None
+                if not closed:
+                    return None, window.offset - begin, False
+            elif not self._more():
+                window.at = len(window.data)
+                return None, window.offset - begin, False
+
+    def _resync(self, start: int, why: str, raw: bytes | None = None, key: str = "") -> bool:
+        """Go to the next text that looks like a key; False if there is none."""
+        window = self._window
+        self.problems.append(Problem("broken envelope", 1, start, why))
+        self._loose = True
+        back = min(max(0, window.offset - start), window.at, LONGEST_VALUE)
+        window.at -= back
+        low = window.at + (1 if key else 0)
+        colon = window.data.find(b":", low) if key else -1
+        low = colon + 1 if colon >= 0 else low
+        while True:
+            match = self._next_key.search(window.data, low)
+            if match and (match.end() < len(window.data) or window.ended):
+                value = window.data[low : match.start()].strip()
+                if (
+                    key
+                    and len(value) <= LONGEST_STRING
+                    and value[:1] == b'"' == value[-1:]
+                    and len(value) > 1
+                ):
+                    self.values[key] = _printable(text_of(value[1:-1]))
+                window.at = window.data.index(b'"', match.start())
+                return True
+            if window.ended:
+                window.at = len(window.data)
+                self.cut_off = window.offset
+                return False
+            window.at = max(window.at, len(window.data) - _OVERLAP)
+            key = ""
+            self._more()
+            low = window.at
+
+
+def _joined(kept: bytes | None, more: bytes) -> bytes | None:
+    return None if kept is None or len(kept) + len(more) > LONGEST_VALUE else kept + more
+
+
+def _printable(value: Any) -> Any:
+    """Return the value without lone surrogates, which no file can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+    if isinstance(value, (dict, list)):
+        try:
+            return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        except RecursionError:
+            return "(too deep)"
+    return value

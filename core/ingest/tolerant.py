@@ -1,0 +1,259 @@
+"""A parser of single JSON values that forgives what profilers get wrong; own stack, no recursion.
+
+Forgiven: NaN, Infinity and their kin, control characters, bad UTF-8, bad escapes, lone surrogates, doubled or
+trailing commas, and, when asked (`quotes`), quotes inside strings that nobody escaped. Then a quote ends a
+string only if what follows is what the writer puts behind a value: a key that it was seen to write next, a
+well-known key of events, at last any key or closing bracket.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from ..base.json_text import text_of
+
+DEEPEST = 512
+"""Values nested deeper are passed over and replaced by a note."""
+TOO_DEEP = "(nested too deep)"
+EXACT_KEYS = frozenset({"ts", "dur"})
+LONGEST_DIGITS = 4000
+
+_BLANK = re.compile(rb"\s*+")
+_GAP = re.compile(rb"[\s,]*+")
+_STRING = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.S)
+_COLON = re.compile(rb"\s*+:")
+_WORD = re.compile(
+    rb"-?(?:[Ii]nfinity|[Ii]nf|INF|[Nn]a[Nn]|NAN|true|false|null|True|False|None)(?![A-Za-z0-9_])"
+)
+_NUMBER = re.compile(rb"[-+]?(?:\d++(\.\d*+)?|\.\d++)([eE][-+]?\d++)?(?![A-Za-z0-9_.])")
+_MEANING: dict[bytes, Any] = {b"true": True, b"false": False, b"null": None, b"none": None}
+
+# A quote that may end a value: what must stand behind it.
+_AFTER_ANY = rb'\s*+(?:,\s*+"[^"\\\n]{1,80}"\s*+:|[,\s]*+[}\]]\s*+(?:[,}\]]|\{\s*+"|\Z))'
+_KNOWN = (
+    rb"ph|name|cat|pid|tid|ts|dur|args|id|id2|bp|s|tts|tdur|cname|sf|esf|stack|scope|attr|bind_id|flow_in"
+    rb"|flow_out"
+)
+_AFTER_KNOWN = rb'\s*+(?:,\s*+"(?:' + _KNOWN + rb')"\s*+:|[,\s]*+\}\s*+(?:[,\]]|\{\s*+"|\Z))'
+_AFTER_ITEM = rb'\s*+(?:,\s*+(?:"|[-\d\[{tfn])|[,\s]*+\]\s*+(?:[,}\]]|\Z))'
+_END_ANY = re.compile(rb'"(?=' + _AFTER_ANY + rb")")
+_END_KNOWN = re.compile(rb'"(?=' + _AFTER_KNOWN + rb")")
+_END_ITEM = re.compile(rb'"(?=' + _AFTER_ITEM + rb")")
+_END_KEY = re.compile(rb'"(?=\s*+:)')
+_BOUNDARY = re.compile(rb'\}\s*+,?\s*+\{\s*+"|"\s*+:\s*+\[?\s*+\{')
+"""Where at the latest a string of an event ends: the next event, or an object within this one."""
+LONGEST_BROKEN_KEY = 256
+
+
+class BrokenError(ValueError):
+    """No value can be made out; says where and why."""
+
+    def __init__(self, at: int, why: str, *, cut_off: bool = False) -> None:
+        super().__init__(why)
+        self.at = at
+        self.why = why
+        self.cut_off = cut_off
+
+
+@dataclass
+class Habits:
+    """What the writer was seen to put behind the value of each key of an event: the next key, as written."""
+
+    followers: dict[str, set[bytes]] = field(default_factory=dict)
+    seen: int = 0
+
+    def learn(self, text: bytes, event: object) -> None:
+        """Note how an intact event is written."""
+        if not isinstance(event, dict) or len(event) > 32:
+            return
+        self.seen += 1
+        keys = [key for key in event if isinstance(key, str)]
+        at = 0
+        for key, following in pairwise(keys):
+            match = re.compile(rb'\s*,\s*"' + re.escape(following.encode()) + rb'"\s*:').search(text, at)
+            if match is None:
+                return
+            at = match.end()
+            self.followers.setdefault(key, set()).add(match.group())
+
+    def end_of(self, key: str) -> re.Pattern[bytes] | None:
+        """Return what a quote that ends this key's value looks like, or None if the key was never seen."""
+        followers = self.followers.get(key)
+        if not followers:
+            return None
+        return re.compile(b'"(?=' + b"|".join(map(re.escape, sorted(followers))) + b")")
+
+
+@dataclass
+class _Open:
+    """A container being read."""
+
+    value: dict[str, Any] | list[Any] | None  # None: too deep, not kept
+    is_object: bool
+    key: str = ""
+    fresh: bool = True  # nothing in it yet
+
+
+class Tolerant:
+    """Parses values from one text; `quotes` says whether stray quotes are forgiven."""
+
+    def __init__(self, data: bytes, habits: Habits) -> None:
+        self._data = data
+        self._habits = habits
+        self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
+
+    def parse(self, start: int, *, quotes: bool) -> tuple[Any, int]:
+        """Return the value that begins at `start` and where it ends; BrokenError if there is none."""
+        data = self._data
+        size = len(data)
+        stack: list[_Open] = []
+        at = start
+        while True:
+            # Here a value begins, or a key, or a container ends.
+            match = (_GAP if stack else _BLANK).match(data, at)
+            at = match.end() if match else at
+            if at >= size:
+                raise BrokenError(size, "the text ends within it", cut_off=True)
+            byte = data[at]
+            top = stack[-1] if stack else None
+            value: Any
+            if byte in b"}]" and top is not None:
+                if (byte == 0x7D) != top.is_object:
+                    raise BrokenError(at, "a bracket of the wrong kind")
+                value = top.value if top.value is not None else TOO_DEEP
+                stack.pop()
+                at += 1
+                if not stack:
+                    return value, at
+                top = stack[-1]
+            else:
+                if top is not None and top.is_object:
+                    top.key, at = self._key(at, quotes)
+                    if at >= size:
+                        raise BrokenError(size, "the text ends within it", cut_off=True)
+                    byte = data[at]
+                if byte in b"{[":
+                    deep = len(stack) >= DEEPEST
+                    stack.append(_Open(None if deep else ({} if byte == 0x7B else []), byte == 0x7B))
+                    at += 1
+                    continue
+                value, at = self._plain(at, byte, stack, quotes)
+                if top is None:
+                    return value, at
+            if isinstance(top.value, dict):
+                top.value[top.key] = value
+            elif top.value is not None:
+                top.value.append(value)
+            match = _BLANK.match(data, at)
+            at = match.end() if match else at
+            if at < size and data[at] not in b",}]":
+                raise BrokenError(at, "something between a value and the next comma")
+
+    def _key(self, at: int, quotes: bool) -> tuple[str, int]:
+        """Return a key and where its value begins."""
+        data = self._data
+        if data[at] != 0x22:
+            raise BrokenError(at, "no key where one should stand")
+        match = _STRING.match(data, at)
+        if match is None:
+            raise BrokenError(len(data), "the text ends within a string", cut_off=True)
+        raw, end = match.group(1), match.end()
+        colon = _COLON.match(data, end)
+        if colon is None and quotes:
+            limit = min(len(data), at + LONGEST_BROKEN_KEY)
+            closing = _END_KEY.search(data, end, limit)
+            if closing is not None and b"\n" not in data[at : closing.start()]:
+                raw, end = data[at + 1 : closing.start()], closing.end()
+                colon = _COLON.match(data, end)
+        if colon is None:
+            cut_off = not data[end:].strip() if len(data) - end < 64 else False
+            raise BrokenError(end, "a key without its colon", cut_off=cut_off)
+        blank = _BLANK.match(data, colon.end())
+        return text_of(raw), blank.end() if blank else colon.end()
+
+    def _plain(self, at: int, byte: int, stack: list[_Open], quotes: bool) -> tuple[Any, int]:
+        """Return a string, number or word and where it ends."""
+        data = self._data
+        if byte == 0x22:
+            return self._string(at, stack, quotes)
+        number = _NUMBER.match(data, at)
+        if number is not None:
+            exact = len(stack) == 1 and stack[0].key in EXACT_KEYS
+            return _number(number, exact), number.end()
+        word = _WORD.match(data, at)
+        if word is not None:
+            return _word(word.group()), word.end()
+        if len(data) - at < 16 and data[at:].strip(b"-+.0123456789eEINTFabcdefilnrstuy") == b"":
+            raise BrokenError(len(data), "the text ends within it", cut_off=True)
+        raise BrokenError(at, "no value where one should stand")
+
+    def _string(self, at: int, stack: list[_Open], quotes: bool) -> tuple[str, int]:
+        data = self._data
+        match = _STRING.match(data, at)
+        if match is None:
+            raise BrokenError(len(data), "the text ends within a string", cut_off=True)
+        if not quotes or not stack:
+            return text_of(match.group(1)), match.end()
+        end = self._end_of_string(at + 1, stack)
+        if end < 0:
+            raise BrokenError(at, "a string whose end cannot be made out")
+        return text_of(data[at + 1 : end]), end + 1
+
+    def _end_of_string(self, begin: int, stack: list[_Open]) -> int:
+        """Return the place of the quote that most probably ends the string, or -1."""
+        top = stack[-1]
+        if not top.is_object:
+            return self._next(_END_ITEM, begin)
+        if len(stack) > 1:
+            return self._next(_END_ANY, begin)
+        boundary = self._next(_BOUNDARY, begin)
+        limit = boundary if boundary >= 0 else len(self._data)
+        habit = self._habits.end_of(top.key)
+        for pattern in (habit, _END_KNOWN, _END_ANY):
+            if pattern is not None and 0 <= (end := self._next(pattern, begin)) < limit:
+                return end
+        return self._next(_END_ANY, begin)
+
+    def _next(self, pattern: re.Pattern[bytes], begin: int) -> int:
+        """Return the first unescaped match at or after `begin`, or -1; each search is remembered."""
+        low, found = self._ends.get(pattern, (begin + 1, -1))
+        if low <= begin and (found < 0 or found >= begin):
+            return found
+        data = self._data
+        at = begin
+        while True:
+            match = pattern.search(data, at)
+            found = match.start() if match else -1
+            if found < 0 or not _escaped(data, begin, found):
+                break
+            at = found + 1
+        self._ends[pattern] = (begin, found)
+        return found
+
+
+def _escaped(data: bytes, begin: int, at: int) -> bool:
+    low = at
+    while low > begin and data[low - 1] == 0x5C:
+        low -= 1
+    return (at - low) % 2 == 1
+
+
+def _number(match: re.Match[bytes], exact: bool) -> Any:
+    text = match.group().decode()
+    if match.group(1) is None and match.group(2) is None:
+        if len(text) > LONGEST_DIGITS:
+            return text
+        return int(text)
+    return Decimal(text) if exact else float(text)
+
+
+def _word(word: bytes) -> Any:
+    lower = word.lower().lstrip(b"-")
+    if lower in _MEANING:
+        return _MEANING[lower]
+    value = float("nan") if lower == b"nan" else float("inf")
+    return -value if word.startswith(b"-") else value
