@@ -41,7 +41,7 @@ def test_names_without_category_differ_but_not_by_digits() -> None:
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
 def test_labels_can_be_read(depth: Depth, dark: bool) -> None:
-    """Every text has a contrast of at least 4 as the terminal shows it (3.5 on pale runs, 2.8 with 16 colours)."""
+    """Every text has a contrast of at least 4 as it is shown (3.5 on pale runs, 2.8 with 16 colours)."""
     palette = Palette(depth, dark)
     for key in KEYS:
         for look in (Look.WHOLE, Look.OTHER, Look.MANY, Look.CHOSEN):

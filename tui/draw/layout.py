@@ -21,6 +21,8 @@ FOLD_LANES = 50
 """Processes of more lanes than this open folded to one line."""
 PINNED_LINES = 12
 """Rows that pinned lanes may take above the others."""
+PINNED_FROM = 4
+"""Lane areas with fewer lines show no pinned ones."""
 
 _DIGITS = re.compile(r"\d+")
 
@@ -179,9 +181,9 @@ class Layout:
 
     def pinned_height(self, height: int) -> int:
         """Return how many lines of a lane area of this height the pinned lanes take, their rule included."""
-        if not self.pinned:
+        if not self.pinned or height < PINNED_FROM:
             return 0
-        return min(len(self.pinned), max(2, height // 2))
+        return min(len(self.pinned), height // 2)
 
     def scrolled(self, scroll: int, height: int) -> int:
         """Return the scroll position kept within the lines for a lane area of this height."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
@@ -108,7 +109,9 @@ def _many_text(run: Run, palette: Palette, glyphs: Glyphs) -> str:
 
 @lru_cache(maxsize=65536)
 def _many_label(count: int, label: str, width: int, glyphs: Glyphs, filler: str) -> str:
-    text = f"{glyphs.many}{compact_count(count)} {label} "
+    text = f"{glyphs.many}{compact_count(count)} {label}"
+    if cell_len(text) < width:
+        text += " "
     return fit(text, width, glyphs.ellipsis, filler)
 
 
@@ -133,7 +136,9 @@ def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
     if width == 1:
         return glyphs.single
     body = width - len(opening) - len(closing)
-    text = label + " " if label and body >= LABEL_CELLS else ""
+    text = ""
+    if label and body >= LABEL_CELLS:
+        text = label if cell_len(label) >= body else label + " "
     return opening + fit(text, body, glyphs.ellipsis, glyphs.filler) + closing
 
 

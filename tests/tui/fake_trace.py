@@ -1,0 +1,83 @@
+"""A trace of lanes only, for layouts: thousands of lanes and rows without any index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from tracelane.core.index.format import LaneKind
+from tracelane.core.trace import Lane, Process, Trace
+
+
+@dataclass(eq=False)
+class FakeTrace:
+    """Answers what a layout asks."""
+
+    processes: tuple[Process, ...]
+    lanes: Sequence[Lane]
+    opening_span: tuple[int, int] = (0, 1_000_000)
+    indexes: tuple[object, ...] = ()
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class LaneSpec:
+    """A lane to make; by default one that is busy enough to be drawn."""
+
+    title: str = "thread"
+    rows: int = 1
+    slices: int = 1000
+    depth: int = 0
+    overlapping: int = 0
+    instants: int = 0
+    unclosed: int = 0
+    kind: LaneKind = LaneKind.THREAD
+    start: int = 0
+    end: int = 1_000_000
+
+
+def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[str] = ()) -> Trace:
+    """Return a trace with these lanes per process; the first process has `empty` empty lanes."""
+    made_processes: list[Process] = []
+    lanes: list[Lane] = []
+    row = 0
+    for number, specs in enumerate(processes):
+        first = len(lanes)
+        label = labels[number] if number < len(labels) else ""
+        process = Process(
+            0,
+            number,
+            str(number),
+            f"process {number}",
+            label,
+            f"process {number}",
+            range(first, first + len(specs)),
+            empty if number == 0 else 0,
+        )
+        made_processes.append(process)
+        for place, spec in enumerate(specs):
+            lanes.append(
+                Lane(
+                    0,
+                    process,
+                    first + place,
+                    first + place,
+                    spec.kind,
+                    str(number),
+                    str(place),
+                    spec.title,
+                    spec.title,
+                    range(row, row + spec.rows),
+                    spec.depth or spec.rows,
+                    spec.slices,
+                    spec.unclosed,
+                    spec.instants,
+                    0,
+                    spec.overlapping,
+                    spec.start,
+                    spec.end,
+                )
+            )
+            row += spec.rows
+    return cast(Trace, FakeTrace(tuple(made_processes), lanes))

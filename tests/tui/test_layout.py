@@ -1,0 +1,233 @@
+"""The layout: which line shows what, folds, hidden and quiet lanes, positions; never more work than lanes."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.index.format import LaneKind
+from tracelane.core.trace import Trace
+from tracelane.tui.draw.layout import (
+    FOLD_LANES,
+    FOLD_ROWS,
+    Layout,
+    LineKind,
+    alike,
+    lane_key,
+    layout_of,
+    process_key,
+    toggled,
+)
+from tracelane.tui.session import RowKey, Session, Viewport
+
+_spec = importlib.util.spec_from_file_location("fake_trace", Path(__file__).with_name("fake_trace.py"))
+assert _spec is not None and _spec.loader is not None
+_module = importlib.util.module_from_spec(_spec)
+import sys  # noqa: E402
+
+sys.modules["fake_trace"] = _module
+_spec.loader.exec_module(_module)
+fake_trace, LaneSpec = _module.fake_trace, _module.LaneSpec
+
+SESSION = Session(Viewport(0, 1_000_000, 100), 0)
+QUIET = {"slices": 3, "start": 10, "end": 20}
+
+
+def titles(trace: Trace, session: Session = SESSION) -> list[str]:
+    layout = Layout(trace, session)
+    return [line.title for line in layout.lines(0, layout.height)]
+
+
+def test_a_process_then_its_rows() -> None:
+    """A process's title is followed by the rows of its lanes, the lane's title at its first row."""
+    trace = fake_trace([LaneSpec("main", rows=3), LaneSpec("worker")], [LaneSpec("stream 7")])
+    assert titles(trace) == ["process 0", "main", "", "", "worker", "process 1", "stream 7"]
+    lines = Layout(trace, SESSION).lines(0, 99)
+    assert [line.depth for line in lines] == [-1, 0, 1, 2, 0, -1, 0]
+
+
+def test_lines_agree_with_each_other() -> None:
+    """One line, many lines and a row's position tell the same, at every offset."""
+    trace = fake_trace([LaneSpec("a", rows=30), LaneSpec("b", rows=2)], [LaneSpec("c", rows=5)], empty=2)
+    layout = Layout(trace, SESSION)
+    whole = layout.lines(0, layout.height)
+    assert len(whole) == layout.height
+    for y in range(layout.height):
+        assert layout.line(y) == whole[y]
+        assert layout.lines(y, 3) == whole[y : y + 3]
+        key = whole[y].row_key
+        if key is not None:
+            assert layout.y_of(key) == y
+    assert layout.line(-1) is None and layout.line(layout.height) is None
+
+
+def test_deep_lanes_open_folded() -> None:
+    """A lane deeper than 24 rows shows 24 and a line that counts the rest; unfolded it shows all."""
+    trace = fake_trace([LaneSpec("deep", rows=100)])
+    layout = Layout(trace, SESSION)
+    assert layout.height == 1 + FOLD_ROWS + 1
+    more = layout.line(1 + FOLD_ROWS)
+    assert more is not None and more.kind is LineKind.MORE and more.title == "+76 rows"
+    opened = toggled(SESSION, more, trace)
+    assert Layout(trace, opened).height == 1 + 100
+    first = Layout(trace, opened).line(1)
+    assert first is not None
+    assert Layout(trace, toggled(opened, first, trace)).height == 1 + FOLD_ROWS + 1
+    hidden_row = RowKey(lane_key(trace.lanes[0]), 99)
+    assert layout.y_of(hidden_row) == 1 + FOLD_ROWS
+
+
+def test_crowded_processes_open_folded() -> None:
+    """A process of more than 50 lanes opens as one line that stands for them, and unfolds and folds again."""
+    trace = fake_trace([LaneSpec(f"t{i}") for i in range(FOLD_LANES + 1)])
+    layout = Layout(trace, SESSION)
+    line = layout.line(0)
+    assert layout.height == 1 and line is not None
+    assert line.folded and line.title == "process 0 · 51 lanes" and len(line.members) == 51
+    opened = toggled(SESSION, line, trace)
+    layout = Layout(trace, opened)
+    assert layout.height == 1 + 51
+    header = layout.line(0)
+    assert header is not None
+    assert Layout(trace, toggled(opened, header, trace)).height == 1
+
+
+def test_folding_a_lane_and_a_process() -> None:
+    """A folded lane takes one line, a folded process too, and both come back."""
+    trace = fake_trace([LaneSpec("main", rows=3), LaneSpec("worker")])
+    row = Layout(trace, SESSION).line(2)
+    assert row is not None
+    folded = toggled(SESSION, row, trace)
+    assert titles(trace, folded) == ["process 0", "main", "worker"]
+    line = Layout(trace, folded).line(1)
+    assert line is not None and line.kind is LineKind.LANE
+    assert toggled(folded, line, trace).folded == frozenset()
+    header = Layout(trace, SESSION).line(0)
+    assert header is not None
+    assert titles(trace, toggled(SESSION, header, trace)) == ["process 0 · 2 lanes"]
+
+
+def test_quiet_threads_fold_into_one_line() -> None:
+    """Several threads with hardly anything in them take one line; show_quiet brings them back."""
+    trace = fake_trace([LaneSpec("main"), *(LaneSpec(f"idle {i}", **QUIET) for i in range(5))])
+    layout = Layout(trace, SESSION)
+    assert titles(trace) == ["process 0", "main", "5 quiet threads"] and layout.quiet_lanes == 5
+    line = layout.line(2)
+    assert line is not None and line.members == (1, 2, 3, 4, 5)
+    assert layout.y_of(RowKey(lane_key(trace.lanes[3]), 0)) == 2
+    assert len(titles(trace, toggled(SESSION, line, trace))) == 7
+
+
+@pytest.mark.parametrize(
+    ("specs", "labels", "why"),
+    [
+        ([LaneSpec("main"), LaneSpec("one", **QUIET)], "", "one line for one thread saves nothing"),
+        ([LaneSpec("one", **QUIET), LaneSpec("two", **QUIET)], "", "nothing else would be left"),
+        ([LaneSpec("main"), *[LaneSpec("stream 7", **QUIET)] * 2], "", "streams are device lanes"),
+        ([LaneSpec("main"), *[LaneSpec("x", **QUIET)] * 2], "AIU 0", "the process is a device"),
+        (
+            [LaneSpec("main"), *[LaneSpec("x", **QUIET, kind=LaneKind.COUNTER)] * 2],
+            "",
+            "counters are no threads",
+        ),
+        ([LaneSpec("main"), *[LaneSpec("x", start=10, end=20)] * 2], "", "many slices"),
+        ([LaneSpec("main"), *[LaneSpec("x", **QUIET, unclosed=1)] * 2], "", "something never ended"),
+    ],
+)
+def test_what_is_never_quiet(specs: list, labels: str, why: str) -> None:
+    """Some lanes keep their own line however little they hold."""
+    assert len(titles(fake_trace(specs, labels=[labels]))) == 1 + len(specs), why
+
+
+def test_hidden_lanes_are_counted() -> None:
+    """What is hidden by name, alike, by process or by :only, and what is empty, is counted in the last line."""
+    trace = fake_trace([LaneSpec("t 1"), LaneSpec("t 2"), LaneSpec("main")], [LaneSpec("gpu")], [], empty=12)
+    assert titles(trace)[-1] == "12 empty lanes and 1 empty process not shown"
+    cases = [
+        (replace(SESSION, hidden_lanes=frozenset({lane_key(trace.lanes[2])})), 1, ["t 1", "t 2", "gpu"]),
+        (replace(SESSION, hidden_alike=(alike("t 7"),)), 2, ["main", "gpu"]),
+        (
+            replace(SESSION, hidden_processes=frozenset({process_key(trace.processes[1])})),
+            1,
+            ["t 1", "t 2", "main"],
+        ),
+        (replace(SESSION, only="^t|gpu"), 1, ["t 1", "t 2", "gpu"]),
+        (replace(SESSION, only="T ("), 4, []),
+    ]
+    for session, hidden, left in cases:
+        layout = Layout(trace, session)
+        assert layout.hidden_lanes == hidden
+        assert [line.title for line in layout.lines(0, 99) if line.kind is LineKind.ROW] == left
+        assert titles(trace, session)[-1].endswith(f"{hidden} lane{'s' if hidden > 1 else ''} hidden")
+
+
+def test_pinned_lanes_stay_above() -> None:
+    """Pinned lanes stand above the scrolled ones with their process's name, and a rule under them."""
+    trace = fake_trace([LaneSpec(f"t{i}") for i in range(40)])
+    session = replace(SESSION, pinned=(lane_key(trace.lanes[30]),), scroll=10)
+    layout = Layout(trace, session)
+    shown = layout.visible(session.scroll, 20)
+    assert len(shown) == 20
+    first, rule, third = shown[:3]
+    assert first is not None and first.title == "t30 · process 0" and first.pinned
+    assert rule is not None and rule.kind is LineKind.RULE
+    assert third == layout.line(10)
+    assert [layout.line_at(y, 10, 20) for y in range(20)] == shown
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 10, 200])
+@pytest.mark.parametrize("pinned", [0, 1, 5])
+def test_any_height(height: int, pinned: int) -> None:
+    """However high the lane area, it gets exactly so many lines, and scrolling stops at the ends."""
+    trace = fake_trace([LaneSpec(f"t{i}") for i in range(40)])
+    session = replace(SESSION, pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
+    layout = Layout(trace, session)
+    for scroll in (-5, 0, 7, 10**6):
+        shown = layout.visible(scroll, height)
+        assert len(shown) == height
+        assert [layout.line_at(y, scroll, height) for y in range(height)] == shown
+    if height <= 10:
+        assert layout.visible(10**6, height)[-1] == layout.line(layout.height - 1)
+
+
+def test_overlap_rows_are_marked() -> None:
+    """Rows beyond the nesting depth of a lane with overlaps are marked as such, others are not."""
+    trace = fake_trace(
+        [LaneSpec("s", rows=4, depth=2, overlapping=3, instants=1), LaneSpec("t", rows=3, depth=2)]
+    )
+    lines = [line for line in Layout(trace, SESSION).lines(0, 99) if line.kind is LineKind.ROW]
+    assert [line.overlap for line in lines] == [False, False, True, False, False, False, False]
+
+
+def test_a_layout_is_kept_while_moving() -> None:
+    """Zooming, selecting and scrolling keep the layout, folding makes a new one."""
+    trace = fake_trace([LaneSpec("main", rows=3)])
+    layout = layout_of(trace, SESSION)
+    moved = replace(
+        SESSION, viewport=Viewport(5, 500, 100), cursor=9, scroll=1, focus=RowKey(lane_key(trace.lanes[0]), 1)
+    )
+    assert layout_of(trace, moved, layout) is layout
+    folded = replace(SESSION, folded=frozenset({lane_key(trace.lanes[0])}))
+    assert layout_of(trace, folded, layout) is not layout
+
+
+def test_a_frame_does_not_depend_on_the_trace() -> None:
+    """With 5,000 lanes and 100,000 rows a frame makes its own lines only."""
+    made = 0
+
+    class Counted(list):  # type: ignore[type-arg]
+        def __getitem__(self, place: int) -> object:  # type: ignore[override]
+            nonlocal made
+            made += 1
+            return super().__getitem__(place)
+
+    trace = fake_trace(*([LaneSpec(f"t{i}", rows=20) for i in range(50)] for _ in range(100)))
+    trace.lanes = Counted(trace.lanes)  # type: ignore[assignment]
+    layout = Layout(trace, SESSION)
+    assert layout.height == 100 + 100_000
+    made = 0
+    assert len(layout.lines(60_000, 50)) == 50
+    assert made <= 50

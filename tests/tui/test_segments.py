@@ -1,0 +1,173 @@
+"""Segments: one per run, exactly as wide as the row, readable with and without colours."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths_wanted, glyphs_for
+from tracelane.tui.draw.labels import fit, fit_middle, padded
+from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.runs import OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, Mark, Run
+from tracelane.tui.draw.segments import (
+    Chosen,
+    band_segments,
+    busy_segments,
+    compact_count,
+    levels_of,
+    mark_segments,
+    slice_segments,
+)
+
+NAMES = st.one_of(
+    st.sampled_from(["aten::mm", "层归一化", "e\u0301te\u0301", "🚀 launch 🚀", "a", "", "ﷺ", "x" * 300]),
+    st.text(st.characters(blacklist_categories=("Cc", "Cs", "Cf", "Cn")), max_size=30),
+)
+PALETTES = [Palette(depth, dark) for depth in Depth for dark in (True, False)]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> tuple[list[Run], int]:
+    width = draw(st.integers(1, 120))
+    runs, cell = [], 0
+    while True:
+        left = cell + draw(st.integers(0, 6))
+        right = left + draw(st.integers(1, 30))
+        if right > width:
+            return runs, width
+        whole = draw(st.booleans())
+        flags = draw(st.sampled_from([0, OPEN_LEFT, OPEN_RIGHT, RAGGED, OTHER])) | WHOLE if whole else 0
+        label = draw(NAMES) if right - left >= 3 else ""
+        edges = (draw(st.integers(0, 7)), draw(st.integers(1, 8))) if whole and right - left > 1 else (0, 8)
+        count = 1 if whole else draw(st.integers(2, 10**7))
+        runs.append(Run(left, right, "kernel", label, len(runs), count, flags, *edges))
+        cell = right
+
+
+def text_of(segments: list[Segment]) -> str:
+    return "".join(segment.text for segment in segments)
+
+
+@given(rows(), st.sampled_from(PALETTES), st.sampled_from([UNICODE, ASCII]), st.data())
+def test_a_row_has_exactly_its_width(
+    row: tuple[list[Run], int], palette: Palette, glyphs: Glyphs, data: st.DataObject
+) -> None:
+    """Whatever names, flags and selection a row has, its segments fill exactly its cells."""
+    runs, width = row
+    left = data.draw(st.integers(0, width - 1))
+    place = data.draw(st.integers(0, len(runs)))
+    chosen = data.draw(st.sampled_from([None, Chosen(place, left, min(width, left + 3))]))
+    segments = slice_segments(runs, width, palette, glyphs, chosen)
+    assert sum(segment.cell_length for segment in segments) == width
+    assert cell_len(text_of(segments)) == width
+
+
+@given(rows(), st.sampled_from(PALETTES))
+def test_few_segments_per_run(row: tuple[list[Run], int], palette: Palette) -> None:
+    """A row makes one segment per run and gap, and at most two more per run for its edges."""
+    runs, width = row
+    assert len(slice_segments(runs, width, palette, UNICODE)) <= 4 * len(runs) + 1
+    square = [run._replace(left_eighths=0, right_eighths=8, flags=run.flags & ~RAGGED) for run in runs]
+    assert len(slice_segments(square, width, palette, UNICODE)) <= 2 * len(runs) + 1
+
+
+@given(NAMES, st.integers(0, 40))
+def test_fitting_is_exact(text: str, width: int) -> None:
+    """A text is cut or filled to exactly its cells, by either end or in its middle."""
+    for fitted in (fit(text, width), fit_middle(text, width), padded(text, width), fit(text, width, "", "-")):
+        assert cell_len(fitted) == width
+
+
+def test_the_middle_is_what_goes() -> None:
+    """A title that is too long keeps both its ends."""
+    assert fit_middle("thread 12345 (python)", 13) == "thread…ython)"
+
+
+def test_without_colours_brackets_carry_the_meaning() -> None:
+    """Without colours slices stand in brackets, open ends have none, several are a texture with their count."""
+    runs = [
+        Run(0, 14, "kernel", "aten::linear", 0, 1, WHOLE),
+        Run(14, 20, "kernel", "mm", 1, 1, WHOLE | OPEN_RIGHT),
+        Run(22, 23, "kernel", "", 2, 1, WHOLE),
+        Run(24, 40, "kernel", "gemm", 3, 120, 0),
+        Run(41, 50, "kernel", "open", 4, 1, WHOLE | RAGGED),
+    ]
+    text = text_of(slice_segments(runs, 52, Palette(Depth.NONE), UNICODE))
+    assert text == "[aten::linear][mm ──  │ ·120 gemm ░░░░░░ [open ──⌇  "
+    plain = text_of(slice_segments(runs, 52, Palette(Depth.NONE), ASCII))
+    assert plain == "[aten::linear][mm --  | x120 gemm :::::: [open --~  "
+
+
+def test_the_selection_is_seen_without_colours() -> None:
+    """The selected slice is in reverse video; inside an aggregated run only its cells are."""
+    runs = [Run(0, 10, "kernel", "gemm", 3, 1, WHOLE), Run(10, 30, "kernel", "many", 9, 120, 0)]
+    palette = Palette(Depth.NONE)
+    first = slice_segments(runs, 30, palette, UNICODE, Chosen(3, 0, 10))
+    assert first[0].style is not None and first[0].style.reverse and first[0].text == "[gemm ───]"
+    inside = slice_segments(runs, 30, palette, UNICODE, Chosen(20, 12, 13))
+    marked = [segment for segment in inside if segment.style is not None and segment.style.reverse]
+    assert [segment.text for segment in marked] == [UNICODE.single]
+
+
+def test_ascii_glyphs_are_ascii() -> None:
+    """The ASCII set holds nothing else, each glyph of either set takes one cell."""
+    for glyphs in (UNICODE, ASCII):
+        for name, value in vars(glyphs).items():
+            if name == "name":
+                continue
+            assert value.isascii() or glyphs is UNICODE
+            assert all(cell_len(character) == 1 for character in value)
+            assert len(value) == (9 if name in ("bars", "lefts") else 1)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("utf-8", "unicode"),
+        ("UTF8", "unicode"),
+        ("ANSI_X3.4-1968", "ascii"),
+        ("latin-1", "ascii"),
+        ("?", "ascii"),
+    ],
+)
+def test_glyphs_follow_the_locale(encoding: str, name: str) -> None:
+    """Where the locale is not UTF-8 the drawing is ASCII."""
+    assert glyphs_for(encoding).name == name
+
+
+def test_no_eighths_over_ssh() -> None:
+    """Slice edges in eighths are not drawn over SSH."""
+    assert eighths_wanted({}) and not eighths_wanted({"SSH_CONNECTION": "10.0.0.1 22"})
+
+
+def test_marks_count() -> None:
+    """An instant is a mark, up to nine are a digit, more a star."""
+    marks = [Mark(1, "memory", 1, 0), Mark(2, "memory", 9, 1), Mark(5, "memory", 10, 10)]
+    assert text_of(mark_segments(marks, 8, Palette(Depth.NONE), UNICODE)) == " ▾9  *  "
+
+
+def test_counter_levels() -> None:
+    """Values become eighths of the scale; no value before the first sample; a flat series stands half high."""
+    nan = float("nan")
+    assert levels_of([nan, 0, 2, 4], [nan, 0, 8, 4], 0, 8) == [(-1, -1), (0, 0), (2, 8), (4, 4)]
+    assert levels_of([5.0], [5.0], 5.0, 5.0) == [(4, 4)]
+    text = text_of(band_segments([(-1, -1), (0, 0), (2, 8), (4, 4)], "counter", Palette(Depth.NONE), UNICODE))
+    assert text == " ▁█▄"
+
+
+def test_busy_levels() -> None:
+    """A cell in which anything lies is never blank, an empty one always."""
+    text = text_of(busy_segments([-1, 0, 4, 8], ["a"] * 4, Palette(Depth.NONE), UNICODE))
+    assert text == " ▁▄█"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(2, "2"), (999, "999"), (1000, "1.0k"), (12_345, "12k"), (999_999, "999k"), (10**6, "1.0M")],
+)
+def test_compact_counts(count: int, text: str) -> None:
+    """Counts take at most four cells and are never rounded up."""
+    assert compact_count(count) == text
