@@ -102,9 +102,10 @@ def _split_function(text: str) -> tuple[str, list[str]]:
                 arguments.append("".join(current).strip())
                 current = []
         elif character == "(":
-            if angle == 0 and round_ == 0 and head and (previous == ">" or _IDENTIFIER.match(previous)):
-                if place and "::" not in _after_parameters(text, place):
-                    break
+            outermost = angle == 0 and round_ == 0 and head
+            called = previous == ">" or _IDENTIFIER.match(previous)
+            if outermost and called and "::" not in _after_parameters(text, place):
+                break
             round_ += 1
         elif character == ")":
             round_ = max(0, round_ - 1)

@@ -261,9 +261,14 @@ def sweep(folder: Path) -> None:
         return
     for name in names:
         leftover = folder / name
-        if name.startswith(DOOMED) or (name.startswith(BUILDING) and not _in_use(leftover / ".writer")):
-            if name.startswith(DOOMED) or (leftover / ".writer").exists() or _old(leftover):
-                shutil.rmtree(leftover, ignore_errors=True)
+        writer = leftover / ".writer"
+        if (
+            name.startswith(DOOMED)
+            or name.startswith(BUILDING)
+            and not _in_use(writer)
+            and (writer.exists() or _old(leftover))
+        ):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _old(folder: Path, seconds: float = 60.0) -> bool:

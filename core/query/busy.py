@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ def busy_of(lanes: Sequence[tuple[Index, int, int]], edges: Sequence[int], *, of
     """Return how busy these lanes are, given as (index, lane number, clock offset)."""
     bounds = [int(edge) for edge in edges]
     width = len(bounds) - 1
-    spans = np.maximum(np.array([b - a for a, b in zip(bounds, bounds[1:])], np.float64), 1.0)
+    spans = np.maximum(np.array([b - a for a, b in itertools.pairwise(bounds)], np.float64), 1.0)
     total, peak = np.zeros(width), np.zeros(width)
     count = np.zeros(width, np.int64)
     for index, lane_number, offset in lanes:

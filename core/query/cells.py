@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..index.format import BLOCK
+from ..index.format import BLOCK, NO_SUMS
 from ..index.store import Index
 from ..ingest.columns import F64, I64, U32, AnyArray
 from .ranges import first_where, level_sizes, ragged, visit
 
+MANY = 1 << 20
+"""Largest table of (cell, category) that is summed up in."""
 LOWEST, GREATEST = -(1 << 63), (1 << 63) - 1
 
 
@@ -107,45 +109,36 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int], offset: int =
     if width <= 0 or not rows_slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
         return Cells(np.zeros(max(width, 0), np.int64), empty, empty, np.zeros(max(width, 0), np.int64))
     touch = _touched(index, row, bounds)
-    window = int(touch.first[-1] - touch.first[0])
-    begin, categories = int(row["categories"]), int(row["category_count"])
-    row_categories = index.column("row_categories")[begin : begin + categories].astype(np.int64)
-    dense = window > BLOCK * (width + 1) and rows_slices > BLOCK
-    if dense:
-        longest, longest_ns = _longest_dense(index, row, touch)
-        spent = _spent_dense(index, row, touch, row_categories)
-    else:
-        longest, longest_ns, spent = _few(index, touch, row_categories)
+    begin, kinds = int(row["categories"]), int(row["category_count"])
+    row_categories = index.column("row_categories")[begin : begin + kinds].astype(np.int64)
+    dense = int(touch.first[-1] - touch.first[0]) > BLOCK * (width + 1)
+    longest, longest_ns = (_longest_dense if dense else _longest_few)(index, row, touch)
     crossing = np.flatnonzero(touch.crossing)
     spanning = touch.first[:-1][crossing] - 1
-    if len(crossing):
-        ns = index.duration(touch.begin + spanning)
-        better = ns >= longest_ns[crossing]  # the crossing one stands first, so that it wins a tie
-        longest[crossing[better]] = spanning[better]
-    starting = np.diff(touch.first)
-    count = starting + touch.crossing
-    category_of = index.column("slices.category")
-    if len(crossing):
-        local = np.searchsorted(row_categories, category_of[touch.begin + spanning].astype(np.int64))
-        spent[crossing, local] += touch.inside[crossing]
-    reaching = np.flatnonzero(touch.beyond)
-    if len(reaching):
-        last = touch.begin + touch.first[1:][reaching] - 1
-        local = np.searchsorted(row_categories, category_of[last].astype(np.int64))
-        spent[reaching, local] -= touch.beyond[reaching]
-    category = empty
+    better = index.duration(touch.begin + spanning) >= longest_ns[crossing]  # it stands first: wins a tie
+    longest[crossing[better]] = spanning[better]
+    count = np.diff(touch.first) + touch.crossing
     some = np.flatnonzero(count)
-    if len(some):
-        of_longest = np.searchsorted(
-            row_categories, category_of[touch.begin + longest[some]].astype(np.int64)
+    shares = _edge_shares(index, touch, row_categories)
+    of_longest = _local(row_categories, index.column("slices.category")[touch.begin + longest[some]])
+    category = empty
+    if width * kinds > MANY or (dense and int(row["sums"]) == NO_SUMS):
+        best, busy = _dominant_of_many(index, touch, row_categories, shares, some, of_longest)
+    else:
+        spent = (
+            _spent_dense(index, row, touch, row_categories)
+            if dense
+            else _spent_few(index, touch, row_categories)
         )
-        spent_some = spent[some]
-        best = spent_some.argmax(axis=1)
-        lines = np.arange(len(some))
-        tied = spent_some[lines, of_longest] == spent_some[lines, best]
+        np.add.at(spent.reshape(-1), shares[0], shares[1])
+        spent_some, lines = spent[some], np.arange(len(some))
+        most = spent_some.argmax(axis=1) if len(some) else np.empty(0, np.int64)
+        tied = spent_some[lines, of_longest] == spent_some[lines, most]
+        best, busy = np.where(tied, of_longest, most), spent.sum(axis=1)
+    if len(some):
         category = empty.copy()
-        category[some] = row_categories[np.where(tied, of_longest, best)]
-    return Cells(count, longest, category, spent.sum(axis=1))
+        category[some] = row_categories[best]
+    return Cells(count, longest, category, busy)
 
 
 def _touched(index: Index, row: np.void, bounds: I64) -> _Touch:
@@ -165,12 +158,24 @@ def _touched(index: Index, row: np.void, bounds: I64) -> _Touch:
     return _Touch(first, crossing, begin, inside, beyond)
 
 
-def _few(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64, I64]:
-    """Answer from the window's slices themselves, read in one piece."""
+def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64]:
+    """Return what slices that cross a cell's edges change of the sums over slices starting in the cells.
+
+    As (cell x categories + category, ns) pairs: the crossing one's part inside is added, the part of the last
+    one that lies beyond the right edge is taken off.
+    """
+    crossing, reaching = np.flatnonzero(touch.crossing), np.flatnonzero(touch.beyond)
+    places = touch.begin + np.concatenate((touch.first[crossing], touch.first[reaching + 1])) - 1
+    local = _local(categories, index.column("slices.category")[places])
+    ns = np.concatenate((touch.inside[crossing], -touch.beyond[reaching]))
+    return np.concatenate((crossing, reaching)) * len(categories) + local, ns
+
+
+def _longest_few(index: Index, row: np.void, touch: _Touch) -> tuple[I64, I64]:
+    """Find the longest slice starting in each cell from the window's slices themselves."""
     width = len(touch.first) - 1
     low, high = int(touch.first[0]), int(touch.first[-1])
     longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
-    spent = np.zeros((width, len(categories)), np.int64)
     if high > low:
         ns = index.durations_between(touch.begin + low, touch.begin + high)
         starting = np.diff(touch.first)
@@ -179,17 +184,50 @@ def _few(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64, I64]:
         most = np.maximum.reduceat(ns, begins)
         hits = ns == np.repeat(most, starting[cells])
         longest[cells], longest_ns[cells] = first_where(hits, begins) + low, most
-        if len(categories) == 1:
-            spent[cells, 0] = np.add.reduceat(ns, begins)
-        else:
-            raw = index.column("slices.category")[touch.begin + low : touch.begin + high]
-            local = _local(categories, raw)
-            np.add.at(spent.reshape(-1), np.repeat(cells, starting[cells]) * len(categories) + local, ns)
-    return longest, longest_ns, spent
+    return longest, longest_ns
+
+
+def _spent_few(index: Index, touch: _Touch, categories: I64) -> I64:
+    """Sum the full durations of the slices starting in each cell, by category, one by one."""
+    width, kinds = len(touch.first) - 1, len(categories)
+    spent = np.zeros((width, kinds), np.int64)
+    low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
+    if high > low:
+        ns = index.durations_between(low, high)
+        cells = np.repeat(np.arange(width), np.diff(touch.first))
+        local = _local(categories, index.column("slices.category")[low:high])
+        np.add.at(spent.reshape(-1), cells * kinds + local, ns)
+    return spent
+
+
+def _dominant_of_many(
+    index: Index, touch: _Touch, categories: I64, shares: tuple[I64, I64], some: I64, of_longest: I64
+) -> tuple[I64, I64]:
+    """Return (dominant category of the cells in `some`, busy ns of all) where a table of all categories per
+    cell would be too large: from the window's slices, sorted by cell and category.
+    """
+    width, kinds = len(touch.first) - 1, len(categories)
+    low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
+    cells = np.repeat(np.arange(width), np.diff(touch.first))
+    local = _local(categories, index.column("slices.category")[low:high])
+    keys = np.concatenate((cells * kinds + local, shares[0]))
+    pairs, number = np.unique(keys, return_inverse=True)
+    spent = np.zeros(len(pairs), np.int64)
+    np.add.at(spent, number, np.concatenate((index.durations_between(low, high), shares[1])))
+    busy = np.zeros(width, np.int64)
+    np.add.at(busy, pairs // kinds, spent)
+    begins = np.searchsorted(pairs, some * kinds)
+    most = np.maximum.reduceat(spent, begins) if len(some) else np.empty(0, np.int64)
+    hits = spent == np.repeat(most, np.diff(np.append(begins, len(pairs))))
+    best = pairs[first_where(hits, begins)] % kinds
+    tied = spent[np.searchsorted(pairs, some * kinds + of_longest)] == most
+    return np.where(tied, of_longest, best), busy
 
 
 def _local(categories: I64, raw: AnyArray) -> I64:
     """Map category numbers to their places in the row's own (ascending) list of categories."""
+    if not len(raw):
+        return np.empty(0, np.int64)
     if int(categories[-1]) < 1 << 16:
         table = np.zeros(int(categories[-1]) + 1, np.int64)
         table[categories] = np.arange(len(categories))
