@@ -14,22 +14,7 @@ from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
 from tracelane.tui.cli.main import COMMANDS, main, with_command
 
-
-def tracelane(
-    *arguments: str, code: str = "", cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own; `code` runs before it."""
-    program = f"import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+from .cli_process import tracelane
 
 
 @pytest.mark.parametrize(

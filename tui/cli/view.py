@@ -96,23 +96,24 @@ def _print(
 
 def _session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
+    from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
-    from tracelane.tui.session import Session, Viewport
     from tracelane.tui.times import parse_span
 
-    opening = trace.opening_span
-    start, stop = opening
+    cells = max(1, width - TITLE_CELLS)
+    session = replace(first_session(trace, cells), only=lanes or "")
+    if begin is None and end is None:
+        return session
     frame = time_frame(trace)
+    start, stop = trace.opening_span
     if begin is not None:
         start, reach = parse_span(begin, frame)
-        stop = reach if reach > start and end is None else stop
+        stop = reach if reach > start else stop  # a step alone means all of it
     if end is not None:
         stop = parse_span(end, frame)[1]
     if stop <= start:
-        raise UsageError("--from must lie before --to")
-    cells = max(1, width - TITLE_CELLS)
-    viewport = Viewport(start, max(stop - start, 1), cells).resized(cells)
-    return replace(Session(viewport, start), only=lanes or "")
+        raise UsageError("--from must lie before --to, and within the trace")
+    return replace(session, viewport=view_of(start, stop, cells), cursor=start)
 
 
 def _check(pattern: str) -> None:

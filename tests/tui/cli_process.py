@@ -1,0 +1,102 @@
+"""Running the command line in a process of its own, with and without a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+PATIENCE_S = 60.0
+
+
+def tracelane(
+    *arguments: str, code: str = "", cwd: Path | None = None, stdin: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line without a terminal; `code` runs before it."""
+    with open(stdin or os.devnull, "rb") as source:
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(code=code), *arguments],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            cwd=cwd,
+            stdin=source,
+            check=False,
+        )
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a session on a terminal wrote, and how it ended."""
+
+    screen: str
+    code: int
+
+
+def on_terminal(
+    *arguments: str,
+    play: tuple[tuple[str, str], ...] = (),
+    cwd: Path | None = None,
+    stdin: Path | None = None,
+    size: tuple[int, int] = (100, 30),
+    **environment: str,
+) -> Played:
+    """Run the command line on a terminal of its own; `play` is (wait for this text, then type that)."""
+    pid, terminal = pty.fork()
+    if pid == 0:  # the child: its standard streams are the new terminal, which it can also open as /dev/tty
+        try:
+            if cwd is not None:
+                os.chdir(cwd)
+            if stdin is not None:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            environ = {**os.environ, "TERM": "xterm-256color", **environment}
+            os.execvpe(sys.executable, [sys.executable, "-c", PROGRAM.format(code=""), *arguments], environ)
+        finally:
+            os._exit(127)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    seen = ""
+    try:
+        for awaited, typed in play:
+            seen += _until(terminal, awaited)
+            os.write(terminal, typed.encode())
+        seen += _until(terminal, None)
+        _, status = os.waitpid(pid, 0)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    finally:
+        os.close(terminal)
+    return Played(seen, os.waitstatus_to_exitcode(status))
+
+
+def _until(terminal: int, awaited: str | None) -> str:
+    """Read until a text was seen, or (None) until the other side is closed."""
+    deadline = time.monotonic() + PATIENCE_S
+    seen = b""
+    while awaited is None or awaited.encode() not in seen:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited for {awaited!r}, saw {seen[-2000:]!r}")
+        if not select.select([terminal], [], [], 0.2)[0]:
+            continue
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # EIO: the child is gone
+            data = b""
+        if not data:
+            if awaited is not None:
+                raise EOFError(f"ended while waiting for {awaited!r}, saw {seen[-2000:]!r}")
+            break
+        seen += data
+    return seen.decode(errors="replace")

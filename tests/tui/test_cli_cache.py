@@ -1,0 +1,73 @@
+"""`tracelane cache`, `demo` and bare `tracelane`: what is kept, what is made, what can be chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.cli.main import main
+
+from .cli_process import on_terminal, tracelane
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first rank of the demo."""
+    return write_demo(tmp_path_factory.mktemp("demo"))[0]
+
+
+def test_indexes_are_listed_and_cleared(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An index is listed with its trace, spared while young, and gone after clear."""
+    assert tracelane("index", str(demo)).returncode == 0
+    assert main(["cache", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert listed.count("\n") == 1 and str(demo) in listed
+    assert main(["cache"]) == 0 and capsys.readouterr().out == listed
+    assert main(["cache", "clear", "--older-than", "1h"]) == 0
+    assert main(["cache", "list"]) == 0 and str(demo) in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert main(["cache", "list"]) == 0 and capsys.readouterr().out == ""
+
+
+def test_demo_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`demo --no-open` writes the files where asked and names them."""
+    assert main(["demo", "--out", str(tmp_path / "d"), "--no-open"]) == 0
+    names = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert names == ["rank0.pt.trace.json", "rank1.pt.trace.json", "aiu-smi.log"]
+    assert all((tmp_path / "d" / name).stat().st_size for name in names)
+
+
+def test_demo_is_printed_without_a_terminal(tmp_path: Path) -> None:
+    """Without a terminal `demo` prints the picture of both ranks and exits 0."""
+    done = tracelane("demo", "--out", "d", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("3,481 events") == 2 and "AIU 0" in done.stdout
+
+
+def test_demo_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that cannot be made is told in one line."""
+    (tmp_path / "file").write_text("")
+    assert main(["demo", "--out", str(tmp_path / "file" / "d"), "--no-open"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
+    """Bare `tracelane` lists the traces here, then those opened lately; nothing is told apart by luck."""
+    assert tracelane(cwd=tmp_path).stdout == ""
+    assert "tracelane demo" in tracelane(cwd=tmp_path).stderr
+    (tmp_path / "b.json").write_text("[]")
+    (tmp_path / "a.json.gz").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("")
+    assert tracelane("index", str(demo)).returncode == 0
+    done = tracelane(cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["a.json.gz", "b.json", str(demo)])
+
+
+def test_choosing_on_a_terminal(demo: Path) -> None:
+    """On a terminal the traces are numbered; a number opens one, q none."""
+    played = on_terminal(cwd=demo.parent, play=(("open which", "9\nq\n"),))
+    assert played.code == 0 and "1  rank0.pt.trace.json" in played.screen
+    played = on_terminal(cwd=demo.parent, play=(("open which", "2\n"), ("Stream", "Q")))
+    assert played.code == 0

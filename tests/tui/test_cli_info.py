@@ -1,0 +1,123 @@
+"""`tracelane info` and `index`: numbers for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.cli.main import main
+
+from .cli_process import tracelane
+
+FIELDS = [
+    *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
+    *("flows", "unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable", "problems"),
+    *("start_ns", "end_ns", "base_time_ns", "processes"),
+]
+FLOWS = {"starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first rank of the demo."""
+    return write_demo(tmp_path_factory.mktemp("demo"))[0]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One index folder for this file's tests."""
+    return str(tmp_path_factory.mktemp("indexes"))
+
+
+def test_object_has_exactly_these_fields(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`info --json` prints one object with the documented fields, in that order, and right numbers."""
+    assert main(["info", str(demo), "--json", "--index-dir", cache]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    got = json.loads(out)
+    assert list(got) == FIELDS
+    document = json.loads(demo.read_bytes())
+    events = document["traceEvents"]
+    phases = Counter(event["ph"] for event in events)
+    assert got["schema"] == 1 and got["path"] == str(demo) and got["form"] == "object"
+    assert (got["events"], got["slices"]) == (len(events), phases["X"])
+    assert (got["instants"], got["metadata"]) == (phases["i"], phases["M"])
+    assert got["counter_samples"] in (phases["C"], 2 * phases["C"])
+    assert got["base_time_ns"] == document["baseTimeNanoseconds"]
+    for category in ("ac2g", "fwdbwd"):
+        count = sum(event["ph"] == "s" and event["cat"] == category for event in events)
+        assert got["flows"][category] == {
+            **dict.fromkeys(FLOWS, 0),
+            "starts": count,
+            "ends": count,
+            "paired": count,
+        }
+    lanes = {
+        (process["pid"], lane["tid"]): lane["slices"]
+        for process in got["processes"]
+        for lane in process["lanes"]
+        if lane["kind"] == "thread" and lane["slices"]
+    }
+    assert lanes == Counter((event["pid"], event["tid"]) for event in events if event["ph"] == "X")
+    labels = {process["labels"] for process in got["processes"]}
+    assert {"AIU 0", "CPU"} <= labels
+
+
+def test_summary_is_for_people(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --json come counts, flows, processes and lanes in words."""
+    assert main(["info", str(demo), "--index-dir", cache]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "3,481 events",
+        "flows ac2g: 246 of 246 ends paired",
+        "AIU 0",
+        "Stream 0: 240 slices, depth 1",
+    ):
+        assert text in out
+
+
+def test_json_is_of_one_trace(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory of two traces has no one object."""
+    assert main(["info", str(demo.parent), "--json", "--index-dir", cache]) == 64
+    assert main(["info", str(demo.parent), "--index-dir", cache]) == 0
+    assert capsys.readouterr().out.count("3,481 events") == 2
+
+
+def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:
+    """`index --json` says where the index lies; made again only with --force; quiet without a terminal."""
+
+    def index(*options: str) -> tuple[dict[str, object], int]:
+        done = tracelane("index", str(demo), "--json", "--index-dir", str(tmp_path), *options)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        facts = json.loads(done.stdout)
+        return facts, (Path(facts["index"]) / "manifest.json").stat().st_ino
+
+    first, made = index()
+    assert (first["schema"], first["path"], first["events"]) == (1, str(demo), 3481)
+    assert first["index_bytes"] == sum(
+        file.stat().st_size for file in Path(str(first["index"])).rglob("*") if file.is_file()
+    )
+    assert index()[1] == made
+    again, remade = index("--force")
+    assert remade != made and again["slices"] == first["slices"]
+
+
+@pytest.mark.parametrize("command", ["index", "info"])
+def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
+    """Neither command needs textual or rich."""
+    code = "sys.modules.update(textual=None, rich=None)"
+    done = tracelane(command, str(demo), "--index-dir", cache, code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
+    """Both decoders print the same object."""
+    told = [
+        tracelane("info", str(demo), "--json", "--decoder", name, "--index-dir", str(tmp_path / name)).stdout
+        for name in ("orjson", "ijson")
+    ]
+    assert told[0] == told[1] != ""
