@@ -9,6 +9,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Trace
 
+from .session import Session
 from .times import TimeFrame
 
 EPOCHS = (10**18, 4 * 10**18)
@@ -21,8 +22,9 @@ class Stamps:
     """Writes trace times; `zero` is what relative ones count from."""
 
     zero: int
-    clocks: Clocks
+    offsets: tuple[int, ...]  # trace time minus the file's own, by source
     wall_offset: int | None
+    clocks: Clocks = NO_CLOCKS
 
     def relative(self, time: int) -> str:
         """Return a time counted from the start of the trace, exact."""
@@ -57,9 +59,11 @@ def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
     return 0 if EPOCHS[0] <= start < EPOCHS[1] else None
 
 
-def stamps_of(trace: Trace, clocks: Clocks = NO_CLOCKS) -> Stamps:
-    """Return the writer of a trace's times."""
-    return Stamps(trace.opening_span[0], clocks, wall_offset(trace, clocks))
+def stamps_of(trace: Trace, session: Session) -> Stamps:
+    """Return the writer of a trace's times in a session."""
+    clocks = session.clocks
+    offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
+    return Stamps(trace.opening_span[0], offsets, wall_offset(trace, clocks), clocks)
 
 
 def time_frame(trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "") -> TimeFrame:

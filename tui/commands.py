@@ -91,6 +91,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, True),
+    Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
     Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
     Command("pin", "Pin", ("p",), "Keep the lane at the top; again: release it", _LANES),
     Command("hide", "Hide the lane", ("x",), "Hide this lane or process", _LANES),
@@ -126,6 +127,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("double click", "Zoom to the slice"),
     ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
     ("shift+wheel", "Pan"),
+    ("drag", "Measure a stretch of time; f zooms to it"),
     ("minimap", "Click or drag: move the view there"),
 )
 
@@ -134,6 +136,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("goto TIME", "Go to a time, as with g"),
     ("hide REGEX", "Hide the lanes whose title matches"),
     ("show all", "Show everything that was hidden"),
+    ("quiet", "Fold the quiet threads again, or show them"),
     ("ruler relative|file|wall", "Choose the ruler's time"),
     ("theme NAME", "Choose a theme; a wrong name lists them"),
     ("<command>", "Any command by its name, such as zoom-in-far"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracelane.core.trace import Trace
 
-from ..draw.layout import Layout, LineKind
+from ..draw.layout import Layout, LineKind, alike, lane_key, process_key
 from ..session import RowKey, Session
 from ..things import Thing, child_near, nearest, parent, row_of, thing_by_id, thing_in
 from . import view
@@ -23,6 +23,32 @@ def selected(trace: Trace, session: Session, thing: Thing) -> Session:
 def select(trace: Trace, session: Session, layout: Layout, height: int, thing: Thing) -> Session:
     """Select a thing and scroll its row into view."""
     return in_view(selected(trace, session, thing), layout, height)
+
+
+def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
+    """Return the session with whatever hides a thing's lane, or its row, taken back."""
+    key, owner = lane_key(thing.lane), process_key(thing.lane.process)
+    session = replace(
+        session,
+        hidden_lanes=session.hidden_lanes - {key},
+        hidden_processes=session.hidden_processes - {owner},
+        hidden_alike=tuple(name for name in session.hidden_alike if name != alike(thing.lane.title)),
+        folded=session.folded - {key, owner},
+    )
+    layout = Layout(trace, session)
+    y = layout.y_of(thing.key)
+    if y is None and session.only:
+        session = replace(session, only="")
+        layout = Layout(trace, session)
+        y = layout.y_of(thing.key)
+    line = None if y is None else layout.line(y)
+    if line is not None and line.kind is LineKind.PROCESS:
+        session = replace(session, unfolded=session.unfolded | {owner})
+    elif line is not None and line.kind is LineKind.QUIET:
+        session = replace(session, show_quiet=True)
+    elif line is not None and line.kind is LineKind.MORE:
+        session = replace(session, unfolded=session.unfolded | {key})
+    return session
 
 
 def along(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:

@@ -45,6 +45,12 @@ class StepLike(Protocol):
         ...
 
 
+def first_session(trace: Timeline, width: int) -> Session:
+    """Return what is shown at first: the opening span over `width` cells, the cursor in its middle."""
+    view = view_of(*trace.opening_span, width)
+    return Session(view, view.edge(view.width // 2))
+
+
 def limits(trace: Timeline) -> tuple[int, int]:
     """Return how far the view may go: the whole trace, never empty, so that zooming always has room."""
     start, end = trace.span

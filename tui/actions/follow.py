@@ -1,0 +1,78 @@
+"""From a kernel back to its launch, from a launch on to its kernels: flows first, then what the ids tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.query.chain import DEVICE
+from tracelane.core.trace import Trace
+
+from .refusal import Refusal
+
+MOST = 1000
+"""Targets that are looked up; the pick list says when there are more."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A slice that can be gone to, and how it is known: a flow's category, "correlation" or "external id"."""
+
+    id: SliceId
+    via: str
+
+
+def back_from(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return what launched a slice, or what its flows come from; Refusal where nothing is known."""
+    targets = [
+        Target(arrow.source, arrow.category)
+        for arrow in trace.flows_in(identity, MOST)
+        if arrow.source is not None and arrow.source != identity
+    ]
+    if not targets:
+        links = trace.chain(identity)
+        if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
+            targets = [Target(links[1].id, links[1].via)]
+    if not targets:
+        raise Refusal("the trace does not say what launched this")
+    return _distinct(targets)
+
+
+def on_from(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return what a slice launched, or what its flows lead to; Refusal where nothing is known."""
+    targets = [
+        Target(arrow.target, arrow.category)
+        for arrow in trace.flows_out(identity, MOST)
+        if arrow.target is not None and arrow.target != identity
+    ]
+    if not targets:
+        targets = _by_ids(trace, identity)
+    if not targets:
+        raise Refusal("the trace does not say that this launched anything")
+    return _distinct(targets)
+
+
+def _by_ids(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return device slices with the same correlation, else the same External id."""
+    index = trace.indexes[identity.source]
+    position = index.position_of(identity.ordinal)
+    if position is None:
+        return []
+    for key, via in (("correlation", "correlation"), ("external_id", "external id")):
+        value = index.lifted(key, position)
+        if not value:  # 0 is what devices write for "none"
+            continue
+        found = []
+        for other in index.lifted_positions(key, int(value))[:MOST].tolist():
+            category = index.categories[int(index.column("slices.category")[other])]
+            if other != position and category in DEVICE:
+                found.append(
+                    Target(SliceId(identity.source, int(index.column("slices.ordinal")[other])), via)
+                )
+        if found:
+            return found
+    return []
+
+
+def _distinct(targets: list[Target]) -> list[Target]:
+    return list({target.id: target for target in reversed(targets)}.values())[::-1]

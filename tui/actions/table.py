@@ -1,0 +1,126 @@
+"""Which move belongs to which command: every command that only replaces the Session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout
+from ..session import Session
+from ..things import thing_by_id
+from . import focus, lanes, select, view
+from .refusal import Refusal
+
+RULERS = ("relative", "file", "wall")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a move works on: the trace, what is seen of it, and how many lines of lanes there are."""
+
+    trace: Trace
+    session: Session
+    layout: Layout
+    height: int
+
+
+Move: TypeAlias = Callable[[Scene], Session]
+
+
+def _time(move: Callable[[Trace, Session], Session]) -> Move:
+    return lambda scene: move(scene.trace, scene.session)
+
+
+def _lanes(move: Callable[[Trace, Session, Layout, int], Session]) -> Move:
+    return lambda scene: move(scene.trace, scene.session, scene.layout, scene.height)
+
+
+def fit_selection(scene: Scene) -> Session:
+    """Zoom to the selection, else to the range; without either, or if that is done already, fit all."""
+    session = scene.session
+    if session.selection is not None:
+        thing = thing_by_id(scene.trace, session.clocks, session.selection)
+        if thing is None:
+            raise Refusal("the selection is not in this trace")
+        fitted = view.fitted(scene.trace, session, thing.start, thing.end)
+        return focus.in_view(fitted, scene.layout, scene.height)
+    if session.range is not None:
+        return view.fitted(scene.trace, session, *session.range)
+    fitted = view.fit_all(scene.trace, session)
+    if fitted == session:
+        raise Refusal("nothing is selected, and all is shown")
+    return fitted
+
+
+def other_ruler(scene: Scene) -> Session:
+    """Change to the next kind of time that the trace has."""
+    from ..clock import wall_offset
+
+    kinds = RULERS if wall_offset(scene.trace, scene.session.clocks) is not None else RULERS[:2]
+    place = kinds.index(scene.session.ruler) if scene.session.ruler in kinds else 0
+    return replace(scene.session, ruler=kinds[(place + 1) % len(kinds)])
+
+
+def _along(direction: int) -> Move:
+    return lambda scene: select.along(scene.trace, scene.session, scene.layout, scene.height, direction)
+
+
+def _lane(direction: int) -> Move:
+    return lambda scene: select.lane_moved(scene.trace, scene.session, scene.layout, scene.height, direction)
+
+
+def _step(direction: int) -> Move:
+    return lambda scene: view.stepped(
+        scene.trace, scene.session, scene.trace.steps_at(scene.session.clocks), direction
+    )
+
+
+def _page(direction: int) -> Move:
+    return lambda scene: focus.scrolled(
+        scene.session, scene.layout, scene.height, direction * max(1, scene.height - 2)
+    )
+
+
+MOVES: Final[Mapping[str, Move]] = {
+    "zoom-in": _time(view.zoom_in),
+    "zoom-out": _time(view.zoom_out),
+    "zoom-in-far": _time(view.zoom_in_far),
+    "zoom-out-far": _time(view.zoom_out_far),
+    "pan-left": _time(view.pan_left),
+    "pan-right": _time(view.pan_right),
+    "page-left": _time(view.page_left),
+    "page-right": _time(view.page_right),
+    "trace-start": _time(view.trace_start),
+    "trace-end": _time(view.trace_end),
+    "page-up": _page(-1),
+    "page-down": _page(1),
+    "previous-step": _step(-1),
+    "next-step": _step(1),
+    "focus": fit_selection,
+    "reset": _time(view.reset),
+    "previous": _along(-1),
+    "next": _along(1),
+    "up": _lanes(select.up),
+    "down": _lanes(select.down),
+    "lane-up": _lane(-1),
+    "lane-down": _lane(1),
+    "fold": _lanes(lanes.fold),
+    "fold-process": _lanes(lanes.fold_process),
+    "expand": _lanes(lanes.expand),
+    "pin": _lanes(lanes.pin),
+    "hide": _lanes(lanes.hide),
+    "hide-alike": _lanes(lanes.hide_alike),
+    "ruler": other_ruler,
+}
+
+TOGETHER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("zoom-in", "zoom-out", "zoom-in-far", "zoom-out-far"), "zoom"),
+    **dict.fromkeys(("pan-left", "pan-right", "page-left", "page-right"), "pan"),
+    **dict.fromkeys(("previous", "next", "up", "down", "lane-up", "lane-down"), "walk"),
+    **dict.fromkeys(("page-up", "page-down"), "scroll"),
+    **dict.fromkeys(("previous-step", "next-step"), "step"),
+}
+"""Moves that are one place in the history when they follow each other quickly."""

@@ -1,0 +1,165 @@
+"""The viewer: it holds the Session, and every key replaces it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events, on
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.trace import Trace
+
+from .actions import view
+from .config import DARK_THEME, Config, config_path, read_config
+from .keys import clashes, footer_keys, unbound_message
+from .lanes import messages
+from .lanes.canvas import LaneCanvas
+from .lanes.minimap import Minimap
+from .lanes.ruler import Ruler
+from .main_screen import MainScreen
+from .panels.palette import CommandProvider
+from .panels.panel import Panel
+from .panels.problems import ledger_columns, ledger_rows, ledger_state
+from .session import Session
+from .themes import THEMES
+from .viewer.asking import Asking
+from .viewer.closing import Closing
+from .viewer.following import Following
+from .viewer.mouse import Mouse
+from .widgets.bars import Bar
+from .widgets.table import VirtualTable
+
+
+class TracelaneApp(Closing, Following, Asking, Mouse):
+    """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
+
+    TITLE = "tracelane"
+    ENABLE_COMMAND_PALETTE = False  # its key is in our own table, where it can be remapped
+    COMMANDS: ClassVar[set[type[CommandProvider]]] = {CommandProvider}  # type: ignore[assignment]
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, trace: Trace, session: Session | None = None, config: Config | None = None) -> None:
+        """Show a trace as a session sees it, or as at first; settings come from the user's file."""
+        super().__init__(trace, session, read_config(config_path()) if config is None else config)
+        self.use_command_palette = True
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME
+        if self.config.keys:
+            self.set_keymap(dict(self.config.keys))
+
+    # -- starting -------------------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[None]:
+        """Make the screen."""
+        return MainScreen(footer_keys(self.config.keys))
+
+    @on(MainScreen.Composed)
+    def _fill(self) -> None:
+        """Fill what does not change."""
+        self.composed = True
+        self._fill_header()
+        self.main.query_one(Panel).choose(self.session.panel)
+        rows = ledger_rows(self.trace.sources)
+        self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
+        complaints = [*self.config.complaints, *(clashes(self.config.keys) if self.config.keys else [])]
+        notes = [note for source in self.trace.sources for note in source.notes]
+        if complaints or notes:
+            self.say("; ".join((*complaints, *notes)))
+        elif self.trace.has_outliers:
+            left, right = self.trace.opening_span
+            low, high = self.trace.span
+            self.say(
+                f"showing {format_ns(right - left)} of {format_ns(high - low)}: "
+                "the rest lies far away; 0 shows all"
+            )
+        self._relaid()
+
+    def _fill_header(self) -> None:
+        names = [Path(source.path).name for source in self.trace.sources]
+        title = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        state, well = ledger_state(self.trace.sources)
+        left, right = self.trace.span
+        pieces = [
+            Text(f" {safe(title)}", "bold"),
+            Text(state, "" if well else "bold yellow"),
+            Text(format_ns(right - left)),
+        ]
+        if not well:
+            events_read = sum(int(source.ledger.get("events", 0)) for source in self.trace.sources)
+            pieces.append(Text(f"{format_count(events_read)} events"))
+        pieces.append(Text(f"{format_count(len(self.trace.lanes))} lanes"))
+        self.main.query_one("#header", Bar).pieces = tuple(pieces)
+
+    # -- the one watcher ------------------------------------------------------------------------------------
+
+    def watch_session(self, before: Session, now: Session) -> None:
+        """Bring everything that is seen up to date."""
+        if not self.composed:
+            return
+        layout = self.layout_now
+        main = self.main
+        main.query_one(LaneCanvas).show(self.trace, now, layout)
+        main.query_one(Ruler).show(self.trace, now, layout)
+        if before.viewport != now.viewport or before.clocks != now.clocks:
+            main.query_one(Minimap).show(self.trace, now, layout)
+        if before.panel != now.panel:
+            main.query_one(Panel).choose(now.panel)
+        if (before.panel_size, before.panel) != (now.panel_size, now.panel):
+            self._relaid()
+        if before.selection != now.selection or before.clocks != now.clocks or before.panel != now.panel:
+            self.panel_soon()
+
+    def watch_maximised(self) -> None:
+        """Share the room out anew."""
+        self._relaid()
+        main = self.main
+        main.set_focus(main.query_one(Panel).body(self.session.panel) if self.maximised else None)
+        if not self.maximised:
+            main.set_focus(main.query_one(LaneCanvas))
+
+    @on(MainScreen.Relaid)
+    def _relaid(self) -> None:
+        main = self.main
+        if isinstance(main, MainScreen) and self.composed:
+            main.give_room(self.session.panel_size, self.maximised)
+
+    @on(messages.TimeAreaResized)
+    def _area_resized(self, message: messages.TimeAreaResized) -> None:
+        """Keep the place in another size of the lane area."""
+        self.lane_lines = max(1, message.lines)
+        session = self.session
+        if session.viewport.width != message.cells:
+            viewport = session.viewport.resized(message.cells)
+            session = view.keep_cursor(replace(session, viewport=viewport))
+        scroll = self.layout_now.scrolled(session.scroll, self.lane_lines)
+        session = replace(session, scroll=scroll)
+        if session == self.session:
+            self.watch_session(session, session)
+            self.main.query_one(Minimap).show(self.trace, session, self.layout_now)
+        else:
+            self.session = session
+
+    # -- commands -------------------------------------------------------------------------------------------
+
+    def action_command(self, command_id: str) -> None:
+        """Do a command of the table, from a key."""
+        self.run_command(command_id)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say so when a key does nothing here."""
+        if self.screen is self.main and event.key not in self.screen.active_bindings:
+            self.say(unbound_message(event.key, event.character))
+
+    def watch_theme(self, theme_name: str) -> None:
+        """Draw the panels in the new colours."""
+        if self.composed:
+            self.watch_session(self.session, self.session)
+            self.main.query_one(Minimap).show(self.trace, self.session, self.layout_now)
+            self.panel_soon()

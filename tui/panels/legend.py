@@ -1,0 +1,70 @@
+"""What colours and marks mean: the categories of this trace, and the characters of the drawing."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.trace import Trace
+
+from ..draw.glyphs import Glyphs
+from ..draw.palette import Look, Palette, key_of
+
+CATEGORY_CELLS = 30
+MARK_CELLS = 60
+MOST_CATEGORIES = 200
+GAP = 2
+
+
+def categories_of(trace: Trace) -> list[str]:
+    """Return the categories of all files in order of their first file, each once; "" for none at all."""
+    found = dict.fromkeys(category for index in trace.indexes for category in index.categories)
+    return list(found)[:MOST_CATEGORIES]
+
+
+def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> Text:
+    """Return the legend for a width in cells."""
+    width = max(10, width)
+    entries = []
+    for category in categories_of(trace):
+        text = Text(no_wrap=True, end="")
+        if category:
+            text.append(f" {glyphs.edge} ", palette.style(key_of(category, ""), Look.WHOLE))
+            text.append(f" {safe(category)}")
+        else:
+            text.append(" no category: coloured by name")
+        entries.append(text)
+    lines = _columns(entries, CATEGORY_CELLS, width)
+    lines.append(Text(""))
+    many = palette.style("kernel", Look.MANY)
+    marks = [
+        ((f"{glyphs.many}12", many), "several slices: how many, and the longest's name"),
+        ((f" {glyphs.instant} ", palette.style("annotation", Look.MARK)), "an instant"),
+        ((f" {glyphs.overlap} ", palette.title), "row of slices that overlap without nesting"),
+        ((f" {glyphs.ragged} ", palette.title), "a begin without its end"),
+        ((f" {glyphs.cursor} ", palette.cursor), "the cursor"),
+        ((f" {glyphs.selected} ", palette.accent), "the row that the keys act on"),
+        ((f" {glyphs.folded} ", palette.title), "folded: Space or a click opens it"),
+        ((f" {glyphs.pinned} ", palette.title), "pinned"),
+        (
+            (f" {glyphs.bars[2]}{glyphs.bars[5]}{glyphs.bars[8]}"[:3], palette.style("counter", Look.FAINT)),
+            "a counter, or how busy a folded line is",
+        ),
+    ]
+    meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]
+    lines.extend(_columns(meanings, MARK_CELLS, width))
+    return Text("\n").join(lines)
+
+
+def _columns(entries: list[Text], size: int, width: int) -> list[Text]:
+    columns = max(1, (width + GAP) // (size + GAP))
+    height = -(-len(entries) // columns)
+    lines = []
+    for row in range(height):
+        line = Text(no_wrap=True, end="")
+        for place, entry in enumerate(entries[row::height]):
+            line.append(" " * (place * (size + GAP) - line.cell_len))
+            entry.truncate(size if columns > 1 else width, overflow="ellipsis")
+            line.append_text(entry)
+        lines.append(line)
+    return lines

@@ -1,0 +1,116 @@
+"""The pane below the lanes: a line of tabs and one of the panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ..widgets.bars import Bar
+from ..widgets.table import VirtualTable
+
+TABS = (("details", "1 Details"), ("problems", "2 What was read"), ("legend", "L Legend"))
+SMALL_SCREEN = 30
+"""Below this many lines the panel takes at most SMALL_PANEL lines."""
+SMALL_PANEL = 8
+LEAST_LANES = 6
+"""Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
+
+
+def panel_height(lines: int, wanted: int, maximised: bool) -> int:
+    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none."""
+    if maximised:
+        return lines
+    height = min(wanted, SMALL_PANEL) if lines < SMALL_SCREEN else max(wanted, lines // 4)
+    height = min(height, lines - LEAST_LANES)
+    return height if height >= 3 else 0
+
+
+class TextPane(VerticalScroll, can_focus=True):
+    """Text that scrolls and is laid out anew when its width changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("home", "scroll_home", show=False),
+        Binding("end", "scroll_end", show=False),
+    ]
+    DEFAULT_CSS = """
+    TextPane { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    TextPane > Static { width: 1fr; height: auto; }
+    """
+
+    @dataclass
+    class Resized(Message):
+        """The pane has another width."""
+
+        pane: TextPane
+
+        @property
+        def control(self) -> TextPane:
+            """The pane."""
+            return self.pane
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Make an empty pane."""
+        super().__init__(id=id)
+        self._cells = 0
+
+    def compose(self) -> ComposeResult:
+        """Make the text."""
+        yield Static()
+
+    @property
+    def text_width(self) -> int:
+        """Cells of a line, room for the scroll bar left."""
+        return max(10, self.size.width - 3)
+
+    def show(self, text: Text, *, top: bool = True) -> None:
+        """Show a text, from its first line on unless told otherwise."""
+        self.query_one(Static).update(text)
+        if top:
+            self.scroll_to(0, 0, animate=False, immediate=True)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Ask for a text of the new width."""
+        if event.size.width != self._cells:
+            self._cells = event.size.width
+            self.post_message(self.Resized(self))
+
+
+class Panel(Vertical):
+    """Shows one of the panels at a time."""
+
+    DEFAULT_CSS = """
+    Panel { height: 8; background: $surface; }
+    Panel > Bar { background: $panel; color: $foreground; }
+    Panel > .-hidden { display: none; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Make all panels; they are filled when they are shown."""
+        yield Bar(id="tabs")
+        yield TextPane(id="details")
+        yield VirtualTable(id="problems", empty="nothing was read")
+        yield TextPane(id="legend")
+
+    def choose(self, name: str) -> None:
+        """Show a panel by its name."""
+        for key, _ in TABS:
+            self.query_one(f"#{key}").set_class(key != name, "-hidden")
+        pieces = []
+        for key, title in TABS:
+            style = "reverse bold" if key == name else ""
+            pieces.append(Text(f" {title} ", style).on(click=f"app.panel('{key}')"))
+        pieces.append(Text("T maximises · Tab: arrows here", "dim"))
+        self.query_one("#tabs", Bar).pieces = tuple(pieces)
+
+    def body(self, name: str) -> Widget:
+        """Return the widget of a panel."""
+        return self.query_one(f"#{name}")

@@ -1,0 +1,47 @@
+"""Text that was copied, shown as well: not every terminal lets a program reach the clipboard."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tracelane.core.base.safe_text import safe
+
+LONGEST = 200_000
+"""Characters that are shown; all are copied."""
+
+
+class ShownText(ModalScreen[None]):
+    """Shows a text until a key closes it."""
+
+    DEFAULT_CSS = """
+    ShownText { align: center middle; }
+    ShownText > VerticalScroll {
+        width: 90%; max-width: 140; height: auto; max-height: 90%;
+        border: round $primary; background: $surface; padding: 0 1;
+    }
+    ShownText Static { width: 1fr; height: auto; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,y", "dismiss", "Close", show=False)]
+
+    def __init__(self, title: str, text: str) -> None:
+        """Show a text of several lines under a title."""
+        super().__init__()
+        self._heading = title
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Make the frame."""
+        lines = [safe(line) for line in self._text[:LONGEST].split("\n")]
+        if len(self._text) > LONGEST:
+            lines.append(f"… {len(self._text) - LONGEST:,} more characters were copied but are not shown")
+        with VerticalScroll() as frame:
+            frame.border_title = self._heading
+            frame.border_subtitle = "Esc closes"
+            yield Static(Text("\n".join(lines)))

@@ -1,0 +1,122 @@
+"""Commands that ask or list: go to, the command line, help, palette, what is hidden, the theme."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import on
+
+from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.units import format_count
+
+from ..actions import lanes, view
+from ..actions.refusal import Refusal
+from ..actions.table import RULERS
+from ..clock import time_frame
+from ..command_line import parse_order, words
+from ..config import DARK_THEME, LIGHT_THEME
+from ..lanes.canvas import LaneCanvas
+from ..panels.pick import PickScreen
+from ..widgets.prompt import Prompt
+from ..widgets.table import Column
+from .base import Viewer
+
+
+class Asking(Viewer):
+    """Commands that open a line, a list or a screen."""
+
+    def do_go_to(self) -> None:
+        """Ask for a time."""
+        self.main.query_one(Prompt).ask("goto", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4")
+
+    def do_command_line(self) -> None:
+        """Ask for a command."""
+        self.main.query_one(Prompt).ask(
+            "command", ":", "only REGEX, goto TIME, hide REGEX, show all, …", words()
+        )
+
+    @on(Prompt.Left)
+    def _prompt_left(self) -> None:
+        self.main.set_focus(self.main.query_one(LaneCanvas))
+
+    @on(Prompt.Answered)
+    def _prompt_answered(self, message: Prompt.Answered) -> None:
+        self._prompt_left()
+        self.say("")
+        try:
+            if message.purpose == "goto":
+                self._go_to(message.text)
+            else:
+                self._order(message.text)
+        except (Refusal, TracelaneError) as refusal:
+            self.say(str(refusal))
+
+    def _go_to(self, text: str) -> None:
+        from .times import parse_time
+
+        time = parse_time(text, time_frame(self.trace, self.session.clocks))
+        self.go(view.go_to(self.trace, self.session, time))
+
+    def _order(self, line: str) -> None:
+        order = parse_order(line)
+        trace, session, lines = self.trace, self.session, self.lane_lines
+        if order.verb == "command":
+            self.run_command(order.text)
+        elif order.verb == "goto":
+            self._go_to(order.text)
+        elif order.verb == "only":
+            self.go(lanes.only(trace, session, order.text, lines))
+        elif order.verb == "hide":
+            self.go(lanes.hide_matching(trace, session, order.text, lines))
+        elif order.verb == "show":
+            self.go(lanes.show_all(trace, session, lines))
+        elif order.verb == "quiet":
+            self.go(replace(session, show_quiet=not session.show_quiet))
+        elif order.verb == "ruler":
+            if order.text not in RULERS:
+                raise UsageError(f"the ruler can be {', '.join(RULERS)}")
+            self.go(replace(session, ruler=order.text))
+        elif order.verb == "theme":
+            self._set_theme(order.text)
+
+    def _set_theme(self, name: str) -> None:
+        name = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(name, name)
+        if name not in self.available_themes:
+            raise UsageError(f"themes: {', '.join(sorted(self.available_themes))}")
+        self.theme = name
+
+    def do_theme(self) -> None:
+        """Change between dark and light."""
+        self.theme = LIGHT_THEME if self.current_theme.dark else DARK_THEME
+
+    def do_palette(self) -> None:
+        """Show all commands."""
+        self.action_command_palette()
+
+    def do_help(self) -> None:
+        """Show all keys."""
+        from .panels.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.config.keys))
+
+    def do_hidden(self) -> None:
+        """List what is hidden; choosing a line shows it again."""
+        things = lanes.hidden_things(self.trace, self.session)
+        if not things:
+            raise Refusal("nothing is hidden")
+        columns = [
+            Column("hidden", 0, lambda row: things[row].title),
+            Column(
+                "lanes",
+                8,
+                lambda row: format_count(things[row].lanes) if things[row].lanes else "",
+                right=True,
+            ),
+            Column("by", 10, lambda row: things[row].kind),
+        ]
+
+        def chosen(row: int | None) -> None:
+            if row is not None:
+                self.go(lanes.shown_again(self.trace, self.session, things[row : row + 1], self.lane_lines))
+
+        self.push_screen(PickScreen("Hidden", columns, len(things), hint="Enter shows it again"), chosen)

@@ -1,0 +1,108 @@
+"""What all parts of the App share: the trace, the Session, its history, and how a command runs."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from textual.app import App
+from textual.reactive import var
+from textual.screen import Screen
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.safe_text import safe
+from tracelane.core.trace import Trace
+
+from ..actions import select, view
+from ..actions.history import History
+from ..actions.refusal import Refusal
+from ..actions.table import MOVES, TOGETHER, Scene
+from ..commands import Command
+from ..config import Config
+from ..draw.layout import Layout, layout_of
+from ..keys import shown_keys
+from ..session import Session
+from ..things import Thing, thing_by_id
+from ..widgets.bars import Footer
+
+
+class Viewer(App[None]):
+    """The App without its keys and panels. Actions only replace `session`; one watcher follows."""
+
+    session: var[Session] = var(Session(view.view_of(0, 1, 1), 0), init=False)
+    """What is being looked at."""
+    maximised: var[bool] = var(False, init=False)
+    """Whether the panel has the whole screen."""
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Hold a trace and how it is seen."""
+        super().__init__()
+        self.trace = trace
+        self.config = config
+        self.history = History()
+        self.lane_lines = 1  # lines of the lane area
+        self.composed = False  # whether the screen's widgets are there
+        self._laid_out: Layout | None = None
+        self.set_reactive(Viewer.session, session or view.first_session(trace, 80))
+
+    @property
+    def main(self) -> Screen[None]:
+        """The screen below all others."""
+        return self.screen_stack[0]
+
+    @property
+    def _main(self) -> Screen[None]:
+        return self.screen_stack[0]
+
+    @property
+    def layout_now(self) -> Layout:
+        """The lines of the present session."""
+        self._laid_out = layout_of(self.trace, self.session, self._laid_out)
+        return self._laid_out
+
+    def run_command(self, command_id: str) -> None:
+        """Do a command of the table; what cannot be done is said in the footer."""
+        self.say("")
+        try:
+            move = MOVES.get(command_id)
+            if move is not None:
+                scene = Scene(self.trace, self.session, self.layout_now, self.lane_lines)
+                self.go(move(scene), TOGETHER.get(command_id, ""))
+            else:
+                getattr(self, doer(command_id))()
+        except (Refusal, TracelaneError) as refusal:
+            self.say(str(refusal))
+
+    def go(self, session: Session, together: str = "") -> None:
+        """Change the session and remember the one before."""
+        if session != self.session:
+            self.history = self.history.left(self.session, together, monotonic())
+            self.session = session
+
+    def say(self, text: str) -> None:
+        """Show a message in the footer until the next command."""
+        if self.composed:
+            self.main.query_one(Footer).message = safe(text)
+
+    def keys_shown(self, entry: Command) -> str:
+        """Return a command's keys as text, the user's own in place."""
+        return shown_keys(entry, self.config.keys)
+
+    @property
+    def selected(self) -> Thing:
+        """What is selected; Refusal where nothing is."""
+        identity = self.session.selection
+        thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
+        if thing is None:
+            raise Refusal("nothing is selected: Enter selects what lies at the cursor")
+        return thing
+
+    def select(self, thing: Thing) -> None:
+        """Select a thing, in sight."""
+        session = select.unhidden(self.trace, self.session, thing)
+        layout = layout_of(self.trace, session, self._laid_out)
+        self.go(select.select(self.trace, session, layout, self.lane_lines, thing))
+
+
+def doer(command_id: str) -> str:
+    """Return the name of the method that does a command which is no mere move."""
+    return "do_" + command_id.replace("-", "_")

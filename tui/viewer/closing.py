@@ -1,0 +1,67 @@
+"""Back and forward through the views, closing, quitting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..actions import select
+from ..actions.history import History
+from ..actions.refusal import Refusal
+from ..lanes.canvas import LaneCanvas
+from ..session import Session
+from .panels import Panels
+
+
+class Closing(Panels):
+    """Commands that leave something."""
+
+    def do_back(self) -> None:
+        """Go to the view before."""
+        found = self.history.back(self.session)
+        if found is None:
+            raise Refusal("this is the first view")
+        self._walk(*found)
+
+    def do_forward(self) -> None:
+        """Go to the view that was gone back from."""
+        found = self.history.forward(self.session)
+        if found is None:
+            raise Refusal("this is the last view")
+        self._walk(*found)
+
+    def _walk(self, session: Session, history: History) -> None:
+        self.history = history
+        # The screen may have been resized since; panels and ruler are no places to go back to.
+        now = self.session
+        viewport = session.viewport.resized(now.viewport.width)
+        self.session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
+
+    def _close_top(self) -> bool:
+        main = self.main
+        if self.maximised:
+            self.maximised = False
+        elif self.session.panel == "legend":
+            self.do_legend()
+        elif main.focused is not None and main.focused is not main.query_one(LaneCanvas):
+            main.set_focus(main.query_one(LaneCanvas))
+        else:
+            return False
+        return True
+
+    def do_close(self) -> None:
+        """Close what is on top, then drop the range, then the selection."""
+        if self._close_top():
+            return
+        if self.session.range is not None:
+            self.go(replace(self.session, range=None))
+        elif self.session.selection is not None:
+            self.go(select.dropped(self.session))
+
+    def do_close_or_quit(self) -> None:
+        """Close what is on top; if nothing is, quit."""
+        if not self._close_top():
+            self.exit()
+
+    def do_quit(self) -> None:
+        """Quit."""
+        self.exit()

@@ -1,0 +1,93 @@
+"""Selecting: what lies at the cursor, the launch, the kernel, a slice by its identity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.base.units import format_count, format_ns
+
+from ..actions import follow, select
+from ..actions.refusal import Refusal
+from ..clock import stamps_of
+from ..panels.pick import PickScreen
+from ..things import Thing, thing_by_id
+from ..widgets.table import Column
+from .base import Viewer
+
+
+class Following(Viewer):
+    """Commands that select."""
+
+    def do_details(self) -> None:
+        """Select what lies at the cursor; show its details; zoom to it."""
+        session = self.session
+        if session.selection is None:
+            session = select.at_cursor(self.trace, session, self.layout_now, self.lane_lines)
+            self.go(replace(session, panel="details"))
+        elif session.panel != "details":
+            self.go(replace(session, panel="details"))
+        else:
+            self.run_command("focus")
+
+    def do_launch(self) -> None:
+        """Go back to what launched the selection."""
+        self._follow("What launched it", follow.back_from(self.trace, self._selected_slice()))
+
+    def do_kernel(self) -> None:
+        """Go on to what the selection launched."""
+        self._follow("What it launched", follow.on_from(self.trace, self._selected_slice()))
+
+    def _selected_slice(self) -> SliceId:
+        identity = self.selected.slice
+        if identity is None:
+            raise Refusal("only slices have flows")
+        return identity
+
+    def _follow(self, title: str, targets: list[follow.Target]) -> None:
+        if len(targets) == 1:
+            self.action_jump(targets[0].id.source, targets[0].id.ordinal)
+            return
+        clocks = self.session.clocks
+        stamps = stamps_of(self.trace, self.session)
+        known: dict[int, Thing | None] = {}
+
+        def thing(row: int) -> Thing | None:
+            if row not in known:
+                known[row] = thing_by_id(self.trace, clocks, targets[row].id)
+            return known[row]
+
+        def text(row: int, what: str) -> str:
+            found = thing(row)
+            if found is None:
+                return ""
+            if what == "start":
+                return stamps.relative(found.start)
+            return format_ns(found.end - found.start) if what == "duration" else found.lane.title
+
+        columns = [
+            Column(
+                "name", 0, lambda row: "" if (t := thing(row)) is None else self.trace.label(t.row, t.index)
+            ),
+            Column("start", 20, lambda row: text(row, "start"), right=True),
+            Column("duration", 12, lambda row: text(row, "duration"), right=True),
+            Column("lane", 20, lambda row: text(row, "lane")),
+            Column("known by", 12, lambda row: targets[row].via),
+        ]
+
+        def chosen(row: int | None) -> None:
+            if row is not None:
+                self.action_jump(targets[row].id.source, targets[row].id.ordinal)
+
+        several = f"{format_count(len(targets))}{' or more' if len(targets) >= follow.MOST else ''}"
+        self.push_screen(
+            PickScreen(f"{title}: {several}", columns, len(targets), hint="Enter goes there"), chosen
+        )
+
+    def action_jump(self, source: int, ordinal: int) -> None:
+        """Select a slice by its identity."""
+        thing = thing_by_id(self.trace, self.session.clocks, SliceId(source, ordinal))
+        if thing is None:
+            self.say("that slice is not in this trace")
+        else:
+            self.select(thing)

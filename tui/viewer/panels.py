@@ -1,0 +1,160 @@
+"""The panel below the lanes: which one is shown, what is in it, copying from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.style import Style
+from rich.text import Text
+from textual import on, work
+from textual.timer import Timer
+from textual.worker import get_current_worker
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.query.args import Arguments
+from tracelane.core.trace import Trace
+
+from ..actions.refusal import Refusal
+from ..clock import stamps_of
+from ..config import Config
+from ..lanes.canvas import LaneCanvas
+from ..lanes.look import glyphs, palette_of
+from ..panels.details import Details, Look, details_json, details_of, details_text
+from ..panels.legend import legend_text
+from ..panels.panel import Panel, TextPane
+from ..session import InstantId, Session
+from ..things import Thing, thing_by_id
+from .base import Viewer
+
+PANEL_DELAY = 0.1
+"""Seconds without a move after which the side panels follow."""
+ARGUMENTS_KEPT = 64
+
+
+class Panels(Viewer):
+    """Commands of the panel."""
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Hold what the panel shows."""
+        super().__init__(trace, session, config)
+        self._panel_timer: Timer | None = None
+        self._detailed: tuple[Thing, Details] | None = None
+        self._arguments: dict[SliceId | InstantId, Arguments] = {}
+        self._panel_before = "details"
+
+    @work(thread=True, exclusive=True, group="copy")
+    def do_copy(self) -> None:
+        """Copy the selection as JSON, arguments included, and show the text."""
+        try:
+            thing = self.selected
+        except Refusal as refusal:
+            self.call_from_thread(self.say, str(refusal))
+            return
+        details = details_of(self.trace, stamps_of(self.trace, self.session), thing)
+        arguments = self._arguments.get(thing.id) or self._read_arguments(thing)
+        if not get_current_worker().is_cancelled:
+            self.call_from_thread(self._copied, details_json(details, thing, arguments))
+
+    def _copied(self, text: str) -> None:
+        from .panels.shown_text import ShownText
+
+        self.copy_to_clipboard(text)
+        self.push_screen(ShownText("Copied, where the terminal allows it (OSC 52)", text))
+
+    def panel_soon(self) -> None:
+        """Let the panel follow once the keys are at rest."""
+        if self._panel_timer is not None:
+            self._panel_timer.stop()
+        self._panel_timer = self.set_timer(PANEL_DELAY, self._fill_panel)
+
+    def _fill_panel(self) -> None:
+        if self.session.panel == "details":
+            self._fill_details()
+        elif self.session.panel == "legend":
+            pane = self.main.query_one("#legend", TextPane)
+            pane.show(legend_text(self.trace, palette_of(pane), glyphs(), pane.text_width))
+
+    def _fill_details(self) -> None:
+        identity = self.session.selection
+        thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
+        if thing is None:
+            self._detailed = None
+            self.main.query_one("#details", TextPane).show(
+                Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")
+            )
+            return
+        self._detailed = thing, details_of(self.trace, stamps_of(self.trace, self.session), thing)
+        self._show_details()
+        if thing.id not in self._arguments:
+            self._fetch_arguments(thing)
+
+    def _show_details(self, top: bool = True) -> None:
+        if self._detailed is None:
+            return
+        thing, details = self._detailed
+        pane = self.main.query_one("#details", TextPane)
+        palette = palette_of(pane)
+        look = Look(
+            Style(bold=True),
+            Style(color=palette.dim.color, dim=not palette.coloured),
+            Style(underline=True, color=palette.step.color),
+            Style(color=palette.accent_plain.color, bold=True),
+        )
+        pane.show(details_text(details, self._arguments.get(thing.id), pane.text_width, look), top=top)
+
+    def _read_arguments(self, thing: Thing) -> Arguments:
+        if thing.slice is not None:
+            return self.trace.arguments(thing.slice)
+        return self.trace.event_arguments(thing.id.source, thing.id.ordinal)
+
+    @work(thread=True, exclusive=True, group="arguments")
+    def _fetch_arguments(self, thing: Thing) -> None:
+        """Read a thing's arguments from the file, away from the screen."""
+        arguments = self._read_arguments(thing)
+        if not get_current_worker().is_cancelled:
+            self.call_from_thread(self._have_arguments, thing.id, arguments)
+
+    def _have_arguments(self, identity: SliceId | InstantId, arguments: Arguments) -> None:
+        while len(self._arguments) >= ARGUMENTS_KEPT:
+            self._arguments.pop(next(iter(self._arguments)))
+        self._arguments[identity] = arguments
+        if self._detailed is not None and self._detailed[0].id == identity:
+            self._show_details(top=False)
+
+    @on(TextPane.Resized)
+    def _pane_resized(self) -> None:
+        self.panel_soon()
+
+    def action_panel(self, name: str) -> None:
+        """Show a panel, from a click on its tab."""
+        self.session = replace(self.session, panel=name)
+
+    def do_panel_details(self) -> None:
+        """Show the details."""
+        self.action_panel("details")
+
+    def do_panel_problems(self) -> None:
+        """Show the ledger."""
+        self.action_panel("problems")
+
+    def do_legend(self) -> None:
+        """Show the legend, or what was there before it."""
+        if self.session.panel != "legend":
+            self._panel_before = self.session.panel
+            self.action_panel("legend")
+        else:
+            self.action_panel(self._panel_before)
+
+    def do_maximise(self) -> None:
+        """Give the panel the whole screen, or take it back."""
+        self.maximised = not self.maximised
+
+    def do_other_pane(self) -> None:
+        """Move the arrows to the panel, or back to the lanes."""
+        main = self.main
+        panel = main.query_one(Panel)
+        canvas = main.query_one(LaneCanvas)
+        to_panel = main.focused is canvas or main.focused is None
+        if to_panel and not panel.display:
+            raise Refusal("there is no room for the panel: T gives it the screen")
+        main.set_focus(panel.body(self.session.panel) if to_panel or self.maximised else canvas)
