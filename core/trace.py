@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -16,115 +17,32 @@ from .base.progress import CancelledCallback, ProgressCallback, never, no_progre
 from .base.short_names import short_name
 from .index.format import LaneKind, RowKind
 from .index.store import Index
-from .query import args, busy, chain, detail, flows, lookup, samples, spans, steps, window
+from .query import lookup, samples
+from .query.args import Arguments
+from .query.args import arguments as read_arguments
+from .query.busy import Busy, busy_of, lane_cells
 from .query.cells import Cells, InstantCells, SampleCells, Span, row_cells
+from .query.chain import chain_of
+from .query.detail import (
+    InstantDetail,
+    SampleDetail,
+    SliceDetail,
+    instant_detail,
+    sample_detail,
+    slice_detail,
+)
+from .query.flows import Flow, flows_in, flows_out
+from .query.spans import spans
+from .query.steps import Step as LaneStep
+from .query.steps import steps_of
 from .query.titles import lane_title, plain, process_title
+from .query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
+from .query.window import opening_window
 
 MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""
 REMEMBERED = 1 << 16
 NO_CLOCKS = Clocks()
-
-
-@dataclass(frozen=True)
-class SourceInfo:
-    """One file of the trace: where it lies, what stood in it, what was wrong with it."""
-
-    number: int
-    path: str
-    form: str
-    ledger: dict[str, Any]
-    problems: tuple[dict[str, Any], ...]
-    base_time_ns: int | None
-    manifest: dict[str, Any]
-    notes: tuple[str, ...] = ()  # about the cache, in plain words
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process of a source; `lanes` are places in `Trace.lanes`. `pid` is JSON text."""
-
-    source: int
-    number: int  # in the source's process table
-    pid: str
-    name: str
-    labels: str
-    title: str
-    lanes: range
-    empty: int
-
-
-@dataclass(frozen=True)
-class Lane:
-    """A thread, stream, async or counter track. Times are lane time in ns; `pid`, `tid` are JSON text."""
-
-    source: int
-    process: Process
-    index: int  # place in Trace.lanes
-    number: int  # in the source's lane table
-    kind: LaneKind
-    pid: str
-    tid: str
-    name: str
-    title: str
-    rows: range  # row numbers of the source
-    depth: int
-    slices: int
-    unclosed: int
-    instants: int
-    samples: int
-    overlapping: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """A handle on one row of a lane; `index` values of queries count within it. Times are lane time in ns."""
-
-    source: int
-    number: int  # row number in the source
-    lane: int  # place in Trace.lanes
-    depth: int
-    kind: RowKind
-    count: int
-    start: int
-    end: int
-    series: str  # counters: which series
-    pid: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """One iteration marked by the profiler, in trace time."""
-
-    label: str
-    start: int
-    end: int
-    id: SliceId
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """One flow between slices; None where an end lies in no slice."""
-
-    category: str
-    source: SliceId | None
-    target: SliceId | None
-
-
-@dataclass(frozen=True)
-class Link:
-    """One slice of a kernel's chain; `via` says how it was found from the link before, "" for the first."""
-
-    role: str
-    via: str
-    id: SliceId
-    name: str
-    short_name: str
-    category: str
-    start: int  # trace time
-    duration: int
 
 
 class LaneList(Sequence[Lane]):
@@ -135,7 +53,7 @@ class LaneList(Sequence[Lane]):
         self._made: dict[int, Lane] = {}
 
     def __len__(self) -> int:
-        return self._trace._lane_bases[-1]
+        return self._trace.lane_count
 
     @overload
     def __getitem__(self, place: int) -> Lane: ...
@@ -165,7 +83,8 @@ class Trace:
 
     def __init__(self, indexes: Sequence[Index]) -> None:
         self.indexes = tuple(indexes)
-        self._lane_bases = np.cumsum([0, *(len(index.lanes) for index in self.indexes)]).tolist()
+        self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
+        self.lane_count = self._lane_bases[-1]
         self.lanes = LaneList(self)
         self._positions: dict[SliceId, int] = {}
 
@@ -216,11 +135,10 @@ class Trace:
 
     @cached_property
     def _process_bases(self) -> list[int]:
-        bases: list[int] = np.cumsum([0, *(len(index.processes) for index in self.indexes)]).tolist()
-        return bases
+        return [0, *accumulate(len(index.processes) for index in self.indexes)]
 
     def _make_lane(self, place: int) -> Lane:
-        source = int(np.searchsorted(self._lane_bases, place, "right")) - 1
+        source = bisect_right(self._lane_bases, place) - 1
         index, number = self.indexes[source], place - self._lane_bases[source]
         row = index.lanes[number]
         process = self.processes[self._process_bases[source] + int(row["process"])]
@@ -303,7 +221,7 @@ class Trace:
     @cached_property
     def opening_span(self) -> tuple[int, int]:
         """(start, end) without wild outliers: what the first window shows."""
-        return window.opening_window([(index, 0) for index in self.indexes]) or self.span
+        return opening_window([(index, 0) for index in self.indexes]) or self.span
 
     @property
     def has_outliers(self) -> bool:
@@ -327,8 +245,8 @@ class Trace:
         return tuple(sorted(found, key=lambda step: (step.start, step.end)))
 
     @cached_property
-    def _lane_steps(self) -> list[list[steps.Step]]:
-        return [steps.steps_of(index, source) for source, index in enumerate(self.indexes)]
+    def _lane_steps(self) -> list[list[LaneStep]]:
+        return [steps_of(index, source) for source, index in enumerate(self.indexes)]
 
     # -- drawing ------------------------------------------------------------------------------------------
 
@@ -338,7 +256,7 @@ class Trace:
 
     def spans(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> list[Span]:
         """Return the spans that a row of slices is drawn as."""
-        return spans.spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
+        return spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
 
     def instant_cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> InstantCells:
         """Return what the cells show of a row of instants."""
@@ -354,11 +272,11 @@ class Trace:
         """Return what the cells show of a lane folded into one line."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         offset = clocks.offset(lane.source, lane.pid)
-        return busy.lane_cells(self.indexes[lane.source], lane.number, edges, offset)
+        return lane_cells(self.indexes[lane.source], lane.number, edges, offset)
 
     def busy(
         self, edges: Sequence[int], clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
-    ) -> busy.Busy:
+    ) -> Busy:
         """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
         places = range(len(self.lanes)) if lanes is None else lanes
         asked: Sequence[int] = places
@@ -368,7 +286,7 @@ class Trace:
         for place in asked:
             lane = self.lanes[place]
             parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
-        return busy.busy_of(parts, edges, of=len(places))
+        return busy_of(parts, edges, of=len(places))
 
     def category(self, row: Row, number: int) -> str:
         """Return a category by its number in cells and spans."""
@@ -491,50 +409,56 @@ class Trace:
 
     # -- one slice in full --------------------------------------------------------------------------------
 
-    def detail(self, slice_id: SliceId) -> detail.SliceDetail | None:
+    def detail(self, slice_id: SliceId) -> SliceDetail | None:
         """Return what the index knows about a slice (lane time), None when there is no such slice."""
         position = self._position(slice_id)
         if position is None:
             return None
-        return detail.slice_detail(self.indexes[slice_id.source], slice_id.source, position)
+        return slice_detail(self.indexes[slice_id.source], slice_id.source, position)
 
-    def instant_detail(self, row: Row, at: int) -> detail.InstantDetail:
+    def instant_detail(self, row: Row, at: int) -> InstantDetail:
         """Return what the index knows about an instant (lane time)."""
-        return detail.instant_detail(self.indexes[row.source], row.source, row.number, at)
+        return instant_detail(self.indexes[row.source], row.source, row.number, at)
 
-    def sample_detail(self, row: Row, at: int) -> detail.SampleDetail:
+    def sample_detail(self, row: Row, at: int) -> SampleDetail:
         """Return what the index knows about a counter sample (lane time)."""
-        return detail.sample_detail(self.indexes[row.source], row.source, row.number, at)
+        return sample_detail(self.indexes[row.source], row.source, row.number, at)
 
-    def arguments(self, slice_id: SliceId) -> args.Arguments:
+    def arguments(self, slice_id: SliceId) -> Arguments:
         """Return the arguments of a slice, read from the source; trouble is told in the answer's
         `problem`.
         """
         index = self.indexes[slice_id.source]
         position = self._position(slice_id)
         end = None if position is None else index.end_ordinal(position)
-        return args.arguments(index, slice_id.ordinal, end)
+        return read_arguments(index, slice_id.ordinal, end)
 
-    def event_arguments(self, source: int, ordinal: int) -> args.Arguments:
+    def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
-        return args.arguments(self.indexes[source], ordinal, None)
+        return read_arguments(self.indexes[source], ordinal, None)
 
     def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
         """Return the flows that end in a slice."""
-        return self._arrows(slice_id, flows.flows_in, limit)
+        return self._arrows(slice_id, flows_in, limit)
 
     def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
         """Return the flows that start in a slice."""
-        return self._arrows(slice_id, flows.flows_out, limit)
+        return self._arrows(slice_id, flows_out, limit)
 
-    def _arrows(self, slice_id: SliceId, ask: Any, limit: int | None) -> list[Arrow]:
+    def _arrows(
+        self, slice_id: SliceId, ask: Callable[[Index, int, int | None], list[Flow]], limit: int | None
+    ) -> list[Arrow]:
         position = self._position(slice_id)
         if position is None:
             return []
-        found: list[flows.Flow] = ask(self.indexes[slice_id.source], position, limit)
-        ends = lambda place: None if place is None else self._id(slice_id.source, place)  # noqa: E731
+        source = slice_id.source
         return [
-            Arrow(flow.category, ends(flow.source_position), ends(flow.target_position)) for flow in found
+            Arrow(
+                flow.category,
+                None if flow.source_position is None else self._id(source, flow.source_position),
+                None if flow.target_position is None else self._id(source, flow.target_position),
+            )
+            for flow in ask(self.indexes[source], position, limit)
         ]
 
     def chain(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> list[Link]:
@@ -544,7 +468,7 @@ class Trace:
             return []
         source, index = slice_id.source, self.indexes[slice_id.source]
         found = []
-        for link in chain.chain_of(index, position):
+        for link in chain_of(index, position):
             number, at = lookup.place_of(index, link.position)
             row = self.row_number(source, number)
             start, end = self.bounds(row, at, clocks)
@@ -633,10 +557,12 @@ def open_trace(
 
 
 __all__ = [
+    "Arguments",
     "Arrow",
     "Busy",
     "Cells",
     "InstantCells",
+    "InstantDetail",
     "Lane",
     "LaneKind",
     "LaneList",
@@ -645,6 +571,8 @@ __all__ = [
     "Row",
     "RowKind",
     "SampleCells",
+    "SampleDetail",
+    "SliceDetail",
     "SourceInfo",
     "Span",
     "Step",
@@ -652,4 +580,3 @@ __all__ = [
     "open_trace",
     "plain",
 ]
-Busy = busy.Busy

@@ -264,9 +264,9 @@ def sweep(folder: Path) -> None:
         writer = leftover / ".writer"
         if (
             name.startswith(DOOMED)
-            or name.startswith(BUILDING)
+            or (name.startswith(BUILDING)
             and not _in_use(writer)
-            and (writer.exists() or _old(leftover))
+            and (writer.exists() or _old(leftover)))
         ):
             shutil.rmtree(leftover, ignore_errors=True)
 

@@ -112,7 +112,8 @@ def _split_row(index: Index, row_number: int) -> list[tuple[int, int, int]]:
     def end_of(at: int) -> int:
         return int(starts[at]) + (int(index.duration([begin + at])[0]) if slices else 0)
 
-    pieces, done = [(0, count)], []
+    pieces: list[tuple[int, int]] = [(0, count)]
+    done: list[tuple[int, int]] = []
     while pieces and len(done) + len(pieces) <= SPLITS:
         low, high = pieces.pop()
         left, right = low, high - 1

@@ -204,7 +204,7 @@ def compare_samples(index: Index, samples: list[tuple[int, float]], edges: list[
         inside = [v for t, v in samples if left <= t < right]
         before = [v for t, v in samples if t < left]
         held = list(inside)
-        if before and not any(t == left for t, _ in samples if left < right) or before and left == right:
+        if (before and not any(t == left for t, _ in samples if left < right)) or (before and left == right):
             held.append(before[-1])
         assert cells.count[cell] == len(inside)
         until = [v for t, v in samples if t < right]

@@ -1,0 +1,110 @@
+"""What the front door hands out: sources, processes, lanes, rows, steps, arrows, links. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.ids import SliceId
+from ..index.format import LaneKind, RowKind
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """One file of the trace: where it lies, what stood in it, what was wrong with it."""
+
+    number: int
+    path: str
+    form: str
+    ledger: dict[str, Any]
+    problems: tuple[dict[str, Any], ...]
+    base_time_ns: int | None
+    manifest: dict[str, Any]
+    notes: tuple[str, ...] = ()  # about the cache, in plain words
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of a source; `lanes` are places in `Trace.lanes`. `pid` is JSON text."""
+
+    source: int
+    number: int  # in the source's process table
+    pid: str
+    name: str
+    labels: str
+    title: str
+    lanes: range
+    empty: int
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A thread, stream, async or counter track. Times are lane time in ns; `pid`, `tid` are JSON text."""
+
+    source: int
+    process: Process
+    index: int  # place in Trace.lanes
+    number: int  # in the source's lane table
+    kind: LaneKind
+    pid: str
+    tid: str
+    name: str
+    title: str
+    rows: range  # row numbers of the source
+    depth: int
+    slices: int
+    unclosed: int
+    instants: int
+    samples: int
+    overlapping: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A handle on one row of a lane; `index` values of queries count within it. Times are lane time in ns."""
+
+    source: int
+    number: int  # row number in the source
+    lane: int  # place in Trace.lanes
+    depth: int
+    kind: RowKind
+    count: int
+    start: int
+    end: int
+    series: str  # counters: which series
+    pid: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration marked by the profiler, in trace time."""
+
+    label: str
+    start: int
+    end: int
+    id: SliceId
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """One flow between slices; None where an end lies in no slice."""
+
+    category: str
+    source: SliceId | None
+    target: SliceId | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """One slice of a kernel's chain; `via` says how it was found from the link before, "" for the first."""
+
+    role: str
+    via: str
+    id: SliceId
+    name: str
+    short_name: str
+    category: str
+    start: int  # trace time
+    duration: int
