@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -12,7 +13,8 @@ from rich.segment import Segment
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
-from tracelane.core.query.busy import busy_of
+from tracelane.core.index.format import RowKind
+from tracelane.core.query.cells import row_cells
 from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
@@ -30,7 +32,7 @@ Levels: TypeAlias = tuple[int, ...]
 def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
     """Return the busy levels 0..8 of device and of host lanes over the opening span, -1 where nothing lies.
 
-    The busiest lane counts, of the LANES_ASKED with most slices. Worked out once per width and clocks.
+    The busiest lane counts, of the LANES_ASKED with most slices; of a lane its row with most slices. Worked out once per width and clocks.
     """
     return _busy_levels(trace, width, frozenset(clocks.offsets.items()))
 
@@ -40,6 +42,7 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
     clocks = Clocks(MappingProxyType(dict(offsets)))
     view = minimap_view(trace, width)
     edges = view.edges()
+    room = np.array([max(1, right - left) for left, right in pairwise(edges)], np.float64)
     found = []
     device: list[Lane] = []
     host: list[Lane] = []
@@ -51,16 +54,25 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
         if not asked:
             found.append((-1,) * width)
             continue
-        busy = busy_of(
-            [
-                (trace.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid))
-                for lane in asked
-            ],
-            edges,
-        )
-        level = np.where(busy.count > 0, np.maximum(1, np.rint(8 * busy.peak)), -1).astype(np.int64)
-        found.append(tuple(level.tolist()))
+        best = np.full(width, -1, np.int64)
+        for lane in asked:
+            cells = row_cells(
+                trace.indexes[lane.source],
+                _fullest_row(trace, lane),
+                edges,
+                clocks.offset(lane.source, lane.pid),
+            )
+            level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
+            best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
+        found.append(tuple(best.tolist()))
     return found[0], found[1]
+
+
+def _fullest_row(trace: Trace, lane: Lane) -> int:
+    """Return the row with most slices: the top row of a thread is one long annotation and says nothing."""
+    rows = trace.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]
+    counts = np.where(rows["kind"] == RowKind.SLICES, rows["count"].astype(np.int64), -1)
+    return lane.rows.start + int(counts.argmax())
 
 
 def minimap_view(trace: Trace, width: int) -> Viewport:

@@ -247,6 +247,9 @@ class Palette:
             far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE
         )
         self.range_edge = self.accent_plain
+        self.range_end = Style(
+            color=self.accent.color, bgcolor=self.range.bgcolor, underline=self.range.underline
+        )
         self.step = self._style(self._base("annotation") if depth is not Depth.NONE else None, background)
         faint = self._base("counter") if self.shaded else middle
         self.minimap = self._style(blend(faint, self.surface, 0.45) if self.shaded else middle, background)

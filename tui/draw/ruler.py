@@ -207,9 +207,9 @@ def _ticks(view: Viewport, session: Session, origin: Origin, look: Look) -> list
         left, right = _range_cells(view, session.range)
         canvas.paint(left, right, palette.range)
         if left >= 0:
-            canvas.put(left, glyphs.range_left, palette.range_edge)
+            canvas.put(left, glyphs.range_left, palette.range_end)
         if 0 < right <= look.area and right - 1 > left:
-            canvas.put(right - 1, glyphs.range_right, palette.range_edge)
+            canvas.put(right - 1, glyphs.range_right, palette.range_end)
     cursor = view.cell(session.cursor)
     canvas.put(cursor, glyphs.cursor, palette.cursor)
     return canvas.segments()

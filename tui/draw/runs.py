@@ -17,6 +17,7 @@ OVERLAP = 4  # overlaps another slice without nesting in it
 OPEN_LEFT = 8  # begins left of the view
 OPEN_RIGHT = 16  # ends right of the view
 OTHER = 32  # drawn a shade apart from the neighbour of the same colour
+TOUCH = 64  # begins where a run of the same colour ends
 
 
 class Run(NamedTuple):
@@ -84,9 +85,9 @@ def slice_runs(
                 right_eighths = _eighths(fact.end, edges[right - 1], edges[right], 1, 8)
         else:
             flags &= ~RAGGED
-        other = left == previous_right and fact.key == previous_key and not previous_other
-        if other:
-            flags |= OTHER
+        touching = left == previous_right and fact.key == previous_key
+        other = touching and not previous_other
+        flags |= (TOUCH if touching else 0) | (OTHER if other else 0)
         count = span.count if counts is None else counts[number]
         label = fact.label if right - left >= LABEL_CELLS else ""
         runs.append(Run(left, right, fact.key, label, span.index, count, flags, left_eighths, right_eighths))

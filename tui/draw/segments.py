@@ -14,7 +14,7 @@ from rich.style import Style
 from .glyphs import Glyphs
 from .labels import fit, padded
 from .palette import Look, Palette
-from .runs import LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, Mark, Run
+from .runs import LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, Mark, Run
 
 COUNT_FROM = 6
 """Runs of fewer cells do not say how many slices they stand for."""
@@ -84,7 +84,7 @@ _REVERSE = Style(reverse=True)
 
 
 def _whole_text(run: Run, width: int, palette: Palette, glyphs: Glyphs) -> str:
-    if run.flags & OTHER and not palette.shaded:
+    if run.flags & TOUCH and not palette.shaded:
         if width < LABEL_CELLS or not run.label:
             return fit(glyphs.edge, width)
         return glyphs.edge + fit(run.label, width - 1, glyphs.ellipsis)
@@ -94,7 +94,8 @@ def _whole_text(run: Run, width: int, palette: Palette, glyphs: Glyphs) -> str:
 
 
 def _many_style(run: Run, palette: Palette) -> Style:
-    return palette.style(run.key, Look.MANY)
+    # A texture alone keeps to the colour, a text must be readable.
+    return palette.style(run.key, Look.MANY if run.right - run.left >= COUNT_FROM else Look.BAND)
 
 
 def _many_text(run: Run, palette: Palette, glyphs: Glyphs) -> str:
