@@ -20,9 +20,9 @@ Mask = npt.NDArray[np.bool_]
 SPLITTABLE = 2.0**43
 """Below this many µs the formula of `ns_from_floats` finds the nearest ns of the float itself."""
 CONCLUSIVE = 2.0**42
-"""Below this many µs an ulp is less than half a ns, so a float equal to that of whole ns was written as them."""
+"""Below this many µs an ulp is less than half a ns: a float equal to that of whole ns means them."""
 MAX_DIGITS = 19
-"""Digits in ns that the vectorised parser takes; with as many the first must be at most 3, to stay below 2**62."""
+"""Digits in ns that the vectorised parser takes; of as many the first is at most 3, to stay below 2**62."""
 LARGEST_EXPONENT = 308
 """Beyond it a number is no finite float; nobody's clock means it."""
 
@@ -82,11 +82,11 @@ def ns_from_floats(micros: F64) -> tuple[I64, Mask | None]:
     """Return the ns of float µs, and a mask of those whose text is needed to be sure (None: all are sure)."""
     size = np.abs(micros)
     if not size.size or size.max() < CONCLUSIVE:
-        whole, part, ns = _split(micros)
+        part, ns = _split(micros)
         if np.array_equal(ns / 1000.0, micros):
             return ns, None
     else:
-        whole, part, ns = _split(np.where(size < SPLITTABLE, micros, 0.0))
+        part, ns = _split(np.where(size < SPLITTABLE, micros, 0.0))
     # All decimal texts of x lie within half an ulp of it: they round alike unless a half ns is that near.
     reach = np.spacing(np.where(size < SPLITTABLE, size, 0.0)) * 500.0 + 1e-9
     sure = np.abs(part - np.floor(part) - 0.5) > reach
@@ -95,10 +95,10 @@ def ns_from_floats(micros: F64) -> tuple[I64, Mask | None]:
     return ns, None if sure.all() else ~sure
 
 
-def _split(micros: F64) -> tuple[F64, F64, I64]:
+def _split(micros: F64) -> tuple[F64, I64]:
     whole = np.floor(micros)
     part = (micros - whole) * 1000.0
-    return whole, part, whole.astype(np.int64) * 1000 + np.rint(part).astype(np.int64)
+    return part, whole.astype(np.int64) * 1000 + np.rint(part).astype(np.int64)
 
 
 def ns_from_texts(texts: Sequence[bytes]) -> I64 | None:

@@ -1,4 +1,4 @@
-"""Lifting arguments: events with the same category and argument keys are treated alike, as one column each."""
+"""Lifting arguments: events with the same category group and argument keys are treated alike, by column."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from .columns_lifted import Lifter, Piece, arguments_of
 from .columns_time import BlockTexts, Times, exact_times, values_of
 from .decode import decode_exact
 from .interning import NeedsExact, StringTable, TrackTable, json_text
+from .repair import repair_array
 
 OTHER = ord("?")
 """The phase of events whose `ph` is no single ASCII letter, and of X whose duration is unusable."""
@@ -76,15 +77,20 @@ class PartBuilder:
         """Roughly the bytes of memory that strings and metadata take, beside the columns."""
         return self._strings.size + 100 * len(self._strings) + 600 * len(self._metadata)
 
-    def add(self, offset: int, data: bytes, events: Sequence[object], *, repaired: bool = False) -> None:
-        """Add one block: where it lies, its bytes, and its events as a decoder (or repair) yields them."""
+    def add(
+        self, offset: int, data: bytes, events: Sequence[object], *, repaired: bool = False, length: int = 0
+    ) -> None:
+        """Add one block: where it lies, its bytes, and its events as a decoder (or repair) yields them.
+
+        `length` is given where the block covers more of the text than `data` holds.
+        """
         strings, tracks = len(self._strings.strings), len(self._tracks.tracks)
         try:
-            chunk = self._chunk(data, events, exact=repaired)
+            chunk = self._chunk(data, events, exact=False)
         except NeedsExact:
             self._strings.forget(strings)
             self._tracks.forget(tracks)
-            chunk = self._chunk(data, decode_exact(data), exact=True)
+            chunk = self._chunk(data, _decoded_again(data, events, repaired), exact=True)
         for name, table in chunk.tables:
             self._chunks[name].append(table)
         self._lifter.keep(chunk.lifted)
@@ -100,19 +106,14 @@ class PartBuilder:
         self._starts += chunk.starts
         self._ends += chunk.ends
         if events:
-            self._blocks.append((offset, len(data), self.events, len(events), repaired))
-        if repaired:
-            self._counts["repaired"] += len(events)
+            self._blocks.append((offset, length or len(data), self.events, len(events), repaired))
         self.events += len(events)
-        self.bytes += len(data)
+        self.bytes += length or len(data)
 
     def report(self, problem: Problem) -> None:
-        """Add a problem that reading met within this part."""
+        """Add a problem that reading met within this part; it counts in the ledger under its kind."""
         self._problems.append(problem)
-
-    def count(self, key: str, number: int = 1) -> None:
-        """Add to a count of the ledger."""
-        self._counts[key] += number
+        self._counts[problem.kind] += problem.count
 
     def finish(self) -> Part:
         """Return the part; the builder is not to be used again."""
@@ -152,7 +153,7 @@ class PartBuilder:
             return chunk
         phases = _phases(events, chunk.counts, exact)
         kinds = _KIND[phases]
-        texts = BlockTexts(data, events)
+        texts = BlockTexts(data, events, guess=exact)
         if (kinds == _METADATA).any():
             told = kinds == _METADATA
             chunk.metadata = _metadata(_chosen(events, told), ordinals[told], exact)
@@ -315,6 +316,14 @@ class PartBuilder:
             "value": np.array(samples, np.float64),
         }
         chunk.tables.append(("counters", columns))
+
+
+def _decoded_again(data: bytes, events: Sequence[object], repaired: bool) -> Sequence[object]:
+    """Return the events of a block by the reference decoder; what it cannot better stays as it was."""
+    if not repaired:
+        return decode_exact(data)
+    again = [item.value for item in repair_array(data, decode_exact, 0, at_end=True)[0].events]
+    return again if len(again) == len(events) else events
 
 
 def _chosen(events: Events, mask: Mask) -> Events:

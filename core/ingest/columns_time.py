@@ -36,10 +36,14 @@ class Times:
 class BlockTexts:
     """What the bytes of a block say of its `ts` and `dur` numbers beyond their float values."""
 
-    def __init__(self, data: bytes, events: Sequence[dict[str, Any]]) -> None:
-        """Take a block's bytes and its events that are objects; nothing is searched yet."""
+    def __init__(self, data: bytes, events: Sequence[dict[str, Any]], *, guess: bool = False) -> None:
+        """Take a block's bytes and its events that are objects; nothing is searched yet.
+
+        `guess`: there is no better decoding to ask for; a float then stands for its shortest decimal.
+        """
         self._data = data
         self._events = events
+        self._guess = guess
 
     @cached_property
     def _plain_keys(self) -> bool:
@@ -54,7 +58,9 @@ class BlockTexts:
         found: list[bytes] = _TEXTS[key].findall(self._data)
         places = [place for place, event in enumerate(self._events) if key in event]
         if len(places) != len(found) or not self._plain_keys:
-            raise NeedsExact
+            if not self._guess:
+                raise NeedsExact
+            return [repr(event[key]).encode() if type(event.get(key)) is float else b"" for event in events]
         if events is self._events and len(places) == len(events):
             return found
         by_owner = {id(self._events[place]): text for place, text in zip(places, found)}
@@ -95,7 +101,7 @@ def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
 def exact_times(
     key: str, events: Sequence[dict[str, Any]], values: Sequence[Any], texts: BlockTexts
 ) -> Times:
-    """Return the times that the values of `key` mean; the bytes are searched only where values leave a doubt."""
+    """Return the times that the values of `key` mean; bytes are searched only where values leave a doubt."""
     kinds = set(map(type, values))
     if kinds == {float} or kinds == {float, int}:
         try:

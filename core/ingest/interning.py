@@ -62,7 +62,7 @@ def _has_large_float(value: object) -> bool:
 
 
 def looked_up(table: Mapping[Any, int], keys: Sequence[Any]) -> U32:
-    """Return what `table` holds for each key; one itemgetter call is the fastest loop over a dict there is."""
+    """Return what `table` holds for each key; one itemgetter call is the fastest loop over a dict."""
     if len(keys) < 2:
         return np.array([table[key] for key in keys], np.uint32)
     return np.fromiter(itemgetter(*keys)(table), np.uint32, len(keys))

@@ -1,0 +1,177 @@
+"""Reading a source into parts: in this process and file order, or by workers where that pays.
+
+Both ways yield the same events in the same order; only where parts begin and end differs.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base.errors import Cancelled, UnreadableError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from .columns import Part, Problem
+from .columns_of import PartBuilder
+from .cut import BLOCK_SIZE, Item, Repaired, Scanner
+from .decode import DECODERS
+from .envelope import Envelope
+from .ledger import add_counts, merge_problems
+from .part_file import PartFile, open_part, write_part
+from .source import Source
+
+PART_SIZE = 32 << 20
+"""Bytes of text per part."""
+PART_WEIGHT = 24 << 20
+"""A part ends early when its strings and metadata take about so much memory."""
+MOST_EVENTS = 1 << 20
+"""A part ends early at so many elements, however short they are."""
+PARALLEL_FROM = 16 << 20
+"""Smaller sources are read in this process: starting workers takes longer than reading them."""
+MOST_WORKERS = 4
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """What reading a whole source came to; parts in file order."""
+
+    parts: tuple[PartFile, ...]
+    envelope: Envelope
+    events: int
+    counts: dict[str, int]
+    problems: tuple[Problem, ...]
+    sequential_because: str = ""  # why only one process read it, where more were asked for
+
+
+class Reading:
+    """Iterate once for the parts of a source in file order; then `envelope`, `problems` and `found` hold."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        decoder: str = "orjson",
+        part_size: int = PART_SIZE,
+        block_size: int = BLOCK_SIZE,
+        progress: ProgressCallback = no_progress,
+        cancelled: CancelledCallback = never,
+    ) -> None:
+        """Prepare to read; the source is opened when the iteration begins."""
+        self.envelope = Envelope()
+        self.problems: list[Problem] = []
+        self.found = False
+        self._source = source
+        self._decode = DECODERS[decoder]
+        self._part_size = part_size
+        self._block_size = block_size
+        self._progress = progress
+        self._cancelled = cancelled
+
+    def __iter__(self) -> Iterator[Part]:
+        stream = self._source.open()
+        try:
+            scanner = Scanner(stream, self._decode, self._block_size)
+            builder = PartBuilder(0)
+            events = 0
+            for item in scanner:
+                if self._cancelled():
+                    raise Cancelled
+                add_item(builder, item)
+                if is_full(builder, self._part_size):
+                    events += builder.events
+                    yield builder.finish()
+                    builder = PartBuilder(builder.number + 1)
+                    self._progress(
+                        Progress("reading", stream.position_on_disk(), self._source.size or None, events)
+                    )
+            if builder.events or builder.number == 0:
+                yield builder.finish()
+            self.found = scanner.found
+            self.envelope = scanner.envelope
+            self.problems = [*scanner.problems, *([stream.damage] if stream.damage else [])]
+        finally:
+            stream.close()
+
+
+def add_item(builder: PartBuilder, item: Item) -> None:
+    """Add what a scanner yields to a part."""
+    block = item.block
+    if isinstance(item, Repaired):
+        builder.add(block.offset, block.data, item.events, repaired=True, length=block.length)
+        for problem in item.problems:
+            builder.report(problem)
+    else:
+        builder.add(block.offset, block.data, item.events)
+
+
+def is_full(builder: PartBuilder, part_size: int) -> bool:
+    """Whether a part is to be finished before the next block."""
+    return builder.bytes >= part_size or builder.weight >= PART_WEIGHT or builder.events >= MOST_EVENTS
+
+
+def read_parts(
+    source: Source,
+    decoder: str = "orjson",
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Reading:
+    """Return the parts of a source as an iterable, read in this process; see `Reading`."""
+    return Reading(source, decoder=decoder, progress=progress, cancelled=cancelled)
+
+
+def read_to_folder(
+    source: Source,
+    folder: Path,
+    *,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> ReadResult:
+    """Read a source into part files in `folder`, with worker processes where that pays.
+
+    Raises UnreadableError where no event array or event stands in it, CacheError on a full disk, Cancelled.
+    """
+    wanted = min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers
+    why = ""
+    if wanted > 1 and source.seekable and source.size >= PARALLEL_FROM:
+        from .parallel import NotParallel, read_in_parallel
+
+        try:
+            return read_in_parallel(
+                source, folder, decoder=decoder, workers=wanted, progress=progress, cancelled=cancelled
+            )
+        except NotParallel as reason:
+            why = str(reason)
+            for file in folder.glob("part-*"):
+                file.unlink()
+    reading = Reading(source, decoder=decoder, progress=progress, cancelled=cancelled)
+    with collector_paused():
+        files = [open_part(write_part(part, folder)) for part in reading]
+    if not reading.found:
+        raise UnreadableError(f"{source.path}: no trace events in it")
+    return read_result(files, reading.envelope, reading.problems, why)
+
+
+def read_result(
+    files: list[PartFile], envelope: Envelope, problems: list[Problem], why: str = ""
+) -> ReadResult:
+    """Return the books over all parts; `problems` are those that belong to no part."""
+    counts = add_counts([*(file.counts for file in files), {p.kind: p.count for p in problems}])
+    everything = merge_problems([*(file.problems for file in files), problems])
+    return ReadResult(tuple(files), envelope, sum(file.events for file in files), counts, everything, why)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from going through millions of decoded objects that have no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
