@@ -1,0 +1,62 @@
+"""Short forms of names, as they are read in lanes and tables."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tracelane.core.base.short_names import BLANK, LONGEST, short_name
+
+TABLE = [
+    ("/tmp/x/inductor-spyre/sdsc_fused_mm_mul_silu_0_434jgp19/bundle.mlir", "sdsc_fused_mm_mul_silu_0"),
+    ("/tmp/x/inductor-spyre/sdsc_fused_bmm_mul_silu_0_", "sdsc_fused_bmm_mul_silu_0"),
+    ("/tmp/x/inductor-spyre/sdsc_fused_bmm_1_obv__lbc", "sdsc_fused_bmm_1_obv__lbc"),
+    ("spyre_kernel_v1_fused_mm_silu_ABCDEFGH12345678#3", "fused_mm_silu"),
+    ("", BLANK),
+    (" \n", BLANK),
+    ("aten::linear", "aten::linear"),
+    ("ProfilerStep#3", "ProfilerStep#3"),
+    ("Optimizer.step#SGD.step", "Optimizer.step#SGD.step"),
+    ("Torch-Compiled Region: 0/0", "Torch-Compiled Region: 0/0"),
+    ("nn.Module: Sequential_0", "nn.Module: Sequential_0"),
+    ("/usr/lib/python3.11/json/decoder.py(343): raw_decode", "decoder.py(343): raw_decode"),
+    ("<built-in method foo of type object at 0x7f>", "<built-in method foo of type object at 0x7f>"),
+    ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
+    ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "ncclKernel_AllReduce_RING_LL_Sum_float"),
+    ("ampere_sgemm_32x32_sliced1x4_tn", "ampere_sgemm_32x32_sliced1x4_tn"),
+    (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, "
+        "at::native::binary_internal::MulFunctor<float> >, at::detail::Array<char*, 2> >(int, float)",
+        "vectorized_elementwise_kernel<4, AUnaryFunctor, Array>",
+    ),
+    ("void cutlass::Kernel2<cutlass_80_simt_sgemm>(cutlass_80::Params)", "Kernel2<cutlass_80_simt_sgemm>"),
+    (
+        "void (anonymous namespace)::elementwise_kernel_with_index<int, f(c10::Scalar const&)::{lambda()#1}"
+        "::operator()() const::{lambda(long)#1}>(int, x)",
+        "elementwise_kernel_with_index<int, {lambda#1}>",
+    ),
+    ("_ZN2at6native29vectorized_elementwise_kernelILi4EEvv", "vectorized_elementwise_kernel"),
+    (
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+    ),
+    ("\x1b[31mred\x1b[0m", "\N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}[0m"),
+]
+
+
+@pytest.mark.parametrize(("raw", "short"), TABLE)
+def test_short_names(raw: str, short: str) -> None:
+    """Each kind of name is reduced to what tells it apart."""
+    assert short_name(raw) == short
+
+
+@pytest.mark.parametrize(
+    "raw", ["f<" * 2500, "a(" * 2500, "void " + "x::" * 2000 + "y<int>(z)", "_Z" + "9" * 5000]
+)
+def test_hostile_names_are_quick_and_bounded(raw: str) -> None:
+    """Names of 5,000 characters, balanced or not, come out short, non-empty, and without delay."""
+    begin = time.perf_counter()
+    short = short_name(raw)
+    assert 0 < len(short) <= LONGEST and "\n" not in short
+    assert time.perf_counter() - begin < 1.0

@@ -1,0 +1,135 @@
+"""An index folder read back: strings, positions, long durations, damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.small_index import L, S, write_index
+from tracelane.core.base.errors import CacheError
+from tracelane.core.index.store import Index, checksum_of, table_file
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    lanes = [
+        L(
+            slices=[
+                S(0, 100, "outer", ordinal=7),
+                S(10, 20, "inner", ordinal=3, lifted={"correlation": 41}),
+                S(12, 5, "innermost", "kernel", ordinal=9, end_ordinal=11),
+                S(200, 1 << 40, "Zeit läuft", ordinal=1),
+            ]
+        ),
+        L(tid='"s"', slices=[S(50, 3, "ProfilerStep#4", ordinal=100, lifted={"correlation": -2})]),
+    ]
+    write_index(tmp_path, lanes)
+    return Index.open(tmp_path)
+
+
+def at(index: Index, name: str) -> int:
+    names = index.strings(index.column("slices.name"))
+    return names.index(name)
+
+
+def test_positions_and_ordinals_find_each_other(index: Index) -> None:
+    """Each event ordinal leads to its slice, an unknown one to None."""
+    for position, ordinal in enumerate(index.column("slices.ordinal").tolist()):
+        assert index.position_of(ordinal) == position
+    assert index.position_of(12345) is None
+    assert index.position_of(-1) is None and index.position_of(1 << 40) is None
+
+
+def test_long_durations_are_resolved(index: Index) -> None:
+    """Durations beyond 32 bits come out in full, by position and in a piece."""
+    everything = np.arange(5)
+    expected = {"outer": 100, "inner": 20, "innermost": 5, "Zeit läuft": 1 << 40, "ProfilerStep#4": 3}
+    names = index.strings(index.column("slices.name"))
+    assert dict(zip(names, index.duration(everything).tolist())) == expected
+    assert index.durations_between(1, 4).tolist() == index.duration([1, 2, 3]).tolist()
+    assert index.self_time([at(index, "outer"), at(index, "inner")]).tolist() == [80, 15]
+
+
+def test_sparse_facts_are_found(index: Index) -> None:
+    """Flags, end ordinals, parents and lifted arguments belong to the slice that has them, no other."""
+    inner, innermost = at(index, "inner"), at(index, "innermost")
+    assert index.end_ordinal(innermost) == 11 and index.end_ordinal(inner) is None
+    assert index.parent(innermost) == inner and index.parent(at(index, "outer")) is None
+    assert index.lifted("correlation", inner) == 41 and index.lifted("correlation", innermost) is None
+    assert index.lifted_positions("correlation", -2).tolist() == [at(index, "ProfilerStep#4")]
+    assert index.lifted_positions("correlation", 1 << 70).tolist() == []
+    assert index.lifted_keys() == ["correlation"] and index.lifted("stream", inner) is None
+
+
+def test_rows_of_positions(index: Index) -> None:
+    """Each position lies in the row whose range holds it."""
+    for number, row in enumerate(index.rows):
+        for place in range(int(row["first"]), int(row["first"] + row["count"])):
+            assert index.row_of(place) == number
+
+
+def test_strings_are_found_in_the_blob(index: Index) -> None:
+    """A whole text or a prefix leads to the numbers of the strings, never to one that merely contains it."""
+    assert [index.string(n) for n in index.string_numbers("ProfilerStep#", prefix=True)] == ["ProfilerStep#4"]
+    assert [index.string(n) for n in index.string_numbers("Zeit läuft")] == ["Zeit läuft"]
+    assert index.string_numbers("ner") == [] and index.string_numbers("inner", prefix=True) != []
+
+
+def test_columns_verify(index: Index) -> None:
+    """A flipped byte in a column is found by its CRC, an intact index has none."""
+    assert index.verify() == []
+    path = index.folder / "slices.start.i8"
+    raw = bytearray(path.read_bytes())
+    raw[3] ^= 1
+    path.write_bytes(raw)
+    assert index.verify() == ["slices.start"]
+
+
+def damage_manifest(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["ledger"]["events"] = 99
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def damage_rows(folder: Path) -> None:
+    path = folder / table_file("rows")
+    raw = bytearray(path.read_bytes())
+    raw[20] ^= 255
+    path.write_bytes(raw)
+
+
+def truncate_column(folder: Path) -> None:
+    path = folder / "slices.start.i8"
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def other_format(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["format"] = "0-x"
+    manifest["checksum"] = checksum_of(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+DAMAGES = {
+    "manifest gone": lambda folder: (folder / "manifest.json").unlink(),
+    "manifest cut": lambda folder: (folder / "manifest.json").write_text('{"format'),
+    "manifest no object": lambda folder: (folder / "manifest.json").write_text("[]"),
+    "manifest changed": damage_manifest,
+    "row table changed": damage_rows,
+    "column cut": truncate_column,
+    "column gone": lambda folder: (folder / "slices.name.u4").unlink(),
+    "table gone": lambda folder: (folder / table_file("lanes")).unlink(),
+    "other format": other_format,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=list(DAMAGES))
+def test_damage_is_an_error_with_a_line(index: Index, damage: str) -> None:
+    """Whatever is wrong with a folder, opening it says so in a CacheError and never reads beyond a column."""
+    DAMAGES[damage](index.folder)
+    with pytest.raises(CacheError) as caught:
+        Index.open(index.folder)
+    assert "\n" not in str(caught.value)
