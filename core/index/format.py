@@ -27,6 +27,11 @@ NONE = 0xFFFF_FFFF
 LONG = 0xFFFF_FFFE
 """A duration or self time that does not fit uint32 ns: look it up in the table's `long` columns."""
 
+NO_SUMS = 0xFFFF_FFFF_FFFF_FFFF
+"""`sums` of a row that stores no category sums: it has so many categories that they would outgrow its
+slices.
+"""
+
 BLOCK = 64
 """Slices per block of the category sums and of the first pyramid level."""
 FANOUT = 16
@@ -105,7 +110,7 @@ ROW = np.dtype(
         ("pyramid", "u8"),  # first entry in pyramid.* (SLICES: longest; SAMPLES: min/max), rows > BLOCK only
         ("categories", "u8"),  # first entry in row_categories
         ("category_count", "u4"),
-        ("sums", "u8"),  # first entry in category_sums: (blocks + 1) x category_count, row-major
+        ("sums", "u8"),  # first entry in category_sums: (blocks + 1) x category_count, row-major; or NO_SUMS
         ("overview", "u8"),  # first entry in overview.*
         ("overview_count", "u4"),  # stored (non-empty) overview cells; 0: none stored
     ]

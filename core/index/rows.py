@@ -1,10 +1,11 @@
-"""Rows of a lane: which slice stands in which row, inside which other slice, and with how much time of its own.
+"""Rows of a lane: which slice stands in which row, inside which other slice, and with how much time of its
+own.
 
-Input is one lane's slices by (start, -duration, ordinal). Where slices nest, all of it follows from how many are
-open at each start: that is the depth, the row, and the key under which the parent is found, without a loop. Slices
-that overlap without nesting are rare: an overlapped slice is cut off, for the count only, where its first
-overlapper begins, after which everything nests; only slices that begin between there and the end of the overlapped
-one (a *conflict window*) are walked one by one.
+Input is one lane's slices by (start, -duration, ordinal). Where slices nest, all of it follows from how
+many are open at each start: that is the depth, the row, and the key under which the parent is found,
+without a loop. Slices that overlap without nesting are rare: an overlapped slice is cut off, for the count
+only, where its first overlapper begins, after which everything nests; only slices that begin between there
+and the end of the overlapped one (a *conflict window*) are walked one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Rows:
 
 
 def assign(start: I64, duration: I64) -> Rows:
-    """Assign rows to one lane's slices, sorted by (start, -duration, ordinal); start + duration must fit int64."""
+    """Assign rows to one lane's slices, sorted by (start, -duration, ordinal); start + duration must fit
+    int64.
+    """
     n = len(start)
     if n <= 1:
         zeros = np.zeros(n, np.int64)
@@ -85,7 +88,8 @@ def _open(start: I64, end: I64, zero_length: I64) -> I64:
     level = np.arange(1, n + 1, dtype=np.int64)
     level -= closed
     if len(zero_length):
-        # `closed` also counted the slices of length zero that begin at the same time but are not before this one.
+        # `closed` also counted the slices of length zero that begin at the same time but are not before
+        # this one.
         stamps, zeros = np.unique(start[zero_length], return_counts=True)
         first = np.searchsorted(start, stamps, side="left")
         last = np.searchsorted(start, stamps, side="right")
@@ -108,7 +112,9 @@ def _parents(level: I64, order: I64) -> I64:
 
 
 def _self_time(duration: I64, start: I64, end: I64, parent: I64, siblings: I64) -> I64:
-    """Return duration minus the union of direct children; `siblings` has each parent's children together, in order."""
+    """Return duration minus the union of direct children; `siblings` has each parent's children together,
+    in order.
+    """
     of = parent[siblings]
     top = int(np.searchsorted(of >= 0, True)) if of[0] < 0 else 0
     of, child = of[top:], siblings[top:]
@@ -146,8 +152,8 @@ def _with_overlaps(start: I64, end: I64, zero_length: I64) -> tuple[I64, I64, Fl
     walk = _Walk(start, end, parent, row, overlap)
     for a, b in zip(first.tolist(), last.tolist()):
         walk.window(a, b)
-    # Outside the windows a slice stands just below its parent: a fixed distance from the next ancestor that was
-    # walked, or from the top.
+    # Outside the windows a slice stands just below its parent: a fixed distance from the next ancestor that
+    # was walked, or from the top.
     inside = np.zeros(n, np.bool_)
     inside[concatenated_ranges(first, last - first)] = True
     anchor = np.where(inside | (parent < 0), np.arange(n), parent)
@@ -180,7 +186,9 @@ def _overlapped(start: I64, end: I64) -> I64:
 
 
 def _first_greater(value: I64, place: I64) -> I64:
-    """Return for each place the first later one with a greater value, which must exist: up and down a tree of maxima."""
+    """Return for each place the first later one with a greater value, which must exist: up and down a tree
+    of maxima.
+    """
     lowest = np.iinfo(np.int64).min
     tree = [value]
     while len(tree[-1]) > 1:
@@ -248,7 +256,9 @@ class _Walk:
         self.parent, self.row, self.overlap = parent, row, overlap
 
     def window(self, first: int, last: int) -> None:
-        """Place the slices first..last-1; all before them have their parents, and rows where they were walked."""
+        """Place the slices first..last-1; all before them have their parents, and rows where they were
+        walked.
+        """
         chain = self._open_before(first)  # outermost first; at a window's start what is open nests
         free = _FreeRows()
         stack: list[tuple[int, int, int]] = []  # (end, slice, row), ends falling: whom a later one may lie in

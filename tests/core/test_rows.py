@@ -106,7 +106,9 @@ def test_many_random_lanes() -> None:
     random = np.random.default_rng(5)
     for _ in range(30):
         starts = random.integers(0, 2000, 250)
-        durations = np.where(random.random(250) < 0.1, random.integers(0, 400, 250), random.integers(0, 9, 250))
+        durations = np.where(
+            random.random(250) < 0.1, random.integers(0, 400, 250), random.integers(0, 9, 250)
+        )
         check(list(zip(starts.tolist(), durations.tolist())))
 
 

@@ -1,0 +1,161 @@
+"""What lies in one lane: its slices and instants, in the order in which they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ..base.ids import NONE
+from ..ingest.columns import I64, TIME_LIMIT, U8, U32, AnyArray, EventFlag
+from .format import SliceFlag
+from .match import match
+from .order import order_by
+
+_X, _B, _E = ord("X"), ord("B"), ord("E")
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices of a lane by (start, -duration, ordinal)."""
+
+    start: I64
+    duration: I64
+    name: U32
+    category: U32
+    ordinal: U32
+    flags: U8  # SliceFlag without OVERLAP
+    end_ordinal: U32  # of the end event; NONE
+
+    @classmethod
+    def of(cls, start: I64, duration: I64, name: U32, category: U32, ordinal: U32) -> Self:
+        """Return slices of one event each, in any order."""
+        n = len(start)
+        return cls(
+            start, duration, name, category, ordinal, np.zeros(n, np.uint8), np.full(n, NONE, np.uint32)
+        )
+
+    def take(self, index: AnyArray) -> Slices:
+        """Return some of the slices, or all in another order."""
+        return Slices(
+            self.start[index], self.duration[index], self.name[index], self.category[index],
+            self.ordinal[index], self.flags[index], self.end_ordinal[index],
+        )  # fmt: skip
+
+    def sorted(self) -> Slices:
+        """Return the slices by (start, -duration, ordinal)."""
+        order = drawing_order(self.start, self.duration, self.ordinal)
+        return self if order is None else self.take(order)
+
+    @staticmethod
+    def joined(*pieces: Slices) -> Slices:
+        """Return all pieces' slices, one after the other."""
+        return Slices(
+            *(
+                np.concatenate([getattr(piece, name) for piece in pieces])
+                for name in Slices.__dataclass_fields__
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Instants of a lane by (start, ordinal)."""
+
+    start: I64
+    name: U32
+    category: U32
+    ordinal: U32
+    phase: U8
+
+    @classmethod
+    def of(cls, events: Mapping[str, AnyArray], index: AnyArray) -> Instants:
+        """Return some of a lane's events, which stand in file order, as instants."""
+        start = events["start"][index]
+        if len(start) > 1 and bool((start[1:] < start[:-1]).any()):
+            index = index[np.argsort(start, kind="stable")]
+        return cls(*(events[name][index] for name in cls.__dataclass_fields__))
+
+
+def drawing_order(start: I64, duration: I64, ordinal: U32) -> I64 | None:
+    """Return the order by (start, -duration, ordinal); None if it is that already."""
+    if len(start) < 2 or bool((start[1:] > start[:-1]).all()):
+        return None
+    return order_by(start, -duration, ordinal)
+
+
+def within_limit(start: I64, duration: I64) -> I64:
+    """Return durations such that no slice ends beyond TIME_LIMIT."""
+    return np.asarray(np.minimum(duration, TIME_LIMIT - start), np.int64)
+
+
+def of_thread(events: Mapping[str, AnyArray]) -> tuple[Slices, Instants, int]:
+    """Return (slices, instants, number of ends without a begin) of a thread's events, which stand in file
+    order.
+
+    These ends become instants; begins without an end reach to the end of the lane.
+    """
+    phase = events["phase"]
+    complete = phase == _X
+    if bool(complete.all()):
+        return _complete(events, slice(None)).sorted(), Instants.of(events, np.zeros(0, np.int64)), 0
+    stacked = np.flatnonzero((phase == _B) | (phase == _E))
+    stacked = stacked[np.argsort(events["start"][stacked], kind="stable")]
+    found = match(phase[stacked] == _B)
+    begin, end = stacked[found.begin], stacked[found.end]
+    unclosed, unmatched = stacked[found.unclosed], stacked[found.unmatched]
+    whole = _complete(events, np.flatnonzero(complete))
+    last = int(events["start"].max())
+    if len(whole.start):
+        last = max(last, int((whole.start + whole.duration).max()))
+    slices = Slices.joined(whole, paired(events, begin, end), reaching(events, unclosed, np.int64(last)))
+    loose = ~complete & (phase != _B) & (phase != _E)
+    loose[unmatched] = True
+    return slices.sorted(), Instants.of(events, np.flatnonzero(loose)), len(unmatched)
+
+
+def _complete(events: Mapping[str, AnyArray], index: AnyArray | slice) -> Slices:
+    start, duration = events["start"][index], events["duration"][index]
+    slices = Slices.of(
+        start, duration, events["name"][index], events["category"][index], events["ordinal"][index]
+    )
+    clamped = (events["flags"][index] & EventFlag.CLAMPED) != 0
+    if bool(clamped.any()):
+        slices.flags[clamped] = SliceFlag.CLAMPED
+        return Slices(
+            start, within_limit(start, duration), slices.name, slices.category, slices.ordinal, slices.flags,
+            slices.end_ordinal,
+        )  # fmt: skip
+    return slices
+
+
+def paired(events: Mapping[str, AnyArray], begin: I64, end: I64) -> Slices:
+    """Return the slices of begins and their ends; a begin without name or category takes those of its end."""
+    start = events["start"][begin]
+    names = {}
+    for key in ("name", "category"):
+        own = events[key][begin]
+        names[key] = np.where(own == 0, events[key][end], own).astype(np.uint32)
+    clamped = ((events["flags"][begin] | events["flags"][end]) & EventFlag.CLAMPED) != 0
+    return Slices(
+        start, within_limit(start, events["start"][end] - start), names["name"], names["category"],
+        events["ordinal"][begin],
+        np.where(clamped, SliceFlag.PAIR | SliceFlag.CLAMPED, SliceFlag.PAIR).astype(np.uint8),
+        events["ordinal"][end],
+    )  # fmt: skip
+
+
+def reaching(events: Mapping[str, AnyArray], begin: I64, until: AnyArray | np.int64) -> Slices:
+    """Return the slices of begins without an end, drawn until a time that is not before their start."""
+    start = events["start"][begin]
+    slices = Slices.of(
+        start,
+        np.asarray(until - start, np.int64),
+        events["name"][begin],
+        events["category"][begin],
+        events["ordinal"][begin],
+    )
+    slices.flags[:] = SliceFlag.UNCLOSED
+    return slices

@@ -1,0 +1,102 @@
+"""The row table's drawing columns, written after all lanes: sums, pyramids and overviews, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..ingest.columns import I64, AnyArray
+from .columns_out import Columns
+from .format import LONG, OVERVIEW_FROM, RowKind
+from .overview import overview, overview_edges
+from .pyramid import category_sums, extremes, longest, pyramid_sizes, sums_place
+
+BATCH = 1 << 20
+"""Slices or samples treated at once; a longer row is treated alone."""
+
+
+class Drawing:
+    """Reads finished slice and sample columns back and fills in the row table."""
+
+    def __init__(self, columns: Columns, rows: AnyArray, categories: int, category_dtype: str) -> None:
+        """`rows` is filled in; `categories`: how many there are."""
+        self._columns, self._rows = columns, rows
+        self._categories, self._category_dtype = categories, category_dtype
+        self._sums = self._row_categories = self._pyramid = self._samples = self._cells = 0
+
+    def write(self, span: tuple[int, int] | None) -> None:
+        """Write all drawing columns; `span`: what overviews show, None without slices."""
+        edges = overview_edges(*span) if span is not None else []
+        for batch in self._batches(RowKind.SLICES):
+            self._slices(batch, edges)
+        for batch in self._batches(RowKind.SAMPLES):
+            self._series(batch)
+
+    def _batches(self, kind: RowKind) -> Iterator[I64]:
+        """Yield numbers of rows that follow one another in their table, at most BATCH entries or one row."""
+        numbers = np.flatnonzero(self._rows["kind"] == kind)
+        ends = np.cumsum(self._rows["count"][numbers]).astype(np.int64)
+        at = done = 0
+        while at < len(numbers):
+            stop = max(at + 1, int(np.searchsorted(ends, done + BATCH, side="right")))
+            yield numbers[at:stop]
+            at, done = stop, int(ends[stop - 1])
+
+    def _slices(self, batch: I64, edges: list[int]) -> None:
+        columns, rows = self._columns, self._rows
+        count = rows["count"][batch].astype(np.int64)
+        begin = int(rows["first"][batch[0]])
+        end = begin + int(count.sum())
+        category = columns.read("slices.category")[begin:end]
+        duration = columns.read("slices.duration")[begin:end].astype(np.int64)
+        long = np.flatnonzero(duration == LONG)
+        if len(long):
+            place = np.searchsorted(columns.read("long.position"), (long + begin).astype(np.uint32))
+            duration[long] = columns.read("long.duration")[place]
+
+        sums = category_sums(count, duration, category, self._categories)
+        columns.writer("row_categories", "u4").append(sums.categories)
+        rows["category_count"][batch] = sums.category_count
+        rows["categories"][batch] = self._row_categories + _before(sums.category_count)
+        rows["sums"][batch] = sums_place(self._sums + _before(sums.sums_count), sums.sums_count)
+        columns.writer("category_sums", "i8").append(sums.sums)
+        self._row_categories += len(sums.categories)
+        self._sums += len(sums.sums)
+
+        sizes = pyramid_sizes(count)
+        rows["pyramid"][batch] = self._pyramid + _before(sizes)
+        columns.writer("pyramid.longest", "u4").append(longest(count, duration) + np.uint32(begin))
+        self._pyramid += int(sizes.sum())
+
+        rows["overview"][batch] = self._cells
+        if not edges:
+            return
+        starts = columns.read("slices.start")
+        firsts = rows["first"][batch].astype(np.int64)
+        for k in np.flatnonzero(count >= OVERVIEW_FROM).tolist():
+            first, last = int(firsts[k]), int(firsts[k] + count[k])
+            own = slice(first - begin, last - begin)
+            seen = overview(starts[first:last], duration[own], category[own], edges)
+            columns.writer("overview.cell", "u2").append(seen.cell)
+            columns.writer("overview.count", "u4").append(seen.count)
+            columns.writer("overview.category", self._category_dtype).append(seen.category)
+            columns.writer("overview.longest", "u4").append(seen.longest + first)
+            rows["overview"][batch[k]], rows["overview_count"][batch[k]] = self._cells, len(seen.cell)
+            self._cells += len(seen.cell)
+
+    def _series(self, batch: I64) -> None:
+        rows = self._rows
+        count = rows["count"][batch].astype(np.int64)
+        begin = int(rows["first"][batch[0]])
+        value = self._columns.read("samples.value")[begin : begin + int(count.sum())]
+        low, high = extremes(count, value)
+        self._columns.writer("pyramid.low", "f8").append(low)
+        self._columns.writer("pyramid.high", "f8").append(high)
+        rows["pyramid"][batch] = self._samples + _before(pyramid_sizes(count))
+        self._samples += len(low)
+
+
+def _before(sizes: I64) -> AnyArray:
+    """Return what stands before each: running sums without their own."""
+    return (np.cumsum(sizes) - sizes).astype(np.uint64)

@@ -1,0 +1,209 @@
+"""One lane after the other to the columns: positions, rows, flags, and the lane's and rows' table entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..base.ids import NONE
+from ..ingest.columns import I64, U32, AnyArray
+from .columns_out import Columns, smallest_unsigned
+from .contents import Instants, Slices
+from .counters import Series
+from .flows import Lookup, bind
+from .format import COLUMNS, LANE, LONG, ROW, LaneKind, RowKind, SliceFlag
+from .lanes import LaneEntry
+from .rows import Rows, assign
+
+
+class Bounds:
+    """First and last time of what was seen so far."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self.low: int | None = None
+        self.high: int | None = None
+
+    def take(self, low: int, high: int) -> None:
+        """Widen to hold [low, high]."""
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+
+    def take_all(self, starts: I64, ends: I64) -> None:
+        """Widen to hold all these, if any."""
+        if len(starts):
+            self.take(int(starts.min()), int(ends.max()))
+
+
+class LaneWriter:
+    """Writes lanes in display order; keeps the tables, and where each event's slice or instant went."""
+
+    def __init__(self, columns: Columns, categories: int, place_of: U32 | None, correlation: Lookup) -> None:
+        """`place_of`: per ordinal the position of its slice, or NONE - 1 - the index of its instant; filled
+        here.
+        """
+        self._columns = columns
+        self._category = smallest_unsigned(categories - 1)
+        self._place_of = place_of
+        self._correlation = correlation
+        self._lanes: list[AnyArray] = []
+        self._rows: list[AnyArray] = []
+        self.slices = self.instants = self.samples = self.rows = 0
+        self.bounds = Bounds()  # over everything
+        self.closed = Bounds()  # over slices but unclosed and async ones, and those whose time was clamped
+        self.clamped = Bounds()  # over these, as clamped
+
+    def _append(self, name: str, values: AnyArray) -> None:
+        dtype = COLUMNS[name]
+        self._columns.writer(name, self._category if "|" in dtype else dtype).append(values)
+
+    def lane(
+        self,
+        entry: LaneEntry,
+        process: int,
+        tid: int,
+        name: int,
+        slices: Slices,
+        instants: Instants,
+        flows: Mapping[str, AnyArray] | None = None,
+        bound: U32 | None = None,
+    ) -> None:
+        """Write a thread's or async lane; bind the flow events of its track and fill in `bound`."""
+        lane = self._new_lane(entry, process, tid, name)
+        if len(slices.start):
+            rows = assign(slices.start, slices.duration)
+            if flows is not None and bound is not None and len(bound):
+                index = bind(slices, rows.parent, flows, self._correlation)
+                rank = np.empty(len(rows.order), np.int64)
+                rank[rows.order] = np.arange(len(rank))
+                bound[:] = np.where(index >= 0, self.slices + rank[np.maximum(index, 0)], NONE)
+            self._slices(lane, slices, rows, entry.kind)
+        if len(instants.start):
+            self._instants(lane, instants)
+        lane["rows"] = self.rows - lane["first_row"]
+        self._lanes.append(lane)
+
+    def counter(self, entry: LaneEntry, process: int, tid: int, name: int, series: list[Series]) -> None:
+        """Write a counter's lane, a row per series."""
+        lane = self._new_lane(entry, process, tid, name)
+        for depth, one in enumerate(series):
+            self._append("samples.start", one.start)
+            self._append("samples.value", one.value)
+            self._append("samples.ordinal", one.ordinal)
+            row = self._new_rows(lane, RowKind.SAMPLES, self.samples, 1)
+            n = len(one.start)
+            row["series"], row["count"], row["depth"] = one.series, n, depth
+            row["start"], row["end"] = one.start[0], one.start[-1]
+            self._cover(lane, one.start, one.start)
+            lane["samples"] += n
+            self.samples += n
+        lane["rows"] = self.rows - lane["first_row"]
+        self._lanes.append(lane)
+
+    def _new_lane(self, entry: LaneEntry, process: int, tid: int, name: int) -> AnyArray:
+        lane = np.zeros(1, LANE)
+        lane["kind"], lane["process"], lane["tid"], lane["name"] = entry.kind, process, tid, name
+        lane["ids"], lane["sort"], lane["first_row"] = entry.ids, entry.sort, self.rows
+        lane["start"], lane["end"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        return lane
+
+    def _new_rows(self, lane: AnyArray, kind: RowKind, first: int, number: int) -> AnyArray:
+        rows = np.zeros(number, ROW)
+        rows["lane"], rows["kind"], rows["first"] = len(self._lanes), kind, first
+        self._rows.append(rows)
+        self.rows += number
+        return rows
+
+    def _cover(self, lane: AnyArray, starts: I64, ends: I64) -> None:
+        low, high = int(starts.min()), int(ends.max())
+        lane["start"] = min(int(lane["start"][0]), low)
+        lane["end"] = max(int(lane["end"][0]), high)
+        self.bounds.take(low, high)
+
+    def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, kind: LaneKind) -> None:
+        order, first = rows.order, self.slices
+        n = len(order)
+        end = slices.start + slices.duration
+        self._cover(lane, slices.start, end)
+        self._count(lane, slices, rows, end, kind)
+
+        start, duration, self_time = slices.start[order], slices.duration[order], rows.self_time[order]
+        self._append("slices.start", start)
+        self._append("slices.name", slices.name[order])
+        self._append("slices.category", slices.category[order])
+        ordinal = slices.ordinal[order]
+        self._append("slices.ordinal", ordinal)
+        rank = np.empty(n + 1, np.uint32)
+        rank[order] = np.arange(first, first + n, dtype=np.uint32)
+        rank[n] = NONE  # the parent of those at the top, -1
+        self._append("slices.parent", rank[rows.parent[order]])
+        long = np.flatnonzero(duration >= LONG)  # self time is never longer
+        self._append("slices.duration", np.minimum(duration, LONG))
+        self._append("slices.self", np.minimum(self_time, LONG))
+        if len(long):
+            self._append("long.position", long + first)
+            self._append("long.duration", duration[long])
+            self._append("long.self", self_time[long])
+        flags = slices.flags[order] | np.where(rows.overlap[order], SliceFlag.OVERLAP, 0).astype(np.uint8)
+        some = np.flatnonzero(flags)
+        if len(some):
+            self._append("flags.position", some + first)
+            self._append("flags.value", flags[some])
+        ends = slices.end_ordinal[order]
+        some = np.flatnonzero(ends != NONE)
+        if len(some):
+            self._append("ends.position", some + first)
+            self._append("ends.ordinal", ends[some])
+        if self._place_of is not None:
+            positions = np.arange(first, first + n, dtype=np.uint32)
+            self._place_of[ordinal] = positions
+            self._place_of[ends[some]] = positions[some]
+
+        counts = np.bincount(rows.row)
+        firsts = np.cumsum(counts) - counts
+        table = self._new_rows(lane, RowKind.SLICES, first, len(counts))
+        table["depth"] = np.arange(len(counts))
+        table["first"] += firsts.astype(np.uint64)
+        table["count"] = counts
+        lasts = firsts + counts - 1
+        table["start"], table["end"] = start[firsts], start[lasts] + duration[lasts]
+        self.slices += n
+
+    def _count(self, lane: AnyArray, slices: Slices, rows: Rows, end: I64, kind: LaneKind) -> None:
+        """Count a lane's slices; unclosed ones neither count nor make others overlap."""
+        closed = np.flatnonzero((slices.flags & SliceFlag.UNCLOSED) == 0)
+        unclosed = len(slices.start) - len(closed)
+        depth, overlapping = rows.depth, int(rows.overlap.sum())
+        if unclosed and len(closed):
+            without = assign(slices.start[closed], slices.duration[closed])
+            depth, overlapping = without.depth, int(without.overlap.sum())
+        elif unclosed:
+            overlapping = 0
+        lane["depth"], lane["overlapping"] = depth, overlapping
+        lane["slices"], lane["unclosed"] = len(closed), unclosed
+        if kind is LaneKind.THREAD:
+            exact = (slices.flags & (SliceFlag.CLAMPED | SliceFlag.UNCLOSED)) == 0
+            wide = (slices.flags & SliceFlag.CLAMPED) != 0
+            self.closed.take_all(slices.start[exact], end[exact])
+            self.clamped.take_all(slices.start[wide], end[wide])
+
+    def _instants(self, lane: AnyArray, instants: Instants) -> None:
+        n = len(instants.start)
+        for name in ("start", "name", "category", "ordinal", "phase"):
+            self._append(f"instants.{name}", getattr(instants, name))
+        if self._place_of is not None:
+            last = NONE - 1 - self.instants
+            self._place_of[instants.ordinal] = np.arange(last, last - n, -1, dtype=np.int64)
+        row = self._new_rows(lane, RowKind.INSTANTS, self.instants, 1)
+        row["depth"], row["count"] = self.rows - 1 - lane["first_row"], n
+        row["start"], row["end"] = instants.start[0], instants.start[-1]
+        lane["instants"] = n
+        self._cover(lane, instants.start, instants.start)
+        self.instants += n
+
+    def tables(self) -> tuple[AnyArray, AnyArray]:
+        """Return the lane and row tables."""
+        return np.concatenate([np.zeros(0, LANE), *self._lanes]), np.concatenate(
+            [np.zeros(0, ROW), *self._rows]
+        )

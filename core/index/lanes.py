@@ -1,0 +1,177 @@
+"""Which lanes and processes there are, what metadata calls them, and in which order they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ingest.columns import Metadata
+from .asyncs import AsyncLane
+from .counters import CounterLane
+from .format import LaneKind
+
+LARGEST_SORT = (1 << 62) - 1
+_LABEL_EVENTS = ("process_labels", "process_label")
+"""The second is what aiu-trace-analyzer writes."""
+
+SortKey = tuple[Any, ...]
+
+
+@dataclass
+class ProcessNames:
+    """What metadata say of one process; of several the last holds."""
+
+    name: str = ""
+    labels: str = ""
+    sort: int = 0
+
+
+@dataclass
+class ThreadNames:
+    """What metadata say of one thread."""
+
+    name: str = ""
+    sort: int = 0
+
+
+@dataclass
+class Names:
+    """Metadata by JSON texts of pid and tid."""
+
+    processes: dict[str, ProcessNames] = field(default_factory=dict)
+    threads: dict[tuple[str, str], ThreadNames] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, metadata: Iterable[Iterable[Metadata]]) -> Names:
+        """Read the metadata of all parts, in file order."""
+        names = cls()
+        for part in metadata:
+            for event in sorted(part, key=lambda m: m.ordinal):
+                names._take(event)
+        return names
+
+    def _take(self, event: Metadata) -> None:
+        if not event.name.startswith(("process_", "thread_")):
+            return
+        try:
+            args = json.loads(event.args)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(args, dict):
+            return
+        if event.name == "process_name":
+            self._process(event).name = _text(args, "name")
+        elif event.name in _LABEL_EVENTS:
+            self._process(event).labels = _text(args, "labels", "label", "name")
+        elif event.name == "process_sort_index":
+            self._process(event).sort = _number(args)
+        elif event.name == "thread_name":
+            self._thread(event).name = _text(args, "name")
+        elif event.name == "thread_sort_index":
+            self._thread(event).sort = _number(args)
+
+    def _process(self, event: Metadata) -> ProcessNames:
+        return self.processes.setdefault(event.pid, ProcessNames())
+
+    def _thread(self, event: Metadata) -> ThreadNames:
+        return self.threads.setdefault((event.pid, event.tid), ThreadNames())
+
+
+def _text(args: dict[str, Any], *keys: str) -> str:
+    for key in keys:
+        value = args.get(key)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            return json.dumps(value, ensure_ascii=False)
+    return ""
+
+
+def _number(args: dict[str, Any]) -> int:
+    value = args.get("sort_index")
+    try:
+        if isinstance(value, (int, float, str)):
+            return max(-LARGEST_SORT, min(LARGEST_SORT, int(value)))
+    except (ValueError, OverflowError):
+        pass
+    return 0
+
+
+def numeric_first(text: str) -> SortKey:
+    """Return a sort key for a JSON text: numbers by value, then everything else by text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
+        return (0, value, text)
+    return (1, 0, text)
+
+
+@dataclass(frozen=True)
+class LaneEntry:
+    """One lane to be written, in display order."""
+
+    kind: LaneKind
+    pid: str  # JSON texts
+    tid: str
+    name: str
+    sort: int
+    ids: int
+    content: int | AsyncLane | CounterLane  # a thread's track number
+    key: SortKey
+
+
+@dataclass(frozen=True)
+class ProcessEntry:
+    """One process and its lanes, in display order."""
+
+    pid: str
+    names: ProcessNames
+    lanes: list[LaneEntry]
+    empty: int  # threads that metadata name and nothing lies in
+
+
+def thread_entry(track: int, pid: str, tid: str, names: Names) -> LaneEntry:
+    """Return a thread's lane."""
+    thread = names.threads.get((pid, tid), ThreadNames())
+    key = (0, thread.sort, numeric_first(tid))
+    return LaneEntry(LaneKind.THREAD, pid, tid, thread.name, thread.sort, 0, track, key)
+
+
+def async_entry(lane: AsyncLane, pid: str, category: str, id_text: str) -> LaneEntry:
+    """Return the lane of one or several async ids."""
+    key = (1, category, lane.pack, numeric_first(id_text), lane.id_kind)
+    return LaneEntry(LaneKind.ASYNC, pid, id_text, category, 0, lane.ids, lane, key)
+
+
+def counter_entry(lane: CounterLane, pid: str, name: str, id_text: str) -> LaneEntry:
+    """Return a counter's lane."""
+    key = (2, name, numeric_first(id_text), lane.id_kind)
+    return LaneEntry(LaneKind.COUNTER, pid, id_text, name, 0, 0, lane, key)
+
+
+def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEntry]:
+    """Return all processes that hold a lane or have metadata: by sort index, numeric pid, text; in each its
+    threads, then async lanes, then counters.
+    """
+    by_pid: dict[str, list[LaneEntry]] = {pid: [] for pid in names.processes}
+    for pid, _ in names.threads:
+        by_pid.setdefault(pid, [])
+    used: set[tuple[str, str]] = set()
+    for lane in lanes:
+        by_pid.setdefault(lane.pid, []).append(lane)
+        if lane.kind is LaneKind.THREAD:
+            used.add((lane.pid, lane.tid))
+    empty = dict.fromkeys(by_pid, 0)
+    for thread in names.threads:
+        empty[thread[0]] += thread not in used
+    entries = [
+        ProcessEntry(
+            pid, names.processes.get(pid, ProcessNames()), sorted(own, key=lambda e: e.key), empty[pid]
+        )
+        for pid, own in by_pid.items()
+    ]
+    return sorted(entries, key=lambda e: (e.names.sort, *numeric_first(e.pid)))

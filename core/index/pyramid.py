@@ -1,0 +1,136 @@
+"""What makes drawing a row cost the same at any zoom: category sums, longest slices, extremes of samples.
+
+All rows of a batch at once: traces may have 100,000 rows of a few slices each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ingest.columns import F64, I64, U32, AnyArray
+from .format import BLOCK, FANOUT, NO_SUMS
+from .rows import concatenated_ranges
+
+SUMS_ALWAYS = 4096
+"""A row may have this many category sums, or two per slice; rows with a great many categories store none."""
+_TABLE = 1 << 20
+"""Largest table of (row, category) that is looked up directly."""
+
+
+@dataclass(frozen=True)
+class CategorySums:
+    """The categories of each row of a batch, and the prefix sums of their time."""
+
+    categories: AnyArray  # per row, ascending
+    category_count: I64  # per row
+    sums: I64
+    sums_count: I64  # per row; 0 where none are stored
+
+
+def blocks_of(count: I64, size: int) -> I64:
+    """Return how many blocks of `size` each count needs."""
+    return -(-count // size)
+
+
+def category_sums(count: I64, duration: I64, category: AnyArray, categories: int) -> CategorySums:
+    """Return per row the ns before each block of BLOCK slices by category, and the totals as a last block.
+
+    `count`: slices per row; `duration` and `category` of all slices, row by row; `categories`: how many
+    there are.
+    """
+    rows = len(count)
+    row = np.repeat(np.arange(rows), count)
+    key = row * categories + category
+    if rows * categories <= _TABLE:
+        present = np.zeros(rows * categories, np.bool_)
+        present[key] = True
+        pairs = np.flatnonzero(present)
+        number = (np.cumsum(present) - 1)[key]
+    else:
+        pairs, number = np.unique(key, return_inverse=True)
+    category_count = np.bincount(pairs // categories, minlength=rows)
+    local = number - np.repeat(np.cumsum(category_count) - category_count, count)
+    blocks = blocks_of(count, BLOCK)
+    size = (blocks + 1) * category_count
+    size[size > np.maximum(SUMS_ALWAYS, 2 * count)] = 0
+    first = np.cumsum(size) - size
+    sums = np.zeros(int(size.sum()), np.int64)
+    inside = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    place = np.repeat(first, count) + (inside // BLOCK + 1) * np.repeat(category_count, count) + local
+    stored = np.repeat(size > 0, count)
+    if bool(stored.all()):
+        np.add.at(sums, place, duration)
+    else:
+        np.add.at(sums, place[stored], duration[stored])
+    for r in np.flatnonzero((blocks > 1) & (size > 0)).tolist():
+        table = sums[first[r] : first[r] + size[r]].reshape(-1, category_count[r])
+        np.cumsum(table, axis=0, out=table)
+    return CategorySums(pairs % categories, category_count, sums, size)
+
+
+def sums_place(first: I64, size: I64) -> AnyArray:
+    """Return the row table's `sums` of rows whose sums begin at `first`; NO_SUMS where they have none."""
+    return np.where(size > 0, first.astype(np.uint64), np.uint64(NO_SUMS))
+
+
+def pyramid_sizes(count: I64) -> I64:
+    """Return the number of pyramid entries of each row."""
+    sizes = np.zeros(len(count), np.int64)
+    level = np.where(count > BLOCK, blocks_of(count, BLOCK), 0)
+    while bool((level > 0).any()):
+        sizes += level
+        level = np.where(level > 1, blocks_of(level, FANOUT), 0)
+    return sizes
+
+
+def longest(count: I64, duration: I64) -> U32:
+    """Return per row and pyramid level the index (in the batch) of the longest slice per block, first of
+    equals.
+    """
+    out = np.empty(int(pyramid_sizes(count).sum()), np.uint32)
+    entries = _tall(count)
+    for groups, place, onward in _climb(count):
+        values = duration[entries]
+        most = np.maximum.reduceat(values, groups)
+        hits = np.flatnonzero(values == np.repeat(most, np.diff(np.append(groups, len(values)))))
+        entries = entries[hits[np.searchsorted(hits, groups)]]
+        out[place] = entries
+        entries = entries[onward]
+    return out
+
+
+def extremes(count: I64, value: F64) -> tuple[F64, F64]:
+    """Return per row and pyramid level the least and greatest sample per block."""
+    size = int(pyramid_sizes(count).sum())
+    low, high = np.empty(size), np.empty(size)
+    lows = highs = value[_tall(count)]
+    for groups, place, onward in _climb(count):
+        lows, highs = np.fmin.reduceat(lows, groups), np.fmax.reduceat(highs, groups)
+        low[place], high[place] = lows, highs
+        lows, highs = lows[onward], highs[onward]
+    return low, high
+
+
+def _tall(count: I64) -> I64:
+    """Return the indices (in the batch) of all entries of rows that have a pyramid."""
+    tall = count > BLOCK
+    return concatenated_ranges((np.cumsum(count) - count)[tall], count[tall])
+
+
+def _climb(count: I64) -> Iterator[tuple[I64, I64, AnyArray]]:
+    """Yield per level: where each block begins among the level's entries, its place in the pyramids, and
+    which of the blocks are entries of a further level.
+    """
+    sizes = pyramid_sizes(count)
+    tall = count > BLOCK
+    entries, place, size = count[tall], (np.cumsum(sizes) - sizes)[tall], BLOCK
+    while len(entries):
+        blocks = blocks_of(entries, size)
+        number = concatenated_ranges(np.zeros(len(blocks), np.int64), blocks)
+        further = blocks > 1
+        groups = np.repeat(np.cumsum(entries) - entries, blocks) + number * size
+        yield groups, np.repeat(place, blocks) + number, np.repeat(further, blocks)
+        entries, place, size = blocks[further], (place + blocks)[further], FANOUT
