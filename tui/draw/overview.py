@@ -32,7 +32,8 @@ Levels: TypeAlias = tuple[int, ...]
 def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
     """Return the busy levels 0..8 of device and of host lanes over the opening span, -1 where nothing lies.
 
-    The busiest lane counts, of the LANES_ASKED with most slices; of a lane its row with most slices. Worked out once per width and clocks.
+    The busiest lane counts, of the LANES_ASKED with most slices; of a lane its row with most slices.
+    Worked out once per width and clocks.
     """
     return _busy_levels(trace, width, frozenset(clocks.offsets.items()))
 

@@ -1,4 +1,7 @@
-"""What the timeline's widgets tell the App; rows and lines as they were drawn, times in ns of trace time."""
+"""What the timeline's widgets tell the App; rows and lines as they were drawn, times in ns of trace time.
+
+A time is called `at`: Textual keeps the message's own time under `time`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class SlicePressed(Message):
     """
 
     row: RowKey
-    time: int
+    at: int
     cell: int
     place: int = -1
     chain: int = 1
@@ -45,7 +48,7 @@ class TimeDragged(Message):
 class TimePressed(Message):
     """A time was clicked on the ruler."""
 
-    time: int
+    at: int
 
 
 @dataclass
@@ -53,7 +56,7 @@ class Zoomed(Message):
     """The wheel asked for `factor` times the magnification, about a time."""
 
     factor: float
-    time: int
+    at: int
 
 
 @dataclass
@@ -74,7 +77,7 @@ class Scrolled(Message):
 class ViewMoved(Message):
     """The minimap asked to centre the view on a time."""
 
-    time: int
+    at: int
 
 
 @dataclass

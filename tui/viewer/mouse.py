@@ -21,7 +21,7 @@ class Mouse(Viewer):
     @on(messages.SlicePressed)
     def _slice_pressed(self, message: messages.SlicePressed) -> None:
         self.say("")
-        session = replace(self.session, focus=message.row, cursor=message.time)
+        session = replace(self.session, focus=message.row, cursor=message.at)
         row = row_of(self.layout_now, message.row)
         thing = None if row is None else thing_in(self.trace, session.clocks, row, message.place)
         if thing is None:
@@ -39,7 +39,7 @@ class Mouse(Viewer):
     @on(messages.Zoomed)
     def _zoomed(self, message: messages.Zoomed) -> None:
         try:
-            self.go(view.zoomed(self.trace, self.session, message.factor, message.time), "zoom")
+            self.go(view.zoomed(self.trace, self.session, message.factor, message.at), "zoom")
         except Refusal as refusal:
             self.say(str(refusal))
 
@@ -58,11 +58,11 @@ class Mouse(Viewer):
     @on(messages.ViewMoved)
     def _view_moved(self, message: messages.ViewMoved) -> None:
         low, high = view.limits(self.trace)
-        self.go(view.go_to(self.trace, self.session, min(max(message.time, low), high)), "pan")
+        self.go(view.go_to(self.trace, self.session, min(max(message.at, low), high)), "pan")
 
     @on(messages.TimePressed)
     def _time_pressed(self, message: messages.TimePressed) -> None:
-        self.go(view.keep_cursor(replace(self.session, cursor=message.time)), "walk")
+        self.go(view.keep_cursor(replace(self.session, cursor=message.at)), "walk")
 
     @on(messages.TimeDragged)
     def _time_dragged(self, message: messages.TimeDragged) -> None:
