@@ -20,11 +20,11 @@ class _Dense:
 
     def __init__(self, size: int, scratch: Scratch) -> None:
         self.values = scratch.array(size, "i8")
-        self.present = scratch.array(size, "u1", 0)
+        self.present = scratch.array(size, "?", 0)
 
     def put(self, positions: AnyArray, values: AnyArray) -> None:
         self.values[positions] = values
-        self.present[positions] = 1
+        self.present[positions] = True
 
     def write(self, columns: Columns, position: str, value: str, dtype: str) -> None:
         """Write the sorted positions and their values, and forget them."""
@@ -34,7 +34,7 @@ class _Dense:
                 values = self.values[at : at + _CHUNK][found]
                 columns.writer(position, "u4").append(found + at)
                 columns.writer(value, dtype).append(values.view(np.float64) if dtype == "f8" else values)
-                self.present[at : at + _CHUNK] = 0
+                self.present[at : at + _CHUNK] = False
 
 
 def write_lifted(
