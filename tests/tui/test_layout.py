@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.layout import (
@@ -22,15 +21,6 @@ from tracelane.tui.draw.layout import (
     toggled,
 )
 from tracelane.tui.session import RowKey, Session, Viewport
-
-_spec = importlib.util.spec_from_file_location("fake_trace", Path(__file__).with_name("fake_trace.py"))
-assert _spec is not None and _spec.loader is not None
-_module = importlib.util.module_from_spec(_spec)
-import sys  # noqa: E402
-
-sys.modules["fake_trace"] = _module
-_spec.loader.exec_module(_module)
-fake_trace, LaneSpec = _module.fake_trace, _module.LaneSpec
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)
 QUIET = {"slices": 3, "start": 10, "end": 20}
@@ -142,8 +132,21 @@ def test_what_is_never_quiet(specs: list, labels: str, why: str) -> None:
     assert len(titles(fake_trace(specs, labels=[labels]))) == 1 + len(specs), why
 
 
+def test_lanes_outside_the_first_window_open_folded() -> None:
+    """A lane of many rows that the first window does not reach takes one line until it is unfolded."""
+    trace = fake_trace([LaneSpec("main"), LaneSpec("far", rows=20, start=10**15, end=10**15 + 5)])
+    assert titles(trace) == ["process 0", "main", "far"]
+    line = Layout(trace, SESSION).line(2)
+    assert line is not None and line.kind is LineKind.LANE
+    opened = toggled(SESSION, line, trace)
+    assert len(titles(trace, opened)) == 22
+    row = Layout(trace, opened).line(5)
+    assert row is not None
+    assert len(titles(trace, toggled(opened, row, trace))) == 3
+
+
 def test_hidden_lanes_are_counted() -> None:
-    """What is hidden by name, alike, by process or by :only, and what is empty, is counted in the last line."""
+    """What is hidden by any means, and what is empty, is counted in the last line."""
     trace = fake_trace([LaneSpec("t 1"), LaneSpec("t 2"), LaneSpec("main")], [LaneSpec("gpu")], [], empty=12)
     assert titles(trace)[-1] == "12 empty lanes and 1 empty process not shown"
     cases = [

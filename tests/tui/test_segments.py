@@ -87,7 +87,7 @@ def test_the_middle_is_what_goes() -> None:
 
 
 def test_without_colours_brackets_carry_the_meaning() -> None:
-    """Without colours slices stand in brackets, open ends have none, several are a texture with their count."""
+    """Without colours slices stand in brackets, open ends have none, several are texture and count."""
     runs = [
         Run(0, 14, "kernel", "aten::linear", 0, 1, WHOLE),
         Run(14, 20, "kernel", "mm", 1, 1, WHOLE | OPEN_RIGHT),

@@ -266,7 +266,8 @@ class Layout:
         rows = len(lane.rows)
         self._block_of_lane[number] = len(self._blocks)
         key = lane_key(lane)
-        if key in session.folded:
+        outside = rows > 1 and is_outside(lane, self.trace) and key not in session.unfolded
+        if key in session.folded or outside:
             self._add(_Block(LineKind.LANE, 1, process, number, folded=True))
         elif rows > FOLD_ROWS and key not in session.unfolded:
             self._add(_Block(LineKind.ROW, FOLD_ROWS + 1, process, number, more=rows - FOLD_ROWS))
@@ -320,6 +321,11 @@ def _row_line(lane: Lane, process: Process | None, depth: int) -> Line:
     overlap = bool(lane.overlapping) and lane.depth <= depth < slices_rows
     title = lane.title if depth == 0 else ""
     return Line(LineKind.ROW, title, process, lane, depth, overlap=overlap)
+
+
+def is_outside(lane: Lane, trace: Trace) -> bool:
+    """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
+    return lane.end < trace.opening_span[0] or lane.start > trace.opening_span[1]
 
 
 def _counted(count: int, one: str, many: str = "") -> str:

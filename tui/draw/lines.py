@@ -132,6 +132,8 @@ def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: ob
         text = f"{text} {row.series}" if text else row.series
     if isinstance(row, InstantRow) and not text:
         text = "instants"
+    if cell_len(text) + cell_len(lead) > room:
+        text = text.removeprefix("thread ")
     if line.overlap:
         text = f"{text} {glyphs.overlap}".strip()
     tail = f" {value}" if value and cell_len(value) + 6 < room else ""

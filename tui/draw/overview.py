@@ -92,8 +92,10 @@ def minimap_lines(trace: Trace, session: Session, look: Look, height: int) -> li
     span = trace.opening_span
     title = format_ns(span[1] - span[0])
     if height < 2:
-        merged = tuple(map(max, device, host))
-        return [_line("all " + title, merged, left, right, look)]
+        # What an accelerator does tells the parts of a trace apart; its host is always busy.
+        kind = "device" if both else "all"
+        merged = device if both else tuple(map(max, device, host))
+        return [_line(f"{kind} {title}", merged, left, right, look)]
     if both:
         return [_line("device", device, left, right, look), _line("host " + title, host, left, right, look)]
     merged = tuple(map(max, device, host))

@@ -9,7 +9,7 @@ from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
 from ..draw.colour import RGB
-from ..draw.glyphs import Glyphs, glyphs_for
+from ..draw.glyphs import Glyphs, eighths_wanted, glyphs_for
 from ..draw.lines import Look, title_cells
 from ..draw.palette import DARK_SURFACE, LIGHT_SURFACE, Palette, depth_of, palette_for
 
@@ -48,5 +48,6 @@ def glyphs() -> Glyphs:
 
 @lru_cache(maxsize=1)
 def eighths() -> bool:
-    """Tell whether slice edges are drawn in eighths of a cell: TRACELANE_EIGHTHS=1."""
-    return os.environ.get("TRACELANE_EIGHTHS", "") == "1"
+    """Tell whether slice edges are drawn in eighths: TRACELANE_EIGHTHS=0 or 1, by default not over SSH."""
+    asked = os.environ.get("TRACELANE_EIGHTHS", "")
+    return asked == "1" if asked else eighths_wanted(os.environ)
