@@ -9,7 +9,9 @@ STRING = rb'"(?:[^"\\]++|\\.)*+"'
 """A whole JSON string; what stands in it is not looked at."""
 _TOKENS = re.compile(STRING + rb'|[{}\[\]"]', re.S)
 _COMMAS = re.compile(STRING + rb'|[{}\[\],"]', re.S)
-_ODD = re.compile(STRING + rb'|"|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:{}\[\]0-9+\-.eEtrufalsn])', re.S)
+_ODD = re.compile(
+    STRING + rb'|"|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:{}\[\]0-9+\-.eEtrufalsn]|\{\s*+[^"}\s])', re.S
+)
 _OPEN = frozenset(b"{[")
 _QUOTE = ord('"')
 

@@ -1,13 +1,14 @@
 """From a stream to decoded blocks and the envelope around them, in file order, in bounded memory.
 
-The event array is found wherever it stands: under `traceEvents` of the top object whatever comes before it, as
-a bare array, as one event per line, in several documents one behind the other.
+The event array is found wherever it stands: under `traceEvents` of the top object whatever comes before it,
+as a bare array, as one event per line, in several documents one behind the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .columns import Problem
 from .cutter import BLOCK_SIZE, Block, Cutter, Decode, Decoded, Item, Repaired, Separator
@@ -38,7 +39,7 @@ class Scanner:
     ) -> None:
         self.found = False
         self.form = ""
-        self.problems: list[Problem] = []
+        self._problems: list[Problem] = []
         self._decode = decode
         self._window = Window(stream, block_size)
         self._reader = EnvelopeReader(self._window)
@@ -50,6 +51,16 @@ class Scanner:
     def envelope(self) -> Envelope:
         """The keys around the events, so far."""
         return envelope(self._reader.values, self.form or "object")
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What was wrong outside of blocks, so far, in file order; each kind and reason once."""
+        joined: dict[tuple[str, str], Problem] = {}
+        for problem in sorted([*self._problems, *self._reader.problems], key=lambda p: p.offset or 0):
+            key = problem.kind, problem.message
+            first = joined.get(key)
+            joined[key] = problem if first is None else replace(first, count=first.count + problem.count)
+        return list(joined.values())
 
     def __iter__(self) -> Iterator[Item]:
         window = self._window
@@ -65,7 +76,6 @@ class Scanner:
                 yield from cutter
             else:
                 yield from self._object(self._reader.read_object())
-        self.problems = self._sorted_problems()
 
     def head(self) -> str | None:
         """Read to the first event array only and return its form, the window standing in it; else None."""
@@ -94,12 +104,12 @@ class Scanner:
             yield from cutter
             if not cutter.closed:
                 message = "the file ends within the event array; what was whole has been read"
-                self.problems.append(Problem("truncated", 1, self._window.offset, message))
+                self._problems.append(Problem("truncated", 1, self._window.offset, message))
                 return
             stop = self._reader.resume()
         if stop is Stop.CUT_OFF:
             message = "the file ends within the keys around the events"
-            self.problems.append(Problem("truncated", 1, self._reader.cut_off, message))
+            self._problems.append(Problem("truncated", 1, self._reader.cut_off, message))
 
     def _new_document(self, form: str) -> None:
         self.found = True
@@ -125,16 +135,5 @@ class Scanner:
                 break
         if garbage is not None:
             message = "text that belongs to no event"
-            self.problems.append(Problem("unreadable", 1, garbage, message))
+            self._problems.append(Problem("unreadable", 1, garbage, message))
         return window.left > 0
-
-    def _sorted_problems(self) -> list[Problem]:
-        problems = [*self.problems, *self._reader.problems]
-        joined: dict[tuple[str, str], Problem] = {}
-        for problem in sorted(problems, key=lambda p: p.offset or 0):
-            first = joined.get((problem.kind, problem.message))
-            count = problem.count + (first.count if first else 0)
-            joined[problem.kind, problem.message] = Problem(
-                problem.kind, count, first.offset if first else problem.offset, problem.message
-            )
-        return list(joined.values())

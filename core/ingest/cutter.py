@@ -114,8 +114,8 @@ class Cutter:
     """Yields the blocks of one event array from a window that stands inside it.
 
     `lines`: the elements stand one after another without an array around them, commas between them or not.
-    `exact_ends`: the text is a range of the array; its last block must not be repaired (the end may be
-    wrong), nor its first unless `head_proven`.
+    Where the text is a range of the array, its ends may be wrong: its last block is not repaired while
+    `tail_in_doubt`, nor its first unless `head_proven`.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class Cutter:
         *,
         lines: bool = False,
         separator: Separator | None = None,
-        exact_ends: bool = False,
         head_proven: bool = True,
+        tail_in_doubt: Callable[[], bool] = lambda: False,
     ) -> None:
         self.closed = False  # the bracket that ends the array has been passed
         self.wrong_head = False
@@ -137,7 +137,7 @@ class Cutter:
         self._decode = decode
         self._lines = lines
         self._commas = not lines
-        self._exact_ends = exact_ends
+        self._tail_in_doubt = tail_in_doubt
         self._sniffed = separator is not None
 
     def __iter__(self) -> Iterator[Item]:
@@ -224,7 +224,7 @@ class Cutter:
                 continue
             if not self.head_proven:
                 break
-            if self._exact_ends and window.ended:
+            if window.ended and self._tail_in_doubt():
                 self.wrong_tail = True
                 return
             if not sound:

@@ -218,7 +218,7 @@ class EnvelopeReader:
         window = self._window
         if byte == ord('"'):
             raw, size, sound = self._string()
-        elif byte in b"{[":
+        elif byte in (0x7B, 0x5B):
             raw, size, sound = self._container()
         else:
             self._need(LONGEST_KEY)

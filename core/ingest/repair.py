@@ -18,15 +18,19 @@ from .columns import Problem
 from .decode import decode_fast
 from .tolerant import BrokenError, Habits, Tolerant
 
-BUDGET = 6
-"""So many times the text's length may be read in attempts before the rest is given up."""
-SPARE = 1 << 20
+BUDGET = 4
+"""So many times the text's length may be read in failing attempts before the rest is given up."""
+SPARE = 64 * 1024
+LEAST_COST = 100
+LONGEST_TAIL = 64 * 1024
+"""An event that the text's end seems to cut off is tried for stray quotes if no more than this is left."""
 LEARN_FROM = 64
 """So many intact events teach the writer's habits."""
 
 _GAP = re.compile(rb"[\s,]*+")
 _NEXT = re.compile(rb'\}(?=\s*+,?\s*+\{\s*+")')
 _CANDIDATE = re.compile(rb'\{\s*+"[^"\\]{1,64}"\s*+:')
+_AFTER_PLAIN = re.compile(rb"\s*+(?:[,\]]|\Z)")
 _CLOSE = re.compile(rb'\]\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}|\Z|[\[{])')
 _CLOSE_BEHIND = re.compile(rb'[}"]\s*+(\])\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}\s*+(?:[\[{]|\Z)|\Z)')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -165,14 +169,12 @@ class _Repair:
         try:
             value, end = self._parse(at, quotes=False)
         except BrokenError as broken:
-            if data[at] != 0x7B:
+            if data[at] != 0x7B or (broken.cut_off and len(data) - at > LONGEST_TAIL):
                 raise
             try:
                 value, end = self._parse(at, quotes=True)
             except BrokenError:
-                if broken.cut_off:
-                    raise broken from None
-                raise
+                raise broken from None
             return value, end, "unescaped quotes or stray text in an event"
         text = data[at:end]
         try:
@@ -194,9 +196,10 @@ class _Repair:
         try:
             value, end = self._parser.parse(at, quotes=quotes)
         except BrokenError as broken:
-            self._budget -= 4 * max(0, broken.at - at)
+            self._budget -= max(LEAST_COST, broken.at - at)
             raise
-        self._budget -= 4 * (end - at)
+        if self._data[at] not in b"{[" and not _AFTER_PLAIN.match(self._data, end):
+            raise BrokenError(at, "text that belongs to no event")
         return value, end
 
     def _resumes(self, at: int) -> bool:

@@ -38,7 +38,8 @@ _KNOWN = (
     rb"ph|name|cat|pid|tid|ts|dur|args|id|id2|bp|s|tts|tdur|cname|sf|esf|stack|scope|attr|bind_id|flow_in"
     rb"|flow_out"
 )
-_AFTER_KNOWN = rb'\s*+(?:,\s*+"(?:' + _KNOWN + rb')"\s*+:|[,\s]*+\}\s*+(?:[,\]]|\{\s*+"|\Z))'
+_AFTER_LAST = rb'[,\s]*+\}\s*+(?:[,\]]|\{\s*+"|\Z)'
+_AFTER_KNOWN = rb'\s*+(?:,\s*+"(?:' + _KNOWN + rb')"\s*+:|' + _AFTER_LAST + rb")"
 _AFTER_ITEM = rb'\s*+(?:,\s*+(?:"|[-\d\[{tfn])|[,\s]*+\]\s*+(?:[,}\]]|\Z))'
 _END_ANY = re.compile(rb'"(?=' + _AFTER_ANY + rb")")
 _END_KNOWN = re.compile(rb'"(?=' + _AFTER_KNOWN + rb")")
@@ -65,6 +66,8 @@ class Habits:
 
     followers: dict[str, set[bytes]] = field(default_factory=dict)
     seen: int = 0
+    _gaps: set[bytes] = field(default_factory=set)
+    _patterns: dict[str, re.Pattern[bytes]] = field(default_factory=dict)
 
     def learn(self, text: bytes, event: object) -> None:
         """Note how an intact event is written."""
@@ -74,18 +77,26 @@ class Habits:
         keys = [key for key in event if isinstance(key, str)]
         at = 0
         for key, following in pairwise(keys):
-            match = re.compile(rb'\s*,\s*"' + re.escape(following.encode()) + rb'"\s*:').search(text, at)
+            match = re.compile(rb'(\s*,\s*)"' + re.escape(following.encode()) + rb'"\s*:').search(text, at)
             if match is None:
                 return
             at = match.end()
             self.followers.setdefault(key, set()).add(match.group())
+            self._gaps.add(match.group(1))
+            self._patterns.clear()
 
-    def end_of(self, key: str) -> re.Pattern[bytes] | None:
-        """Return what a quote that ends this key's value looks like, or None if the key was never seen."""
-        followers = self.followers.get(key)
-        if not followers:
-            return None
-        return re.compile(b'"(?=' + b"|".join(map(re.escape, sorted(followers))) + b")")
+    def end_of(self, key: str) -> re.Pattern[bytes]:
+        """Return what a quote that ends this key's value looks like in the writer's hand.
+
+        Behind it stands what was seen behind this key, or a well-known key set apart as keys were seen to be.
+        """
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            after = [re.escape(text) for text in sorted(self.followers.get(key, ()))]
+            after += [re.escape(text) + rb'"(?:' + _KNOWN + rb')"\s*+:' for text in sorted(self._gaps)]
+            after.append(_AFTER_LAST)
+            pattern = self._patterns[key] = re.compile(b'"(?=' + b"|".join(after) + b")")
+        return pattern
 
 
 @dataclass
@@ -212,9 +223,8 @@ class Tolerant:
             return self._next(_END_ANY, begin)
         boundary = self._next(_BOUNDARY, begin)
         limit = boundary if boundary >= 0 else len(self._data)
-        habit = self._habits.end_of(top.key)
-        for pattern in (habit, _END_KNOWN, _END_ANY):
-            if pattern is not None and 0 <= (end := self._next(pattern, begin)) < limit:
+        for pattern in (self._habits.end_of(top.key), _END_KNOWN, _END_ANY):
+            if 0 <= (end := self._next(pattern, begin)) < limit:
                 return end
         return self._next(_END_ANY, begin)
 
