@@ -1,0 +1,172 @@
+"""Begins and ends: matched as stacks do, whatever is missing, per thread and per async id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.events import Event, async_event, begin, complete, end, event, index_of
+from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
+from tracelane.core.index.match import match
+from tracelane.core.index.store import Index
+
+
+def by_stack(opens: list[bool], stacks: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Pairs, unclosed begins and unmatched ends, one event at a time."""
+    open_: dict[int, list[int]] = {}
+    pairs, unmatched = [], []
+    for i, (is_begin, stack) in enumerate(zip(opens, stacks)):
+        own = open_.setdefault(stack, [])
+        if is_begin:
+            own.append(i)
+        elif own:
+            pairs.append((own.pop(), i))
+        else:
+            unmatched.append(i)
+    return sorted(pairs), sorted(i for own in open_.values() for i in own), unmatched
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(st.booleans(), max_size=30), max_size=6))
+def test_equals_a_stack(stacks: list[list[bool]]) -> None:
+    """Pairs and leftovers are those of a stack, in one stack and in several at once."""
+    opens = [is_begin for stack in stacks for is_begin in stack]
+    of = [i * 3 for i, stack in enumerate(stacks) for _ in stack]
+    got = match(np.array(opens, np.bool_), np.array(of, np.int64))
+    want = by_stack(opens, of)
+    assert list(zip(got.begin.tolist(), got.end.tolist())) == want[0]
+    assert (got.unclosed.tolist(), got.unmatched.tolist()) == want[1:]
+    alone = match(np.array(opens, np.bool_))
+    want = by_stack(opens, [0] * len(opens))
+    assert list(zip(alone.begin.tolist(), alone.end.tolist())) == want[0]
+    assert (alone.unclosed.tolist(), alone.unmatched.tolist()) == want[1:]
+
+
+def slices(index: Index) -> list[tuple[str, int, int]]:
+    """(name, start, duration) of all slices by position."""
+    n = len(index.column("slices.start"))
+    names = index.strings(index.column("slices.name"))
+    return list(zip(names, index.column("slices.start").tolist(), index.duration(range(n)).tolist()))
+
+
+def flags(index: Index) -> dict[str, int]:
+    """SliceFlag bits by slice name, where there are any."""
+    names = index.strings(index.column("slices.name"))
+    found = zip(index.column("flags.position").tolist(), index.column("flags.value").tolist())
+    return {names[position]: value for position, value in found}
+
+
+def test_ends_close_the_innermost_begin(tmp_path: Path) -> None:
+    """Pairs keep both ordinals, names of ends are ignored, and each thread has its own stack."""
+    index = index_of(
+        [begin(1, "a"), begin(2, "b"), begin(2, "other", tid=2), end(5, name="a"), end(9), end(4, tid=2)],
+        tmp_path,
+    )
+    assert slices(index) == [("a", 1000, 8000), ("b", 2000, 3000), ("other", 2000, 2000)]
+    assert index.column("ends.ordinal").tolist() == [4, 3, 5]
+    assert set(flags(index).values()) == {SliceFlag.PAIR}
+
+
+def test_order_is_time_then_file(tmp_path: Path) -> None:
+    """An end that stands before its begin in the file is matched by time; at one time the file decides."""
+    index = index_of([end(5), begin(1, "a"), begin(7, "b"), end(7), end(7)], tmp_path)
+    assert slices(index) == [("a", 1000, 4000), ("b", 7000, 0)]
+    assert index.ledger["unmatched_end"] == 1
+
+
+def test_leftovers_are_kept(tmp_path: Path) -> None:
+    """An unclosed begin reaches to the end of its lane and is marked, an end without begin is an instant."""
+    index = index_of([end(1), begin(2, "open"), complete(3, 40, "x"), event("i", 50)], tmp_path)
+    assert ("open", 2000, 48000) in slices(index)
+    assert flags(index)["open"] == SliceFlag.UNCLOSED
+    assert index.column("instants.phase").tolist() == [ord("E"), ord("i")]
+    lane = index.lanes[0]
+    assert (lane["slices"], lane["unclosed"], lane["depth"], lane["overlapping"]) == (1, 1, 1, 0)
+    assert (index.ledger["unmatched_begin"], index.ledger["unmatched_end"], index.ledger["slices"]) == (1, 1, 1)
+    assert (index.manifest["start_ns"], index.manifest["end_ns"]) == (3000, 43000)
+
+
+def test_a_nameless_begin_takes_its_ends_name(tmp_path: Path) -> None:
+    """What only the end says of a slice is used."""
+    index = index_of([begin(1, name=None), end(2, name="told late", cat="late")], tmp_path)
+    assert slices(index) == [("told late", 1000, 1000)]
+    assert index.categories[index.column("slices.category")[0]] == "late"
+
+
+def lanes(index: Index, kind: LaneKind) -> list[tuple[str, str, str, int]]:
+    """(pid, name, id, slices) of the lanes of a kind."""
+    return [
+        (
+            index.string(index.processes[lane["process"]]["pid"]),
+            index.string(lane["name"]),
+            index.string(lane["tid"]),
+            int(lane["slices"]),
+        )
+        for lane in index.lanes
+        if lane["kind"] == kind
+    ]
+
+
+PAIR = [("b", 1), ("e", 5)]
+
+
+@pytest.mark.parametrize(
+    "first, second, together",
+    [
+        ({"id": 1}, {"id": 1}, True),
+        ({"id": 1}, {"id": "1"}, False),
+        ({"id": 1}, {"id": 1, "pid": 2}, False),
+        ({"id": 1}, {"id": 1, "tid": 2}, True),
+        ({"id": 1}, {"id": 1, "cat": "b"}, False),
+        ({"id": None, "id2": {"local": "1"}}, {"id": None, "id2": {"local": "1"}, "pid": 2}, False),
+        ({"id": None, "id2": {"global": "1"}}, {"id": None, "id2": {"global": "1"}, "pid": 2}, True),
+        ({"id": 1, "scope": "s"}, {"id": 1, "scope": "s", "pid": 2}, True),
+        ({"id": 1, "scope": "s"}, {"id": 1, "scope": "t"}, False),
+    ],
+)
+def test_async_keys(tmp_path: Path, first: Event, second: Event, together: bool) -> None:
+    """Plain and local ids hold within a process and category, global and scoped ones everywhere."""
+    made = [async_event("b", 1, **first), async_event("e", 5, **second)]
+    index = index_of(made, tmp_path)
+    assert index.ledger["async_spans"] == together
+    assert len(lanes(index, LaneKind.ASYNC)) == (1 if together else 2)
+    assert index.ledger["async_unmatched_begin"] == index.ledger["async_unmatched_end"] == (not together)
+
+
+def test_async_spans_nest_and_carry_marks(tmp_path: Path) -> None:
+    """b and e nest by id, n, T and p are marks on the lane, legacy S and F a span."""
+    index = index_of(
+        [
+            async_event("b", 1, 1, "outer"),
+            async_event("b", 2, 1, "inner"),
+            async_event("n", 3, 1, "mark"),
+            async_event("e", 4, 1),
+            async_event("e", 9, 1),
+            async_event("S", 1, 5, "legacy"),
+            async_event("T", 2, 5, "step"),
+            async_event("F", 3, 5),
+        ],
+        tmp_path,
+    )
+    assert sorted(slices(index)) == [("inner", 2000, 2000), ("legacy", 1000, 2000), ("outer", 1000, 8000)]
+    assert lanes(index, LaneKind.ASYNC) == [("1", "async", "1", 2), ("1", "async", "5", 1)]
+    assert index.strings(index.column("instants.name")) == ["mark", "step"]
+    kinds = [int(row["kind"]) for row in index.rows]
+    assert kinds == [RowKind.SLICES, RowKind.SLICES, RowKind.INSTANTS, RowKind.SLICES, RowKind.INSTANTS]
+    assert index.manifest["start_ns"] is None  # async spans are no thread slices
+
+
+def test_many_ids_share_lanes(tmp_path: Path) -> None:
+    """Beyond 1,000 ids of a process's category, ids are packed by time: as many lanes as are open at once."""
+    events = []
+    for i in range(1500):
+        events += [async_event("b", 10 * i, i, f"a{i}"), async_event("e", 10 * i + 15, i)]
+    index = index_of(events, tmp_path)
+    found = [lane for lane in index.lanes if lane["kind"] == LaneKind.ASYNC]
+    assert [int(lane["ids"]) for lane in found] == [750, 750]
+    assert all(int(lane["depth"]) == 1 and not lane["overlapping"] for lane in found)
+    assert len(slices(index)) == 1500

@@ -1,0 +1,128 @@
+"""Event dicts of every phase, for traces made in tests; times in µs as traces have them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracelane.core.index.build import Facts, build
+from tracelane.core.index.store import Index
+from tracelane.core.ingest.columns import Part
+from tracelane.core.ingest.columns_of import PartBuilder
+
+Event = dict[str, Any]
+
+
+def event(ph: str, ts: Any, name: str = "e", **more: Any) -> Event:
+    """Any event; pid 1, tid 1 unless given, None leaves a key out."""
+    made = {"ph": ph, "ts": ts, "name": name, "pid": 1, "tid": 1, **more}
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def complete(ts: Any, dur: Any, name: str = "x", cat: str = "cpu_op", **more: Any) -> Event:
+    """A complete event."""
+    return event("X", ts, name, cat=cat, dur=dur, **more)
+
+
+def begin(ts: Any, name: str = "b", **more: Any) -> Event:
+    """A begin of a thread's stack."""
+    return event("B", ts, name, **more)
+
+
+def end(ts: Any, **more: Any) -> Event:
+    """The end of the innermost open begin."""
+    return event("E", ts, **{"name": None, **more})
+
+
+def async_event(ph: str, ts: Any, id: Any, name: str = "a", cat: str = "async", **more: Any) -> Event:
+    """b, n, e or legacy S, T, p, F."""
+    return event(ph, ts, name, cat=cat, id=id, **more)
+
+
+def flow(ph: str, ts: Any, id: Any, cat: str = "ac2g", bp: str | None = None, **more: Any) -> Event:
+    """s, t or f."""
+    return event(ph, ts, "flow", cat=cat, id=id, bp=bp, **more)
+
+
+def counter(ts: Any, name: str, **args: Any) -> Event:
+    """A sample of each series in `args`."""
+    return event("C", ts, name, tid=None, args=args)
+
+
+def metadata(name: str, pid: Any = 1, tid: Any = None, **args: Any) -> Event:
+    """Names, labels, sort indices."""
+    return event("M", 0, name, pid=pid, tid=tid, args=args)
+
+
+def every_phase(seed: int = 1, n: int = 400) -> list[Event]:
+    """A trace with every phase, odd ids, several processes and threads, in no order of time."""
+    pick = random.Random(seed)
+    events: list[Event] = [
+        metadata("process_name", 1, name="python"),
+        metadata("process_labels", 2, labels="AIU 0"),
+        metadata("process_label", 3, label="AIU 1"),
+        metadata("process_sort_index", 2, sort_index=-1),
+        metadata("thread_name", 1, 1, name="main"),
+        metadata("thread_name", 1, 99, name="never seen"),
+        metadata("thread_sort_index", 1, 2, sort_index=-5),
+        metadata("something_else", 1, 1, value=3),
+    ]
+    ids: list[Any] = [1, 2, "2", "0x10", 3.5, 1 << 70, -4]
+    for number in range(n):
+        ts = pick.randrange(1000) / 4
+        where = {"pid": pick.choice([1, 2, 3, "1"]), "tid": pick.choice([1, 2, 10, "main"])}
+        args = {"External id": number % 7, "correlation": number % 11, "bytes": 10**number % 10**9}
+        kinds: list[Event] = [
+            complete(ts, pick.choice([0, 0.5, 3, 40]), f"x{number % 5}", args=args, **where),
+            complete(ts, 7, "kernel", "kernel", args={"grid": [number % 3, 1, 1], **args}, **where),
+            begin(ts, "call", args=args, **where),
+            end(ts, args={"bytes": number}, **where),
+            async_event(pick.choice("bne"), ts, pick.choice(ids), **where),
+            async_event(pick.choice("bne"), ts, None, id2={"local": "7"}, **where),
+            async_event(pick.choice("bne"), ts, None, id2={"global": "7"}, **where),
+            async_event(pick.choice("bne"), ts, 7, scope="s", **where),
+            async_event(pick.choice("STpF"), ts, 5, cat="legacy", **where),
+            event("i", ts, "now", s=pick.choice("gpt"), **where),
+            event(pick.choice("IR"), ts, "then", cat="cpu_instant_event", args={"Addr": number}, **where),
+            counter(ts, "mem", used=number, free=pick.random()),
+            flow("s", ts, number % 13, **where),
+            flow("t", ts, number % 13, **where),
+            flow("f", ts, number % 13, bp=pick.choice([None, "e"]), **where),
+            flow("s", ts, None, "local", id2={"local": "1"}, **where),
+            flow("f", ts, None, "local", id2={"local": "1"}, **where),
+            event(pick.choice("NOD"), ts, "object", id=1, **where),
+            event("P", ts, "sample", **where),
+            event("V", ts, "v", **where),
+            event("v", ts, "v", **where),
+            event("zz", ts, "unknown", **where),
+            complete("no time", 1, **where),
+            complete(ts, "no duration", **where),
+            complete(ts, -5, **where),
+        ]
+        events.append(pick.choice(kinds))
+    return events
+
+
+def part_of(events: Sequence[object], number: int = 0, offset: int = 0) -> Part:
+    """One part of these events."""
+    builder = PartBuilder(number)
+    data = json.dumps(list(events))[1:-1].encode()
+    builder.add(offset, data, json.loads(b"[" + data + b"]"))
+    return builder.finish()
+
+
+def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
+    """The events as parts, cut before the events of these numbers."""
+    bounds = [0, *cuts, len(events)]
+    return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(zip(bounds, bounds[1:]))]
+
+
+def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:
+    """Build and open the index of a trace that consists of these events."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = parts_of(events, cuts)
+    build(parts, Facts.of(parts), folder)
+    return Index.open(folder)
