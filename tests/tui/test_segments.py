@@ -150,7 +150,7 @@ def test_marks_count() -> None:
 
 
 def test_counter_levels() -> None:
-    """Values become eighths of the scale; no value before the first sample; a flat series stands half high."""
+    """Values become eighths of the scale, nothing before the first sample; a flat series is half high."""
     nan = float("nan")
     assert levels_of([nan, 0, 2, 4], [nan, 0, 8, 4], 0, 8) == [(-1, -1), (0, 0), (2, 8), (4, 4)]
     assert levels_of([5.0], [5.0], 5.0, 5.0) == [(4, 4)]

@@ -43,6 +43,11 @@ class Glyphs:
     bracket_left: str
     bracket_right: str
 
+    @property
+    def ascii(self) -> bool:
+        """Whether nothing but ASCII may be written."""
+        return self.name == "ascii"
+
 
 UNICODE = Glyphs(
     name="unicode",

@@ -38,6 +38,15 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 @lru_cache(maxsize=65536)
+def ascii_text(text: str) -> str:
+    """Return a text for a terminal that writes ASCII only: u for µ, a ? for every cell of anything else."""
+    if text.isascii():
+        return text
+    text = text.replace("µ", "u")
+    return "".join(character if character.isascii() else "?" * cell_len(character) for character in text)
+
+
+@lru_cache(maxsize=65536)
 def padded(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     """Return a label for a run: one cell of air at its left where there is room for it."""
     if width >= cell_len(text) + 2:

@@ -18,7 +18,7 @@ from .labels import fit, fit_middle
 from .layout import Line, LineKind
 from .palette import Palette
 from .rows import InstantRow, RowReader, SampleRow, Selected, SliceRow
-from .segments import Chosen, band_segments, busy_segments, mark_segments, slice_segments
+from .segments import Chosen, band_segments, busy_segments, mark_segments, slice_segments, written
 
 NARROW_TITLE = 16
 WIDE_TITLE = 30
@@ -42,7 +42,11 @@ class Look:
 
 
 def line_segments(line: Line | None, reader: RowReader, session: Session, look: Look) -> list[Segment]:
-    """Return one line of the lane area, exactly titles + area cells."""
+    """Return one line of the lane area, exactly titles + area cells; in ASCII if the glyphs are."""
+    return written(_line_segments(line, reader, session, look), look.glyphs)
+
+
+def _line_segments(line: Line | None, reader: RowReader, session: Session, look: Look) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]

@@ -21,6 +21,7 @@ from ..session import Session, Viewport
 from .labels import fit
 from .lines import Look
 from .quiet import is_device
+from .segments import written
 
 LANES_ASKED = 24
 """Lanes of each kind that the minimap looks at, those with most slices first."""
@@ -125,4 +126,4 @@ def _line(title: str, levels: Sequence[int], left: int, right: int, look: Look) 
         Segment("".join(inside), palette.view),
         Segment("".join(bars[right:]), palette.minimap),
     ]
-    return [part for part in parts if part.text]
+    return written([part for part in parts if part.text], glyphs)

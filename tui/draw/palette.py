@@ -196,6 +196,7 @@ class Look(Enum):
     FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
     MARK = "mark"  # glyph in the key's full colour on the background
     BAND = "band"  # the key's colour on its own paler tint
+    EDGE = "edge"  # the background's colour on the key's: the empty part of a slice's first cell
     CHOSEN = "chosen"  # the selection
 
 
@@ -250,7 +251,7 @@ class Palette:
         self.range_end = Style(
             color=self.accent.color, bgcolor=self.range.bgcolor, underline=self.range.underline
         )
-        self.step = self._style(self._base("annotation") if depth is not Depth.NONE else None, background)
+        self.step = self.style("annotation", Look.FAINT) if dark else self.title
         faint = self._base("counter") if self.shaded else middle
         self.minimap = self._style(blend(faint, self.surface, 0.45) if self.shaded else middle, background)
         self.view = self._style(
@@ -323,8 +324,11 @@ class Palette:
             return self._style(colour, self._background, bold=look is Look.MARK)
         if not self.shaded:
             return self._style(text_on(shown_as(base, ColorSystem.STANDARD)), base)
+        if look is Look.EDGE:
+            return self._style(self.surface, base)
         if look is Look.BAND:
-            return self._style(base, blend(base, self.surface, 0.55))
+            strong = base if self.dark else blend(base, BLACK, 0.35)
+            return self._style(strong, blend(base, self.surface, 0.55))
         if look is Look.OTHER:
             ground = blend(base, BLACK if self.dark else WHITE, 0.16 if self.dark else 0.28)
         elif look is Look.MANY:

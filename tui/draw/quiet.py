@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tracelane.core.index.format import LaneKind
-from tracelane.core.query.busy import lane_cells
+from tracelane.core.index.format import BLOCK, LaneKind, RowKind
+from tracelane.core.index.store import Index
 from tracelane.core.trace import Lane, Trace
 
 FEW = 100
@@ -50,5 +50,14 @@ def _is_quiet(trace: Trace, lane: Lane, limit: int) -> bool:
         return False
     if not lane.slices or lane.end - lane.start < limit:
         return True
-    cells = lane_cells(trace.indexes[lane.source], lane.number, [lane.start, lane.end + 1])
-    return int(cells.busy[0]) < limit
+    return _top_row_busy(trace.indexes[lane.source], lane.rows.start) < limit
+
+
+def _top_row_busy(index: Index, number: int) -> int:
+    """Return the ns that a row's slices take, from its stored sums."""
+    row = index.rows[number]
+    if int(row["kind"]) != RowKind.SLICES:
+        return 0
+    kinds, blocks = int(row["category_count"]), -(-int(row["count"]) // BLOCK)
+    totals = int(row["sums"]) + blocks * kinds
+    return int(index.column("category_sums")[totals : totals + kinds].sum())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.query.busy import lane_cells
-from tracelane.core.query.cells import Span, row_cells
+from tracelane.core.query.cells import GREATEST, LOWEST, Span, row_cells
 from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.query.spans import spans
 from tracelane.core.trace import Lane, Trace
@@ -29,7 +30,7 @@ from .segments import COUNT_FROM, levels_of
 KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""
 KEPT_NAMES = 100_000
-BUSY_LANES = 16
+BUSY_LANES = 8
 """A line that stands for many lanes looks at so many of them: a frame must not depend on their number."""
 
 
@@ -80,6 +81,14 @@ class Selected:
     kind: RowKind
 
 
+@dataclass(frozen=True)
+class LaneEdges:
+    """The edges of a window's cells in lane time: exact, and as an int64 array for the queries."""
+
+    times: list[int]
+    array: Sequence[int]
+
+
 class RowReader:
     """Draws rows of one trace, each once per window.
 
@@ -94,6 +103,8 @@ class RowReader:
         self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
         self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
+        self._edges_of: tuple[Viewport, int] | None = None
+        self._edges_made = LaneEdges([], [])
         self._selected: tuple[SliceId | InstantId | None, Selected | None] = (None, None)
 
     # -- rows -----------------------------------------------------------------------------------------------
@@ -131,6 +142,16 @@ class RowReader:
             self._rows.popitem(last=False)
         return row
 
+    def _edges(self, view: Viewport, offset: int) -> LaneEdges:
+        """Return the cells' edges for lanes with this clock offset, made once per window."""
+        if self._edges_of != (view, offset):
+            times = [edge - offset for edge in view.edges()]
+            array = np.array([min(max(time, LOWEST), GREATEST) for time in times], np.int64)
+            # The queries take arrays as they are; a list they would convert for every row.
+            self._edges_made = LaneEdges(times, cast("Sequence[int]", array))
+            self._edges_of = (view, offset)
+        return self._edges_made
+
     def _index(self, source: int) -> Index:
         return self.trace.indexes[source]
 
@@ -139,27 +160,25 @@ class RowReader:
         row = index.rows[number]
         kind = int(row["kind"])
         if kind == RowKind.SLICES:
-            return self._slices(lane.source, index, number, view.edges(), offset, colour_by)
+            return self._slices(lane.source, index, number, self._edges(view, offset), colour_by)
         if kind == RowKind.INSTANTS:
-            return self._instants(lane.source, index, number, view.edges(), offset, colour_by)
-        return self._samples(lane, index, number, view.edges(), offset)
+            return self._instants(lane.source, index, number, self._edges(view, offset), colour_by)
+        return self._samples(lane, index, number, self._edges(view, offset))
 
     # -- slices ---------------------------------------------------------------------------------------------
 
-    def _slices(
-        self, source: int, index: Index, number: int, edges: list[int], offset: int, colour_by: str
-    ) -> SliceRow:
-        found = spans(index, number, row_cells(index, number, edges, offset))
+    def _slices(self, source: int, index: Index, number: int, edges: LaneEdges, colour_by: str) -> SliceRow:
+        found = spans(index, number, row_cells(index, number, edges.array))
         if not found:
             return SliceRow(())
         first = int(index.rows[number]["first"])
         positions = np.fromiter((span.index for span in found), np.int64, len(found)) + first
-        facts = self._facts(source, index, positions, found, offset, colour_by)
-        counts = _counts(index, number, found, edges, offset)
-        return SliceRow(slice_runs(found, facts, edges, counts, self.eighths))
+        facts = self._facts(source, index, positions, found, colour_by)
+        counts = _counts(index, number, found, edges)
+        return SliceRow(slice_runs(found, facts, edges.times, counts, self.eighths))
 
     def _facts(
-        self, source: int, index: Index, positions: np.ndarray, found: list[Span], offset: int, colour_by: str
+        self, source: int, index: Index, positions: np.ndarray, found: list[Span], colour_by: str
     ) -> list[Facts]:
         names = index.column("slices.name")[positions].tolist()
         starts = index.column("slices.start")[positions].tolist()
@@ -179,7 +198,6 @@ class RowReader:
                 bits = (RAGGED if flag & SliceFlag.UNCLOSED else 0) | (
                     OVERLAP if flag & SliceFlag.OVERLAP else 0
                 )
-            start += offset
             facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
         return facts
 
@@ -202,9 +220,9 @@ class RowReader:
     # -- instants and samples -------------------------------------------------------------------------------
 
     def _instants(
-        self, source: int, index: Index, number: int, edges: list[int], offset: int, colour_by: str
+        self, source: int, index: Index, number: int, edges: LaneEdges, colour_by: str
     ) -> InstantRow:
-        cells = instant_cells(index, number, edges, offset)
+        cells = instant_cells(index, number, edges.array)
         places = np.flatnonzero(cells.count)
         at = cells.first[places] + int(index.rows[number]["first"])
         names = index.column("instants.name")[at].tolist()
@@ -219,8 +237,8 @@ class RowReader:
             marks.append(Mark(cell, looked_up[0], count, first))
         return InstantRow(tuple(marks))
 
-    def _samples(self, lane: Lane, index: Index, number: int, edges: list[int], offset: int) -> SampleRow:
-        cells = sample_cells(index, number, edges, offset)
+    def _samples(self, lane: Lane, index: Index, number: int, edges: LaneEdges) -> SampleRow:
+        cells = sample_cells(index, number, edges.array)
         least, most = self._scale(lane.source, index, number)
         levels = levels_of(cells.low.tolist(), cells.high.tolist(), least, most)
         series = safe(index.string(int(index.rows[number]["series"])))
@@ -241,15 +259,15 @@ class RowReader:
     # -- folded lines ---------------------------------------------------------------------------------------
 
     def _busy(self, lanes: list[Lane], view: Viewport, clocks: Clocks) -> BusyRow:
-        edges = view.edges()
         width = view.width
         best = np.full(width, -1, np.int64)
         keys = ["quiet"] * width
-        room = np.array([max(1, right - left) for left, right in pairwise(edges)], np.float64)
+        room = np.array([max(1, right - left) for left, right in pairwise(view.edges())], np.float64)
         for lane in lanes:
             self.queries += 1
             index = self._index(lane.source)
-            cells = lane_cells(index, lane.number, edges, clocks.offset(lane.source, lane.pid))
+            edges = self._edges(view, clocks.offset(lane.source, lane.pid)).array
+            cells = lane_cells(index, lane.number, edges)
             share = np.rint(8 * np.minimum(cells.busy / room, 1.0)).astype(np.int64)
             level = np.where(cells.count > 0, np.maximum(share, 1), -1)
             for cell in np.flatnonzero(level > best).tolist():
@@ -309,7 +327,7 @@ def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missi
     return found
 
 
-def _counts(index: Index, number: int, found: list[Span], edges: list[int], offset: int) -> list[int]:
+def _counts(index: Index, number: int, found: list[Span], edges: LaneEdges) -> list[int]:
     """Return how many slices each span stands for: exact where there is room to write it."""
     counts = [span.count for span in found]
     wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
@@ -318,8 +336,8 @@ def _counts(index: Index, number: int, found: list[Span], edges: list[int], offs
     row = index.rows[number]
     begin, count = int(row["first"]), int(row["count"])
     starts = index.column("slices.start")[begin : begin + count]
-    lefts = np.array([edges[found[i].left] - offset for i in wide], np.int64)
-    rights = np.array([edges[found[i].right] - offset for i in wide], np.int64)
+    lefts = np.array([edges.times[found[i].left] for i in wide], np.int64)
+    rights = np.array([edges.times[found[i].right] for i in wide], np.int64)
     from_left = np.searchsorted(starts, lefts, "left")
     to_right = np.searchsorted(starts, rights, "left")
     before = np.maximum(from_left - 1, 0)

@@ -23,6 +23,7 @@ from ..clock import stamps_of
 from ..session import Session, Viewport
 from .labels import fit, fit_middle
 from .lines import Look
+from .segments import written
 
 TICK_CELLS = 14
 """Least distance of labelled ticks."""
@@ -176,7 +177,7 @@ def ruler_lines(
     lines.append(
         [*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)]
     )
-    return lines
+    return [written(line, look.glyphs) for line in lines]
 
 
 def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:

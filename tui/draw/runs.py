@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
     key: str
     label: str
-    start: int  # trace time, ns
+    start: int  # ns, on the clock of the edges it is drawn between
     end: int
     flags: int  # RAGGED, OVERLAP
 

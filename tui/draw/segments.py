@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from .glyphs import Glyphs
-from .labels import fit, padded
+from .labels import ascii_text, fit, padded
 from .palette import Look, Palette
 from .runs import LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, Mark, Run
 
@@ -65,7 +65,7 @@ def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyp
     body = width
     if left_part:
         # The empty part is drawn, in the background's colour, over the slice's own.
-        segments.append(Segment(glyphs.lefts[left_part], palette.style(run.key, Look.MARK) + _REVERSE))
+        segments.append(Segment(glyphs.lefts[left_part], palette.style(run.key, Look.EDGE)))
         body -= 1
     tail: Segment | None = None
     if ragged and width > 1:
@@ -78,9 +78,6 @@ def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyp
         segments.append(Segment(_whole_text(run, body, palette, glyphs), style))
     if tail is not None:
         segments.append(tail)
-
-
-_REVERSE = Style(reverse=True)
 
 
 def _whole_text(run: Run, width: int, palette: Palette, glyphs: Glyphs) -> str:
@@ -162,6 +159,13 @@ def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Pale
     _, after = rest.split_cells(right - left)
     marked = Segment(glyphs.single * (right - left), style)
     segments.extend(part for part in (before, marked, after) if part.text)
+
+
+def written(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
+    """Return segments that hold nothing but ASCII where the glyphs are."""
+    if not glyphs.ascii:
+        return segments
+    return [Segment(ascii_text(segment.text), segment.style) for segment in segments]
 
 
 def mark_segments(

@@ -19,7 +19,9 @@ from ..draw.ruler import origin_of, ruler_lines, step_marks
 from ..session import Session
 
 LEAST_WIDTH = 20
-LEAST_HEIGHT = 3
+LEAST_HEIGHT = 4
+LOW = 8
+"""Lower pictures spend one line on the ruler."""
 
 
 def picture(
@@ -43,15 +45,18 @@ def picture(
     session = replace(session, viewport=session.viewport.resized(look.area))
     lines: list[list[Segment]] = minimap_lines(trace, session, look, 1)
     steps = step_marks(trace, session.clocks)
-    lines += ruler_lines(session, origin_of(trace, session), steps, look, 2 if steps or session.range else 1)
+    lines += ruler_lines(
+        session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
+    )
     layout = Layout(trace, session)
     room = height - len(lines)
     total = layout.height + len(layout.pinned)
     shown = min(total, room if total <= room else room - 1)
     reader = RowReader(trace)
     lines += [line_segments(line, reader, session, look) for line in layout.visible(session.scroll, shown)]
-    if total > shown:
-        more = f"  {total - shown:,} more lines below"
+    below = layout.height - layout.scrolled(session.scroll, shown) - (shown - layout.pinned_height(shown))
+    if below > 0:
+        more = f"  {below:,} more lines below"
         lines.append([Segment(more, look.palette.dim)])
     text = Text(no_wrap=True, overflow="crop", end="")
     for number, line in enumerate(lines):
