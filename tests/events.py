@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,14 @@ def flow(ph: str, ts: Any, id: Any, cat: str = "ac2g", bp: str | None = None, **
     return event(ph, ts, "flow", cat=cat, id=id, bp=bp, **more)
 
 
-def counter(ts: Any, name: str, **args: Any) -> Event:
+def counter(ts: Any, name: str, /, **args: Any) -> Event:
     """A sample of each series in `args`."""
     return event("C", ts, name, tid=None, args=args)
 
 
-def metadata(name: str, pid: Any = 1, tid: Any = None, **args: Any) -> Event:
+def metadata(kind: str, pid: Any = 1, tid: Any = None, /, **args: Any) -> Event:
     """Names, labels, sort indices."""
-    return event("M", 0, name, pid=pid, tid=tid, args=args)
+    return event("M", 0, kind, pid=pid, tid=tid, args=args)
 
 
 def every_phase(seed: int = 1, n: int = 400) -> list[Event]:
@@ -117,7 +118,7 @@ def part_of(events: Sequence[object], number: int = 0, offset: int = 0) -> Part:
 def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
     """The events as parts, cut before the events of these numbers."""
     bounds = [0, *cuts, len(events)]
-    return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(zip(bounds, bounds[1:]))]
+    return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(pairwise(bounds))]
 
 
 def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:

@@ -15,6 +15,7 @@ from .match import match
 from .order import order_by
 
 _X, _B, _E = ord("X"), ord("B"), ord("E")
+_CLAMPED = int(EventFlag.CLAMPED)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def _complete(events: Mapping[str, AnyArray], index: AnyArray | slice) -> Slices
     slices = Slices.of(
         start, duration, events["name"][index], events["category"][index], events["ordinal"][index]
     )
-    clamped = (events["flags"][index] & EventFlag.CLAMPED) != 0
+    clamped = (events["flags"][index] & _CLAMPED) != 0
     if bool(clamped.any()):
         slices.flags[clamped] = SliceFlag.CLAMPED
         return Slices(
@@ -138,7 +139,7 @@ def paired(events: Mapping[str, AnyArray], begin: I64, end: I64) -> Slices:
     for key in ("name", "category"):
         own = events[key][begin]
         names[key] = np.where(own == 0, events[key][end], own).astype(np.uint32)
-    clamped = ((events["flags"][begin] | events["flags"][end]) & EventFlag.CLAMPED) != 0
+    clamped = ((events["flags"][begin] | events["flags"][end]) & _CLAMPED) != 0
     return Slices(
         start, within_limit(start, events["start"][end] - start), names["name"], names["category"],
         events["ordinal"][begin],

@@ -16,6 +16,10 @@ from .format import COLUMNS, LANE, LONG, ROW, LaneKind, RowKind, SliceFlag
 from .lanes import LaneEntry
 from .rows import Rows, assign
 
+# Arithmetic with the enum's members takes longer than the numpy call it is for.
+_OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
+_UNUSUAL = _UNCLOSED | _CLAMPED
+
 
 class Bounds:
     """First and last time of what was seen so far."""
@@ -145,7 +149,7 @@ class LaneWriter:
             self._append("long.position", long + first)
             self._append("long.duration", duration[long])
             self._append("long.self", self_time[long])
-        flags = slices.flags[order] | np.where(rows.overlap[order], SliceFlag.OVERLAP, 0).astype(np.uint8)
+        flags = slices.flags[order] | np.where(rows.overlap[order], _OVERLAP, 0).astype(np.uint8)
         some = np.flatnonzero(flags)
         if len(some):
             self._append("flags.position", some + first)
@@ -172,7 +176,7 @@ class LaneWriter:
 
     def _count(self, lane: AnyArray, slices: Slices, rows: Rows, end: I64, kind: LaneKind) -> None:
         """Count a lane's slices; unclosed ones neither count nor make others overlap."""
-        closed = np.flatnonzero((slices.flags & SliceFlag.UNCLOSED) == 0)
+        closed = np.flatnonzero((slices.flags & _UNCLOSED) == 0)
         unclosed = len(slices.start) - len(closed)
         depth, overlapping = rows.depth, int(rows.overlap.sum())
         if unclosed and len(closed):
@@ -183,8 +187,8 @@ class LaneWriter:
         lane["depth"], lane["overlapping"] = depth, overlapping
         lane["slices"], lane["unclosed"] = len(closed), unclosed
         if kind is LaneKind.THREAD:
-            exact = (slices.flags & (SliceFlag.CLAMPED | SliceFlag.UNCLOSED)) == 0
-            wide = (slices.flags & SliceFlag.CLAMPED) != 0
+            exact = (slices.flags & (_UNUSUAL)) == 0
+            wide = (slices.flags & _CLAMPED) != 0
             self.closed.take_all(slices.start[exact], end[exact])
             self.clamped.take_all(slices.start[wide], end[wide])
 
@@ -204,6 +208,9 @@ class LaneWriter:
 
     def tables(self) -> tuple[AnyArray, AnyArray]:
         """Return the lane and row tables."""
-        return np.concatenate([np.zeros(0, LANE), *self._lanes]), np.concatenate(
-            [np.zeros(0, ROW), *self._rows]
-        )
+        return _joined(self._lanes, LANE), _joined(self._rows, ROW)
+
+
+def _joined(pieces: list[AnyArray], dtype: np.dtype[np.void]) -> AnyArray:
+    """Return table pieces as one; numpy would take longer to find that their dtypes agree."""
+    return np.frombuffer(bytearray(b"".join([piece.tobytes() for piece in pieces])), dtype)

@@ -143,13 +143,13 @@ def thread_entry(track: int, pid: str, tid: str, names: Names) -> LaneEntry:
 
 def async_entry(lane: AsyncLane, pid: str, category: str, id_text: str) -> LaneEntry:
     """Return the lane of one or several async ids."""
-    key = (1, category, lane.pack, numeric_first(id_text), lane.id_kind)
+    key = (1, category, lane.pack, lane.id_kind > 0, numeric_first(id_text), lane.id_kind)
     return LaneEntry(LaneKind.ASYNC, pid, id_text, category, 0, lane.ids, lane, key)
 
 
 def counter_entry(lane: CounterLane, pid: str, name: str, id_text: str) -> LaneEntry:
     """Return a counter's lane."""
-    key = (2, name, numeric_first(id_text), lane.id_kind)
+    key = (2, name, lane.id_kind > 0, numeric_first(id_text), lane.id_kind)
     return LaneEntry(LaneKind.COUNTER, pid, id_text, name, 0, 0, lane, key)
 
 

@@ -1,0 +1,147 @@
+"""Drawing columns: sums, longest slices, extremes and overviews are what a scan of the row finds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.events import complete, counter, index_of
+from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS, OVERVIEW_CELLS
+from tracelane.core.index.overview import overview
+from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_place
+
+COUNTS = st.lists(st.sampled_from([1, 2, 63, 64, 65, 128, 1000, 1025, 3000]), min_size=1, max_size=6)
+
+
+def blocks(values: Any, size: int) -> list[Any]:
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(COUNTS, st.integers(1, 9), st.integers(0, 99))
+def test_category_sums(counts: list[int], categories: int, seed: int) -> None:
+    """Per row: its categories, and their time before each block, totals last."""
+    random = np.random.default_rng(seed)
+    total = sum(counts)
+    duration, category = random.integers(0, 10**12, total), random.integers(0, categories, total) * 3
+    got = category_sums(np.array(counts), duration, category, 3 * categories)
+    at = sums_at = categories_at = 0
+    for r, n in enumerate(counts):
+        mine, ns = category[at : at + n], duration[at : at + n]
+        own = sorted(set(mine.tolist()))
+        assert got.categories[categories_at : categories_at + len(own)].tolist() == own
+        lines = [[0] * len(own)]
+        for block in range(0, n, BLOCK):
+            inside = slice(block, block + BLOCK)
+            spent = [int(ns[inside][mine[inside] == c].sum()) for c in own]
+            lines.append([a + b for a, b in zip(lines[-1], spent)])
+        want = [value for line in lines for value in line]
+        assert got.sums_count[r] == len(want)
+        assert got.sums[sums_at : sums_at + len(want)].tolist() == want
+        at, sums_at, categories_at = at + n, sums_at + len(want), categories_at + len(own)
+
+
+def test_rows_of_very_many_categories_store_no_sums() -> None:
+    """Sums never outgrow the slices: a row of 20,000 categories says that it has none; its neighbours do."""
+    counts = np.array([3, 20_000, 100])
+    category = np.concatenate(([0, 1, 0], np.arange(20_000), np.zeros(100, np.int64)))
+    got = category_sums(counts, np.ones(len(category), np.int64), category, 20_000)
+    assert got.category_count.tolist() == [2, 20_000, 1]
+    assert got.sums_count.tolist() == [4, 0, 3]
+    assert got.sums.tolist() == [0, 0, 2, 1, 0, 64, 100]
+    assert sums_place(np.array([0, 4, 4]), got.sums_count).tolist() == [0, NO_SUMS, 4]
+
+
+@settings(max_examples=40, deadline=None)
+@given(COUNTS, st.integers(0, 99))
+def test_pyramids(counts: list[int], seed: int) -> None:
+    """Level after level up to one entry: the first longest slice per block, least and greatest sample."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 9, sum(counts))
+    want: list[int] = []
+    low: list[float] = []
+    high: list[float] = []
+    at = 0
+    for n in counts:
+        entries, size = list(range(at, at + n)), BLOCK
+        lows = highs = values[at : at + n].tolist()
+        while len(entries) > (BLOCK if size == BLOCK else 1):
+            entries = [max(group, key=lambda i: (values[i], -i)) for group in blocks(entries, size)]
+            lows, highs = [min(b) for b in blocks(lows, size)], [max(b) for b in blocks(highs, size)]
+            want, low, high, size = want + entries, low + lows, high + highs, FANOUT
+        at += n
+    assert longest(np.array(counts), values).tolist() == want
+    got = extremes(np.array(counts), values.astype(np.float64))
+    assert (got[0].tolist(), got[1].tolist()) == (low, high)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 400), st.sampled_from([1, 7, 10**15]))
+def test_overview(seed: int, n: int, scale: int) -> None:
+    """Per cell: how many slices touch it, the longest, and the category with most time inside."""
+    random = np.random.default_rng(seed)
+    gaps, lengths = random.integers(0, 9, n), random.integers(0, 9, n) * (random.random(n) < 0.8)
+    start = np.cumsum(gaps + np.concatenate(([0], lengths[:-1]))) * scale
+    duration = lengths * scale
+    category = random.integers(0, 4, n) * 2
+    low, high = int(start[0]), int((start + duration).max())
+    width = int(random.integers(1, 40))
+    edges = [low + i * (high - low) // width for i in range(width + 1)]
+    got = overview(start, duration, category, edges)
+    found = iter(zip(got.cell.tolist(), got.count.tolist(), got.category.tolist(), got.longest.tolist()))
+    for cell, (a, b) in enumerate(pairwise(edges)):
+        last = cell == width - 1
+        touching = [
+            i
+            for i in range(n)
+            if (start[i] < b or (last and start[i] <= b))
+            and (start[i] >= a or (start[i] + duration[i] > a and b > a))
+            and (a < b or last)
+        ]
+        if not touching:
+            continue
+        best = max(touching, key=lambda i: (duration[i], -i))
+        spent: dict[int, int] = {}
+        for i in touching:
+            inside = min(b, start[i] + duration[i]) - max(a, start[i])
+            spent[int(category[i])] = spent.get(int(category[i]), 0) + max(0, int(inside))
+        most = max(spent.values())
+        winners = sorted(c for c in spent if spent[c] == most)
+        own = int(category[best])
+        want = (cell, len(touching), own if own in winners else winners[0], best)
+        assert next(found) == want
+    assert next(found, None) is None
+
+
+def test_stored_for_long_rows(tmp_path: Path) -> None:
+    """Rows from 4,096 slices on store an overview; every row finds its entries by the row table."""
+    events = [complete(i * 10, 4 + i % 3, "x", f"c{i % 3}") for i in range(5000)]
+    events += [complete(i * 10, 5, "y", tid=2) for i in range(100)]
+    events += [counter(i, "mem", used=i % 50) for i in range(200)]
+    index = index_of(events, tmp_path)
+    long, short, samples = index.rows
+    assert (long["overview_count"], short["overview_count"]) == (OVERVIEW_CELLS, 0)
+    assert index.column("overview.count").sum() >= 5000
+    assert index.column("pyramid.longest")[short["pyramid"]] == short["first"]
+    assert index.column("pyramid.high")[samples["pyramid"] + 4] == 49
+    totals = index.column("category_sums")[long["sums"] + (79 * 3) : long["sums"] + 80 * 3]
+    assert totals.sum() == index.duration(range(5000)).sum()
+
+
+def test_more_than_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of rows leave no seam: the columns are those of one batch."""
+    events = [
+        complete(i * 10 + j, 9 - 2 * j, "x", f"c{i % 3}", tid=i % 4) for i in range(300) for j in range(3)
+    ]
+    whole = index_of(events, tmp_path / "one")
+    monkeypatch.setattr("tracelane.core.index.drawing.BATCH", 50)
+    pieces = index_of(events, tmp_path / "many")
+    assert np.array_equal(whole.rows, pieces.rows)
+    for name in ("category_sums", "row_categories", "pyramid.longest"):
+        assert np.array_equal(whole.column(name), pieces.column(name))
