@@ -57,6 +57,8 @@ def odd_byte(data: bytes, start: int = 0) -> int | None:
     for token in _ODD.finditer(data, start):
         if token.group(1) is not None:
             return token.start()
+        if token.end() - token.start() == 1:
+            return None  # the text ends within a string
     return None
 
 

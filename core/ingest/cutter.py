@@ -217,9 +217,10 @@ class Cutter:
                 return
             sound = odd_byte(data, start) is None
             if sound and end is None and not window.ended:
-                if window.left > (OVERSIZED if self.head_proven else PATIENCE):
+                most = OVERSIZED if self.head_proven else PATIENCE
+                if window.left > most:
                     break
-                window.more(window.left)
+                window.more(min(3 * window.left, most + 1 - window.left))
                 start = window.at
                 continue
             if not self.head_proven:

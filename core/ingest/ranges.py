@@ -2,7 +2,7 @@
 
 A range [a, b) stands for the events from the first separator at or after a to the first one at or after b.
 The separator is sniffed in the head and may by chance also stand in a string or a nested value; then a block
-at the wrong boundary cannot decode. By induction from the array's first event: if the tail of a range decodes,
+at the wrong boundary cannot decode. By induction from the first event on: if the tail of a range decodes,
 the head of the next is right. Where one does not, `joins` says which ranges to read again as one.
 """
 
