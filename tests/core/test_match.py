@@ -86,7 +86,11 @@ def test_leftovers_are_kept(tmp_path: Path) -> None:
     assert index.column("instants.phase").tolist() == [ord("E"), ord("i")]
     lane = index.lanes[0]
     assert (lane["slices"], lane["unclosed"], lane["depth"], lane["overlapping"]) == (1, 1, 1, 0)
-    assert (index.ledger["unmatched_begin"], index.ledger["unmatched_end"], index.ledger["slices"]) == (1, 1, 1)
+    assert (index.ledger["unmatched_begin"], index.ledger["unmatched_end"], index.ledger["slices"]) == (
+        1,
+        1,
+        1,
+    )
     assert (index.manifest["start_ns"], index.manifest["end_ns"]) == (3000, 43000)
 
 
