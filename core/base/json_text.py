@@ -14,6 +14,7 @@ _ODD = re.compile(
 )
 _OPEN = frozenset(b"{[")
 _QUOTE = ord('"')
+_CLOSE = ord("]")
 
 _ESCAPES = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _MEANINGS = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -29,6 +30,7 @@ class Structure:
     close: int | None  # the bracket that closes the array itself; nothing behind it was looked at
     depth: int  # brackets left open at the end of the text
     in_string: bool  # the text ends within a string
+    stray: int | None = None  # a brace that closes nothing; nothing behind it was looked at
 
 
 def structure(data: bytes, start: int = 0) -> Structure:
@@ -48,7 +50,8 @@ def structure(data: bytes, start: int = 0) -> Structure:
             if depth == 0:
                 ends.append(at + 1)
             elif depth < 0:
-                return Structure(ends, at, 0, False)
+                closes = byte == _CLOSE
+                return Structure(ends, at if closes else None, 0, False, None if closes else at)
     return Structure(ends, None, depth, False)
 
 

@@ -90,7 +90,7 @@ def sniff(data: bytes, start: int, ends: list[int], lines: bool = False) -> Sepa
             low -= 1
         match = pattern.match(data, low)
         if match and match.start(2) == end:
-            seen[match.group(1, 2, 3, 4)] += 1
+            seen[match[1], match[2], match[3], match[4] or b""] += 1
     if not seen:
         return None
     (lead, between, inner, key), _ = seen.most_common(1)[0]
@@ -215,7 +215,7 @@ class Cutter:
                     yield item
                 self._step(end, found.close)
                 return
-            sound = odd_byte(data, start) is None
+            sound = found.stray is None and odd_byte(data, start) is None
             if sound and end is None and not window.ended:
                 most = OVERSIZED if self.head_proven else PATIENCE
                 if window.left > most:
@@ -237,7 +237,16 @@ class Cutter:
                     self.separator = separator
                     cut = data.rfind(separator.text, start) + separator.end
                 end = cut if cut > start else None
-            yield from self._repair(start, len(data) if end is None else end)
+            end = len(data) if end is None else end
+            item = self._repair(start, end, patient=window.left <= OVERSIZED and not window.ended)
+            if item is None:
+                window.more(window.left)
+                start = window.at
+                cut = -1 if self.separator is None else window.data.rfind(self.separator.text, start)
+                cut += 0 if cut < 0 or self.separator is None else self.separator.end
+                continue
+            if item.block.length:
+                yield item
             return
         if self.head_proven:
             yield self._oversized()
@@ -250,7 +259,7 @@ class Cutter:
             return found.close
         if found.ends:
             return found.ends[-1]
-        if found.depth or found.in_string:
+        if found.depth or found.in_string or found.stray is not None:
             return None
         return len(self._window.data) if self._window.ended else last_comma(self._window.data, start)
 
@@ -290,20 +299,24 @@ class Cutter:
         found = sniff(self._window.data, start, ends, self._lines)
         self.separator = found or self.separator
 
-    def _repair(self, start: int, end: int) -> Iterator[Item]:
+    def _repair(self, start: int, end: int, *, patient: bool) -> Repaired | None:
+        """Repair a stretch of text; None, when patient, if it ends within its first element."""
         window = self._window
         text = window.data[start:end]
         offset = window.base + start
-        at_end = window.ended and end == len(window.data)
+        at_end = not patient and (end == len(window.data) or not window.ended)
         repairs, close, used = repair_array(text, self._decode, offset, at_end=at_end)
+        if not used and close is None and not at_end:
+            if patient:
+                return None
+            repairs, close, used = repair_array(text, self._decode, offset, at_end=True)
         text = text[:used]
         window.at = start + used
         if close is not None:
             window.at += 1
             self.closed = True
         events = [event.value for event in repairs.events]
-        if text.strip():
-            yield Repaired(Block(offset, text), events, repairs.problems())
+        return Repaired(Block(offset, text), events, repairs.problems())
 
     def _oversized(self) -> Repaired:
         window = self._window

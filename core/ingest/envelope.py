@@ -327,7 +327,7 @@ class EnvelopeReader:
         while True:
             match = self._next_key.search(window.data, low)
             if match and (match.end() < len(window.data) or window.ended):
-                value = window.data[low : match.start()].strip()
+                value = window.data[low : match.start()].strip(b" \t\r\n,")
                 if (
                     key
                     and len(value) <= LONGEST_STRING

@@ -24,6 +24,7 @@ SPARE = 64 * 1024
 LEAST_COST = 100
 LONGEST_TAIL = 64 * 1024
 """An event that the text's end seems to cut off is tried for stray quotes if no more than this is left."""
+MOST_SEPARATORS = 16
 LEARN_FROM = 64
 """So many intact events teach the writer's habits."""
 
@@ -127,7 +128,7 @@ class _Repair:
             try:
                 value, end, why = self._element(at)
             except BrokenError as broken:
-                if broken.cut_off and not self._at_end and self._out.items and not self._resumes(at):
+                if broken.cut_off and not self._at_end:
                     return self._out, None, at
                 at = self._pass_over(at, broken)
                 continue
@@ -175,6 +176,8 @@ class _Repair:
                 value, end = self._parse(at, quotes=True)
             except BrokenError:
                 raise broken from None
+            if self._swallows(at, end):
+                raise broken from None
             return value, end, "unescaped quotes or stray text in an event"
         text = data[at:end]
         try:
@@ -182,6 +185,24 @@ class _Repair:
         except (ValueError, RecursionError):
             return value, end, _fault(text)
         return events[0], end, ""
+
+    def _swallows(self, at: int, end: int) -> bool:
+        """Whether what was taken for one event holds another one that is sound by itself."""
+        data = self._data
+        for _ in range(MOST_SEPARATORS):
+            match = _NEXT.search(data, at, end)
+            if match is None:
+                return False
+            at = match.end()
+            begin = data.index(b"{", at)
+            following = _NEXT.search(data, begin)
+            try:
+                events = self._decode(data[begin : following.end() if following else end])
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(events[0], dict) and "ph" in events[0]:
+                return True
+        return False
 
     def _next_separator(self, at: int) -> int:
         """Return where the object before the next separator ends, or 0; searched once for any place."""
@@ -201,10 +222,6 @@ class _Repair:
         if self._data[at] not in b"{[" and not _AFTER_PLAIN.match(self._data, end):
             raise BrokenError(at, "text that belongs to no event")
         return value, end
-
-    def _resumes(self, at: int) -> bool:
-        """Whether another event can be read behind a place."""
-        return self._next_event(at + 1) is not None
 
     def _next_event(self, at: int) -> int | None:
         """Return where the next object with a `ph` begins."""
@@ -226,9 +243,9 @@ class _Repair:
     def _pass_over(self, at: int, broken: BrokenError) -> int:
         """Report text that cannot be read and return where to go on."""
         data = self._data
-        end = self._next_event(at + 1)
+        end = None if broken.cut_off else self._next_event(at + 1)
         if end is None:
-            closing = _CLOSE_BEHIND.search(data, at)
+            closing = None if broken.cut_off else _CLOSE_BEHIND.search(data, at)
             end = closing.start(1) if closing else len(data)
         cut_off = broken.cut_off and end == len(data)
         length = len(data[at:end].rstrip(b" \t\r\n,"))

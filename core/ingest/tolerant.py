@@ -44,9 +44,10 @@ _AFTER_ITEM = rb'\s*+(?:,\s*+(?:"|[-\d\[{tfn])|[,\s]*+\]\s*+(?:[,}\]]|\Z))'
 _END_ANY = re.compile(rb'"(?=' + _AFTER_ANY + rb")")
 _END_KNOWN = re.compile(rb'"(?=' + _AFTER_KNOWN + rb")")
 _END_ITEM = re.compile(rb'"(?=' + _AFTER_ITEM + rb")")
+_NO_KEY = re.compile(rb"[{}\[\]\n]")
 _END_KEY = re.compile(rb'"(?=\s*+:)')
-_BOUNDARY = re.compile(rb'\}\s*+,?\s*+\{\s*+"|"\s*+:\s*+\[?\s*+\{')
-"""Where at the latest a string of an event ends: the next event, or an object within this one."""
+_BOUNDARY = re.compile(rb'\}\s*+,?\s*+\{\s*+"')
+"""Between two events, or two objects of a list: a broken string ends before it."""
 LONGEST_BROKEN_KEY = 256
 
 
@@ -90,6 +91,8 @@ class Habits:
 
         Behind it stands what was seen behind this key, or a well-known key set apart as keys were seen to be.
         """
+        if not self._gaps:
+            return _END_KNOWN
         pattern = self._patterns.get(key)
         if pattern is None:
             after = [re.escape(text) for text in sorted(self.followers.get(key, ()))]
@@ -177,7 +180,7 @@ class Tolerant:
         if colon is None and quotes:
             limit = min(len(data), at + LONGEST_BROKEN_KEY)
             closing = _END_KEY.search(data, end, limit)
-            if closing is not None and b"\n" not in data[at : closing.start()]:
+            if closing is not None and not _NO_KEY.search(data, at, closing.start()):
                 raw, end = data[at + 1 : closing.start()], closing.end()
                 colon = _COLON.match(data, end)
         if colon is None:
@@ -217,16 +220,19 @@ class Tolerant:
     def _end_of_string(self, begin: int, stack: list[_Open]) -> int:
         """Return the place of the quote that most probably ends the string, or -1."""
         top = stack[-1]
+        limit = self._next(_BOUNDARY, begin)
+        if limit < 0:
+            limit = len(self._data)
         if not top.is_object:
-            return self._next(_END_ITEM, begin)
-        if len(stack) > 1:
-            return self._next(_END_ANY, begin)
-        boundary = self._next(_BOUNDARY, begin)
-        limit = boundary if boundary >= 0 else len(self._data)
-        for pattern in (self._habits.end_of(top.key), _END_KNOWN, _END_ANY):
+            patterns = [_END_ITEM]
+        elif len(stack) > 1:
+            patterns = [_END_ANY]
+        else:
+            patterns = [self._habits.end_of(top.key), _END_KNOWN, _END_ANY]
+        for pattern in patterns:
             if 0 <= (end := self._next(pattern, begin)) < limit:
                 return end
-        return self._next(_END_ANY, begin)
+        return -1
 
     def _next(self, pattern: re.Pattern[bytes], begin: int) -> int:
         """Return the first unescaped match at or after `begin`, or -1; each search is remembered."""
