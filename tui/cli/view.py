@@ -73,7 +73,10 @@ def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -
     columns = shutil.get_terminal_size((80, 24)).columns
     asked = any((begin, end, lanes))
     session = _session(trace, begin, end, lanes, columns) if asked else None
-    TracelaneApp(trace, session).run()
+    app = TracelaneApp(trace, session)
+    app.run()
+    if app.return_code:
+        raise click.exceptions.Exit(app.return_code)
 
 
 def _print(

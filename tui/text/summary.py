@@ -19,8 +19,17 @@ COUNTS = ("events", "slices", "instants", "counter_samples", "metadata", "async_
 TROUBLE = ("unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable")
 FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
 PROBLEM = ("kind", "count", "offset", "message")
+NAMES = {
+    "metadata": ("metadata event",),
+    "unmatched_begin": ("begin without an end", "begins without an end"),
+    "unmatched_end": ("end without a begin", "ends without a begin"),
+    "repaired": ("event repaired", "events repaired"),
+    "oversized": ("event too large to keep whole", "events too large to keep whole"),
+    "unreadable": ("event unreadable", "events unreadable"),
+}
+"""Counts whose key is not their name."""
 LANES_SHOWN = 12
-"""Lanes told of each process in the short form; the rest are counted."""
+"""Lanes told of each process; the rest are counted."""
 
 
 def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
@@ -113,34 +122,34 @@ def _processes(trace: Trace, source: int) -> Iterator[str]:
     for process in trace.processes:
         if process.source != source:
             continue
-        empty = f" · {format_count(process.empty)} empty lanes" if process.empty else ""
+        empty = f" · {_many(process.empty, 'empty lane')}" if process.empty else ""
         yield f"  {safe(process.title)}{empty}"
         shown = process.lanes[:LANES_SHOWN]
         for lane in (trace.lanes[number] for number in shown):
-            yield f"    {safe(lane.title)}: {_content(lane)}"
+            yield f"    {safe(lane.title).rstrip(': ')}: {_content(lane)}"
         if len(process.lanes) > len(shown):
-            yield f"    … {format_count(len(process.lanes) - len(shown))} more lanes"
+            yield f"    … {_many(len(process.lanes) - len(shown), 'more lane')}"
 
 
 def _content(lane: Lane) -> str:
     parts = []
     if lane.slices:
-        parts.append(f"{format_count(lane.slices)} slices, depth {lane.depth}")
+        parts.append(f"{_many(lane.slices, 'slice')}, depth {lane.depth}")
     if lane.overlapping:
         parts.append(f"{format_count(lane.overlapping)} overlapping")
     if lane.unclosed:
         parts.append(f"{format_count(lane.unclosed)} never closed")
     if lane.instants:
-        parts.append(f"{format_count(lane.instants)} instants")
+        parts.append(_many(lane.instants, "instant"))
     if lane.samples:
-        parts.append(f"{format_count(lane.samples)} samples")
+        parts.append(_many(lane.samples, "sample"))
     return ", ".join(parts)
 
 
 def _counted(ledger: Mapping[str, Any], key: str) -> str:
-    names = {
-        "metadata": "metadata events",
-        "unmatched_begin": "never closed",
-        "unmatched_end": "ends without a begin",
-    }
-    return f"{format_count(int(ledger.get(key, 0)))} {names.get(key, key.replace('_', ' '))}"
+    return _many(int(ledger.get(key, 0)), *NAMES.get(key, (key.removesuffix("s").replace("_", " "),)))
+
+
+def _many(count: int, one: str, many: str | None = None) -> str:
+    """Return a count and what is counted, in its singular or plural."""
+    return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
