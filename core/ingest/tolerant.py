@@ -29,7 +29,7 @@ _COLON = re.compile(rb"\s*+:")
 _WORD = re.compile(
     rb"-?(?:[Ii]nfinity|[Ii]nf|INF|[Nn]a[Nn]|NAN|true|false|null|True|False|None)(?![A-Za-z0-9_])"
 )
-_NUMBER = re.compile(rb"[-+]?(?:\d++(\.\d*+)?|\.\d++)([eE][-+]?\d++)?(?![A-Za-z0-9_.])")
+_NUMBER = re.compile(rb"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?(?![A-Za-z0-9_.])")
 _MEANING: dict[bytes, Any] = {b"true": True, b"false": False, b"null": None, b"none": None}
 
 # A quote that may end a value: what must stand behind it.
@@ -260,7 +260,7 @@ def _escaped(data: bytes, begin: int, at: int) -> bool:
 
 def _number(match: re.Match[bytes], exact: bool) -> Any:
     text = match.group().decode()
-    if match.group(1) is None and match.group(2) is None:
+    if text.lstrip("+-").isdigit():
         if len(text) > LONGEST_DIGITS:
             return text
         return int(text)
