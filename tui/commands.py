@@ -15,7 +15,7 @@ class Command:
     keys: tuple[str, ...]
     help: str
     group: str
-    footer: bool = False
+    footer: str = ""  # what the footer calls it; empty: not there
 
     @property
     def shown_keys(self) -> str:
@@ -28,13 +28,15 @@ GROUPS: Final = (_MOVE, _SELECT, _LANES, _VIEW)
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
-        "zoom-in", "Zoom in", ("w", "+", "="), "Show two thirds of the time, about the cursor", _MOVE, True
+        "zoom-in", "Zoom in", ("w", "+", "="), "Show two thirds of the time, about the cursor", _MOVE, "zoom"
     ),
     Command("zoom-out", "Zoom out", ("s", "-"), "Show half as much time again, about the cursor", _MOVE),
     Command("zoom-in-far", "Zoom in ×10", ("W",), "Show a tenth of the time, about the cursor", _MOVE),
     Command("zoom-out-far", "Zoom out ×10", ("S",), "Show ten times the time, about the cursor", _MOVE),
     Command("pan-left", "Pan left", ("a", "shift+left"), "Move the view 30 % towards the start", _MOVE),
-    Command("pan-right", "Pan right", ("d", "shift+right"), "Move the view 30 % towards the end", _MOVE),
+    Command(
+        "pan-right", "Pan right", ("d", "shift+right"), "Move the view 30 % towards the end", _MOVE, "pan"
+    ),
     Command("page-left", "Page left", ("A",), "Move the view by its whole width towards the start", _MOVE),
     Command("page-right", "Page right", ("D",), "Move the view by its whole width towards the end", _MOVE),
     Command("trace-start", "Start of the trace", ("home",), "Move the view to the start, zoom kept", _MOVE),
@@ -49,9 +51,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
         ("g",),
         "Ask for a time: +12.5ms, @µs as in the file, 09:28:06.1 or step:4",
         _MOVE,
-        True,
+        "go to",
     ),
-    Command("focus", "Zoom to the selection", ("f",), "Fit the selected slice; again: fit all", _MOVE, True),
+    Command(
+        "focus", "Zoom to the selection", ("f",), "Fit the selected slice; again: fit all", _MOVE, "focus"
+    ),
     Command("reset", "Reset the view", ("0",), "Show the trace as at first; again: far outliers too", _MOVE),
     Command(
         "previous",
@@ -79,7 +83,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         ("enter",),
         "Select the slice at the cursor, show its details; again: zoom to it",
         _SELECT,
-        True,
+        "details",
     ),
     Command("launch", "Back to the launch", ("b", "["), "Select what launched the selection", _SELECT),
     Command(
@@ -90,7 +94,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _SELECT,
     ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
-    Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, True),
+    Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
     Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
     Command("pin", "Pin", ("p",), "Keep the lane at the top; again: release it", _LANES),
@@ -116,9 +120,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("theme", "Dark or light", (), "Change between the dark and the light theme", _VIEW),
     Command("command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEW),
     Command("palette", "Command palette", ("ctrl+p",), "Find any command by its name", _VIEW),
-    Command("help", "Help", ("?",), "Show all keys", _VIEW, True),
+    Command("help", "Help", ("?",), "Show all keys", _VIEW, "help"),
     Command("close", "Close", ("escape",), "Close what is on top, then drop the selection", _VIEW),
-    Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, True),
+    Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, "quit"),
     Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
 )
 

@@ -22,12 +22,12 @@ def shown_keys(entry: Command, remapped: Mapping[str, str]) -> str:
 
 
 def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return (key, title) of the commands that the footer shows, with their first key."""
+    """Return (first key, short title) of the commands that the footer shows."""
     pairs = []
     for entry in COMMANDS:
         keys = keys_of(entry, remapped)
         if entry.footer and keys:
-            pairs.append((key_text(keys[0]), entry.title.lower()))
+            pairs.append((key_text(keys[0]), entry.footer))
     return pairs
 
 

@@ -14,12 +14,16 @@ from rich.text import Text
 from tracelane.core.base.safe_text import safe
 
 COLUMN = 40
-"""Cells that a column takes at least."""
+"""Cells that a value on a line of its own wants beside its label."""
+SHORT = 60
+"""Cells of label and value up to which a field stands beside others."""
+NARROWEST = 12
+"""Cells of a column, at least."""
 LABEL = 22
 """Cells that a label takes at most."""
 LONGEST_LINES = 2_000
 """Lines of one value that are shown; the rest is counted."""
-GAP = 2
+GAP = 3
 
 
 @dataclass(frozen=True)
@@ -49,47 +53,41 @@ def value_text(value: Any) -> str:
 def laid_out(fields: Sequence[Field], width: int, label_style: Style, jump_style: Style) -> list[Text]:
     """Return fields as lines: short ones side by side, column by column, long ones over the whole width."""
     width = max(10, width)
-    columns = max(1, (width + GAP) // (COLUMN + GAP))
-    size = (width - GAP * (columns - 1)) // columns
     lines: list[Text] = []
-    short: list[Text] = []
-    room = min(LABEL, max((cell_len(safe(field.label)) for field in fields), default=0))
+    short: list[Field] = []
     for field in fields:
-        text = _field(field, room, label_style, jump_style)
-        if "\n" not in field.value and text.cell_len <= size:
-            short.append(text)
+        if "\n" not in field.value and cell_len(safe(field.label)) + cell_len(safe(field.value)) < SHORT:
+            short.append(field)
             continue
-        lines.extend(_side_by_side(short, columns, size))
+        lines.extend(_side_by_side(short, width, label_style, jump_style))
         short = []
-        lines.extend(_long(field, room, width, label_style))
-    lines.extend(_side_by_side(short, columns, size))
+        lines.extend(_long(field, min(LABEL, cell_len(safe(field.label))), width, label_style))
+    lines.extend(_side_by_side(short, width, label_style, jump_style))
     return lines
 
 
-def _field(field: Field, room: int, label_style: Style, jump_style: Style) -> Text:
-    text = Text(no_wrap=True, end="")
-    label = safe(field.label)
-    text.append(label + " " * (room - cell_len(label)), label_style)
-    text.append(" ")
-    style = jump_style + Style(meta={"@click": f"app.{field.jump}"}) if field.jump else Style()
-    text.append(safe(field.value.replace("\n", " ")), style)
-    return text
-
-
-def _side_by_side(short: Sequence[Text], columns: int, size: int) -> list[Text]:
-    if not short:
+def _side_by_side(fields: Sequence[Field], width: int, label_style: Style, jump_style: Style) -> list[Text]:
+    """Return fields in as many columns as fit, each as wide as it must be."""
+    pairs = [(safe(field.label), safe(field.value)) for field in fields]
+    for columns in range(min(len(pairs), width // NARROWEST), 0, -1):
+        height = -(-len(pairs) // columns)
+        groups = [range(first, min(first + height, len(pairs))) for first in range(0, len(pairs), height)]
+        labels = [max(cell_len(pairs[i][0]) for i in group) for group in groups]
+        values = [max(cell_len(pairs[i][1]) for i in group) for group in groups]
+        if sum(labels) + sum(values) + len(groups) + GAP * (len(groups) - 1) <= width or columns == 1:
+            break
+    else:
         return []
-    height = -(-len(short) // columns)
-    lines = []
-    for row in range(height):
-        line = Text(no_wrap=True, end="")
-        for column in range(columns):
-            number = column * height + row
-            if number >= len(short):
-                break
-            line.append(" " * (column * (size + GAP) - line.cell_len))
-            line.append_text(short[number])
-        lines.append(line)
+    lines = [Text(no_wrap=True, overflow="ellipsis", end="") for _ in range(height)]
+    left = 0
+    for group, label_cells, value_cells in zip(groups, labels, values):
+        for line, number in zip(lines, group):
+            label, value = pairs[number]
+            line.append(" " * (left - line.cell_len))
+            line.append(label + " " * (label_cells - cell_len(label) + 1), label_style)
+            jump = fields[number].jump
+            line.append(value, jump_style + Style(meta={"@click": f"app.{jump}"}) if jump else Style())
+        left += label_cells + 1 + value_cells + GAP
     return lines
 
 

@@ -52,7 +52,7 @@ class Asking(Viewer):
             self.say(str(refusal))
 
     def _go_to(self, text: str) -> None:
-        from .times import parse_time
+        from ..times import parse_time
 
         time = parse_time(text, time_frame(self.trace, self.session.clocks))
         self.go(view.go_to(self.trace, self.session, time))
@@ -95,7 +95,7 @@ class Asking(Viewer):
 
     def do_help(self) -> None:
         """Show all keys."""
-        from .panels.help import HelpScreen
+        from ..panels.help import HelpScreen
 
         self.push_screen(HelpScreen(self.config.keys))
 

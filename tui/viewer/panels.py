@@ -56,7 +56,7 @@ class Panels(Viewer):
             self.call_from_thread(self._copied, details_json(details, thing, arguments))
 
     def _copied(self, text: str) -> None:
-        from .panels.shown_text import ShownText
+        from ..panels.shown_text import ShownText
 
         self.copy_to_clipboard(text)
         self.push_screen(ShownText("Copied, where the terminal allows it (OSC 52)", text))

@@ -15,7 +15,7 @@ class Bar(Widget):
     """One line of pieces; those that do not fit are left out from the end, the first is cut."""
 
     DEFAULT_CSS = """
-    Bar { height: 1; width: 1fr; padding: 0; }
+    Bar { height: 1; width: 1fr; padding: 0; link-style: none; link-style-hover: underline; }
     """
 
     pieces: reactive[tuple[Text, ...]] = reactive(())
