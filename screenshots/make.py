@@ -5,54 +5,73 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHOTS: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
-    "demo": ((132, 40), ()),
-    "details": ((132, 40), (">", "J", "J", "enter")),
-    "small": ((80, 24), ()),
-}
-"""Name -> size in cells, keys pressed before."""
 
 
-async def shoot(traces: list[Path], size: tuple[int, int], keys: tuple[str, ...]) -> str:
+@dataclass(frozen=True)
+class Shot:
+    """One picture: the screen's size in cells, what is asked of `view`, and the keys pressed before."""
+
+    name: str
+    size: tuple[int, int]
+    begin: str | None = None
+    end: str | None = None
+    lanes: str | None = None
+    keys: tuple[str, ...] = ()
+
+
+SHOTS = (
+    Shot("demo", (132, 44)),
+    Shot("details", (132, 40), "+745ms", "+855ms", "Stream|autograd|Mem|AIU m", (*"JJJJJ", "enter")),
+    Shot("small", (80, 24)),
+)
+
+
+async def shoot(traces: list[Path], shot: Shot) -> str:
     """Return the viewer's screen as SVG after these keys."""
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.cli.view import asked_session
 
-    app = TracelaneApp(open_trace(traces))
-    async with app.run_test(size=size) as pilot:
+    trace = open_trace(traces)
+    app = TracelaneApp(trace, asked_session(trace, shot.begin, shot.end, shot.lanes, shot.size[0]))
+    async with app.run_test(size=shot.size) as pilot:
         await pilot.pause()
-        for key in keys:
+        for key in shot.keys:
             await pilot.press(key)
-        await pilot.pause()
+        await pilot.pause(0.5)
         return app.export_screenshot(title="tracelane")
 
 
 def main() -> None:
     """Draw all pictures."""
-    os.environ.update(TEXTUAL_ANIMATIONS="none", COLORTERM="truecolor", TZ="UTC")
+    os.environ.update(TEXTUAL_ANIMATIONS="none", COLORTERM="truecolor", TERM="xterm-256color", TZ="UTC")
+    os.environ.pop("NO_COLOR", None)
     from tracelane.core.demo.trace import write_demo
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = folder
         traces = [path for path in write_demo(Path(folder)) if path.suffix == ".json"]
         os.chdir(folder)
-        for name, (size, keys) in SHOTS.items():
-            svg = asyncio.run(shoot([path.relative_to(folder) for path in traces], size, keys))
-            (HERE / f"{name}.svg").write_text(svg, encoding="utf-8")
-            print(HERE / f"{name}.svg")
-            _png(HERE / f"{name}.svg")
+        for shot in SHOTS:
+            svg = asyncio.run(shoot([path.relative_to(folder) for path in traces], shot))
+            target = HERE / f"{shot.name}.svg"
+            target.write_text(svg, encoding="utf-8")
+            print(target.name)
+            _png(target)
 
 
 def _png(svg: Path) -> None:
-    """Draw a PNG beside an SVG, for looking at it; it is not committed."""
+    """Draw a PNG beside an SVG, for looking at it; it is not committed. Wants Fira Code among the fonts."""
     try:
         import resvg_py
     except ImportError:
         return
-    svg.with_suffix(".png").write_bytes(bytes(resvg_py.svg_to_bytes(svg_path=str(svg))))
+    drawn = resvg_py.svg_to_bytes(svg_path=str(svg), font_family="Fira Code", monospace_family="Fira Code")
+    svg.with_suffix(".png").write_bytes(bytes(drawn))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -
 
     columns = shutil.get_terminal_size((80, 24)).columns
     asked = any((begin, end, lanes))
-    session = _session(trace, begin, end, lanes, columns) if asked else None
+    session = asked_session(trace, begin, end, lanes, columns) if asked else None
     app = TracelaneApp(trace, session)
     app.run()
     if app.return_code:
@@ -87,7 +87,7 @@ def _print(
 
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
-    session = _session(trace, begin, end, lanes, width)
+    session = asked_session(trace, begin, end, lanes, width)
     if wants_colour():
         from rich.console import Console
 
@@ -97,7 +97,7 @@ def _print(
     print(summary(trace, lanes=False))
 
 
-def _session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
+def asked_session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
