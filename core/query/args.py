@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import TracelaneError
+from ..base.errors import TracelaneError, UnreadableError
+from ..base.units import format_bytes
 from ..index.blockstore import block_bytes
 from ..index.store import Index
 from ..ingest.decode import decode_fast
+from ..ingest.repair import RepairedEvent, repair
 
+LARGEST = 256 << 20
+"""Blocks beyond this (one event of that size) are not read for display."""
 MISSING = "the event does not lie in any block of the source"
 
 
@@ -73,6 +77,9 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
         block -= 1
     if block < 0 or ordinal - int(first[block]) >= int(index.column("blocks.count")[block]):
         return None, None
+    length = int(index.column("blocks.length")[block])
+    if length > LARGEST:
+        raise UnreadableError(f"the event is too large to be shown ({format_bytes(length)})")
     data, slow = block_bytes(index, block)
     inside = ordinal - int(first[block])
     elements = _elements(data, bool(index.column("blocks.repaired")[block]))
@@ -83,8 +90,10 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
 
 
 def _elements(data: bytes, repaired: bool) -> list[Any]:
-    if not repaired:
-        return decode_fast(data)
-    from ..ingest.repair import repair
-
-    return [getattr(element, "value", None) for element in repair(data)]
+    """Return the elements of a block in the order in which they were counted while indexing."""
+    try:
+        return list(decode_fast(data))  # repaired blocks decode too where only their cut was odd
+    except ValueError:
+        if not repaired:
+            raise UnreadableError("the source has changed since it was indexed: open it again") from None
+    return [item.value for item in repair(data) if isinstance(item, RepairedEvent)]

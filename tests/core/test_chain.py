@@ -1,0 +1,105 @@
+"""Kernel <- launch <- op <- annotation, on small cases and against the goldens of real traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, GOLDENS
+from tests.small_index import L, S, write_index
+from tracelane.core import open_trace
+from tracelane.core.base.ids import SliceId
+from tracelane.core.index.store import Index
+from tracelane.core.query.chain import chain_of
+
+CHAINS = sorted((GOLDENS / "chains").glob("*.chain.json")) if (GOLDENS / "chains").is_dir() else []
+VIA = {"ac2g flow": "flow", "correlation (no usable flow)": "correlation"}
+
+
+def small(tmp_path: Path, kernel: S, flows: list[tuple[int, int, str]], launch: S | None = None) -> list:
+    cpu = L(
+        pid="10",
+        tid="10",
+        slices=[
+            S(0, 1000, "outer", "user_annotation", ordinal=0),
+            S(10, 500, "aten::mm", "cpu_op", ordinal=1, lifted={"external_id": 77}),
+            launch or S(20, 30, "cudaLaunchKernel", "cuda_runtime", ordinal=2, lifted={"correlation": 5}),
+        ],
+    )
+    gpu = L(pid="0", tid="7", slices=[kernel])
+    write_index(tmp_path, [cpu, gpu], flows=flows)
+    index = Index.open(tmp_path)
+    kernel_position = index.position_of(9)
+    assert kernel_position is not None
+    names = index.strings(index.column("slices.name"))
+    return [(link.role, names[link.position], link.via) for link in chain_of(index, kernel_position)]
+
+
+OUTER = [("op", "aten::mm", "enclosing"), ("annotation", "outer", "enclosing")]
+
+
+def test_a_flow_is_followed(tmp_path: Path) -> None:
+    """A flow into the kernel leads to its launch, whatever the correlation says."""
+    kernel = S(100, 50, "k", "kernel", ordinal=9, lifted={"correlation": 6})
+    found = small(tmp_path, kernel, [(2, 9, "ac2g")])
+    assert found == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "flow"), *OUTER]
+
+
+def test_without_a_flow_the_correlation_is_used_and_said(tmp_path: Path) -> None:
+    """A kernel with the correlation of a runtime slice is launched by it."""
+    kernel = S(100, 50, "k", "kernel", ordinal=9, lifted={"correlation": 5})
+    found = small(tmp_path, kernel, [])
+    assert found == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "correlation"), *OUTER]
+
+
+def test_the_external_id_is_the_last_resort(tmp_path: Path) -> None:
+    """With neither flow nor correlation the op of the same External id is shown, and how it was found."""
+    kernel = S(100, 50, "k", "kernel", ordinal=9, lifted={"correlation": 8, "external_id": 77})
+    found = small(tmp_path, kernel, [])
+    assert found == [
+        ("kernel", "k", ""),
+        ("op", "aten::mm", "external id"),
+        ("annotation", "outer", "enclosing"),
+    ]
+
+
+@pytest.mark.parametrize("lifted", [{}, {"correlation": 0}])
+def test_nothing_is_guessed(tmp_path: Path, lifted: dict[str, int]) -> None:
+    """A copy with correlation 0, or none, has no launch, even where others have a 0 too."""
+    copy = S(100, 50, "Memset", "gpu_memset", ordinal=9, lifted=lifted)
+    launch = S(20, 30, "aiuMalloc", "privateuse1_runtime", ordinal=2, lifted={"correlation": 0})
+    assert small(tmp_path, copy, [], launch) == [("kernel", "Memset", "")]
+
+
+@pytest.fixture(scope="session")
+def index_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("indexes")
+
+
+@pytest.mark.skipif(not CHAINS, reason="no corpus (TRACELANE_CORPUS)")
+@pytest.mark.parametrize("golden", CHAINS, ids=[path.name.split(".")[0] for path in CHAINS])
+def test_chains_of_real_traces(golden: Path, index_dir: Path) -> None:
+    """Launch, innermost op and outermost annotation are those found by an independent reading of the file."""
+    expected = json.loads(golden.read_text())
+    trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=index_dir)
+    for chain in expected["chains"]:
+        links = trace.chain(SliceId(0, chain["kernel"]["event_index"]))
+        assert links[0].role == "kernel"
+        assert (links[0].name, links[0].start) == (chain["kernel"]["name"], chain["kernel"]["ts_ns"])
+        by_role = {link.role: link for link in links[1:]}
+        launch = by_role.get("launch")
+        if chain["launch"] is None:
+            assert launch is None
+            continue
+        assert launch is not None and launch.id.ordinal == chain["launch"]["event_index"]
+        assert (launch.start, launch.duration) == (chain["launch"]["ts_ns"], chain["launch"]["dur_ns"])
+        assert launch.via == VIA[chain["via"]]
+        inner = chain["innermost_op_or_annotation"]
+        got = links[2].id.ordinal if len(links) > 2 else None
+        assert got == (None if inner is None else inner["event_index"])
+        outer = chain["outermost_user_annotation"]
+        annotations = [link.id.ordinal for link in links if link.category == "user_annotation"]
+        assert annotations[-1:] == ([] if outer is None else [outer["event_index"]])
+    trace.close()
