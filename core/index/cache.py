@@ -175,7 +175,8 @@ def _version_folder(root: Path) -> Path:
 def _made_writable(folder: Path) -> str:
     """Make the folder, try to write in it, and return what went wrong in plain words, or ""."""
     try:
-        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -203,11 +204,14 @@ def _told(folder: Path) -> Iterator[None]:
     """Turn write errors into a CacheError with one clear line."""
     try:
         yield
-    except OSError as error:
-        if error.errno in FULL:
+    except (OSError, CacheError) as error:
+        cause = error.__cause__ if isinstance(error, CacheError) else error
+        if isinstance(cause, OSError) and cause.errno in FULL:
             raise CacheError(
                 f"no space left in {folder} for the index: free some, or name another folder with --index-dir"
             ) from error
+        if isinstance(error, CacheError):
+            raise
         raise CacheError(f"the index cannot be written in {folder}: {error.strerror or error}") from error
 
 
@@ -262,11 +266,8 @@ def sweep(folder: Path) -> None:
     for name in names:
         leftover = folder / name
         writer = leftover / ".writer"
-        if (
-            name.startswith(DOOMED)
-            or (name.startswith(BUILDING)
-            and not _in_use(writer)
-            and (writer.exists() or _old(leftover)))
+        if name.startswith(DOOMED) or (
+            name.startswith(BUILDING) and not _in_use(writer) and (writer.exists() or _old(leftover))
         ):
             shutil.rmtree(leftover, ignore_errors=True)
 

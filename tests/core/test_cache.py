@@ -1,0 +1,347 @@
+"""Indexes come into their place whole or not at all, and are found again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tracelane.core import open_trace
+from tracelane.core.base.errors import CacheError, Cancelled
+from tracelane.core.index import cache, ingest
+from tracelane.core.index.cache import cache_root, clear_cache, index_key, list_cache, locate
+from tracelane.core.index.store import MANIFEST, Index
+from tracelane.core.ingest.source import Source
+
+
+def write_trace(path: Path, count: int = 50, name: str = "op") -> Path:
+    events = [{"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": i, "dur": 1} for i in range(count)]
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own; nothing is written anywhere else."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return folder
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "trace.json")
+
+
+def committed(root: Path) -> list[Path]:
+    return [path.parent for path in root.glob(f"**/v*/*/{MANIFEST}") if not path.parent.name.startswith(".")]
+
+
+# -- where ---------------------------------------------------------------------------------------------------
+
+
+def no_passwd_entry(_: int) -> None:
+    raise KeyError("getpwuid(): uid not found")
+
+
+@pytest.mark.parametrize(
+    ("environment", "entry", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/p", "/x/tracelane"),
+        ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/p", "/h/.cache/tracelane"),
+        ({"HOME": "/h"}, "/p", "/h/.cache/tracelane"),
+        ({}, "/p", "/p/.cache/tracelane"),
+        ({"HOME": ""}, "/p", "/p/.cache/tracelane"),
+        ({}, None, None),
+    ],
+)
+def test_the_cache_is_where_the_system_says(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], entry: str | None, expected: str | None
+) -> None:
+    """XDG_CACHE_HOME, HOME, the passwd entry, in this order; an unknown uid without HOME has none."""
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    known = SimpleNamespace(pw_dir=entry)
+    monkeypatch.setattr(cache.pwd, "getpwuid", no_passwd_entry if entry is None else lambda _: known)
+    assert cache_root() == (None if expected is None else Path(expected))
+
+
+def test_no_home_and_no_passwd_entry_still_opens(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container with an arbitrary uid gets a private temporary folder, and is told."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(cache.pwd, "getpwuid", no_passwd_entry)
+    trace = open_trace([trace_file])
+    folder = trace.indexes[0].folder
+    assert len(trace.lanes) == 1 and "--index-dir" in trace.sources[0].notes[0]
+    assert folder.parent.stat().st_mode & 0o077 == 0
+
+
+def test_an_unwritable_cache_falls_back_and_says_so(trace_file: Path, home: Path) -> None:
+    """Where the cache's place is taken by something unwritable the trace opens from a temporary folder."""
+    (home / ".cache").write_text("a file, not a folder")
+    trace = open_trace([trace_file])
+    assert len(trace.lanes) == 1 and "cannot be written" in trace.sources[0].notes[0]
+
+
+def test_folders_are_private(trace_file: Path, home: Path) -> None:
+    """Nobody else may read an index in the cache."""
+    open_trace([trace_file])
+    for folder in (home / ".cache" / "tracelane", *committed(home)):
+        assert folder.stat().st_mode & 0o077 == 0, folder
+
+
+def test_nowhere_to_write_is_one_clear_line(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any writable folder the error names the way out."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(cache, "_made_writable", lambda _: "Read-only file system")
+    monkeypatch.setattr(cache.tempfile, "TemporaryDirectory", refuse)
+    with pytest.raises(CacheError, match="--index-dir"):
+        open_trace([trace_file])
+
+
+# -- coming back ---------------------------------------------------------------------------------------------
+
+
+def test_reopening_does_not_read_the_trace(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time only the fingerprint's two ends of the file are looked at."""
+    first = open_trace([trace_file])
+    opens: list[str] = []
+    monkeypatch.setattr(Source, "open", lambda self, offset=None: opens.append(self.path))
+    monkeypatch.setattr(ingest, "_build", lambda *_: pytest.fail("indexed again"))
+    second = open_trace([trace_file])
+    assert opens == [] and second.indexes[0].folder == first.indexes[0].folder
+
+
+def test_force_indexes_again(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`force` builds anew; who still reads the old index goes on reading it."""
+    first = open_trace([trace_file])
+    calls: list[int] = []
+    real = ingest._build
+    monkeypatch.setattr(ingest, "_build", lambda *args: (calls.append(1), real(*args)))
+    second = open_trace([trace_file], force=True)
+    assert calls == [1]
+    assert (
+        first.indexes[0].column("slices.start").tolist() == second.indexes[0].column("slices.start").tolist()
+    )
+    assert len(committed(second.indexes[0].folder.parent.parent.parent)) == 1
+
+
+@pytest.mark.parametrize("keep_time", [False, True])
+def test_a_changed_trace_is_indexed_again(tmp_path: Path, keep_time: bool) -> None:
+    """Another content of the same size is seen by its time, or by its ends where the time was kept."""
+    path = write_trace(tmp_path / "t.json", name="aa")
+    stamp = path.stat().st_mtime_ns
+    assert open_trace([path]).name(open_trace([path]).row(0, 0), 0) == "aa"
+    write_trace(path, name="bb")
+    if keep_time:
+        os.utime(path, ns=(stamp, stamp))
+    trace = open_trace([path])
+    assert trace.name(trace.row(0, 0), 0) == "bb"
+
+
+def test_a_damaged_index_is_built_anew(trace_file: Path) -> None:
+    """A cut column or manifest in the cache costs a rebuild, not an error."""
+    folder = open_trace([trace_file]).indexes[0].folder
+    for name in (MANIFEST, "slices.start.i8"):
+        (folder / name).write_bytes((folder / name).read_bytes()[:-8])
+        assert len(open_trace([trace_file]).lanes) == 1
+
+
+def test_the_same_file_under_another_name_shares_its_index(trace_file: Path) -> None:
+    """A moved or linked trace is the same trace; its arguments are read from where it is now."""
+    first = open_trace([trace_file])
+    other = trace_file.with_name("other.json")
+    trace_file.rename(other)
+    second = open_trace([other])
+    assert second.indexes[0].folder == first.indexes[0].folder
+    assert second.sources[0].path == str(other) and second.event_arguments(0, 3).problem is None
+
+
+# -- failing -------------------------------------------------------------------------------------------------
+
+
+def nothing_left(root: Path) -> bool:
+    left = [p.name for p in root.glob("**/v*/*") if not p.name.startswith(cache.LOCK)]
+    return not committed(root) and left == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_and_leaves_nothing(
+    trace_file: Path, home: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """When a column cannot be written the error says so in one line, and no half index stays."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("tracelane.core.index.build._write_file", full)
+    with pytest.raises(CacheError) as caught:
+        open_trace([trace_file])
+    assert "no space left" in str(caught.value) and "\n" not in str(caught.value)
+    assert nothing_left(home)
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+from tracelane.core import open_trace
+from tracelane.core.base.errors import CacheError
+try:
+    open_trace([sys.argv[1]])
+except CacheError as error:
+    print(error)
+"""
+
+
+def test_writes_that_really_fail_are_told(tmp_path: Path, home: Path) -> None:
+    """With a system that refuses large files the build ends with the same line and leaves nothing."""
+    path = write_trace(tmp_path / "large.json", 20000)
+    ended = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
+    )
+    assert ended.stdout.startswith("no space left in ") and ended.stdout.count("\n") == 1, ended.stderr
+    assert nothing_left(home)
+
+
+def test_cancelling_leaves_nothing(trace_file: Path, home: Path) -> None:
+    """Cancelled reading raises Cancelled and leaves no folder behind."""
+    with pytest.raises(Cancelled):
+        open_trace([trace_file], cancelled=lambda: True)
+    assert nothing_left(home)
+
+
+KILLED = """
+import os, sys, signal
+import tracelane.core.index.build as build
+from tracelane.core import open_trace
+real = build._write_file
+def die(path, raw):
+    if path.name == "manifest.json":
+        print("writing", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(path, raw)
+build._write_file = die
+open_trace([sys.argv[1]])
+"""
+
+
+def test_a_killed_build_is_never_opened_and_is_swept(trace_file: Path, home: Path) -> None:
+    """What a killed process left is not taken for an index, and goes when the next one builds."""
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, str(trace_file)], capture_output=True, text=True, check=False
+    )
+    assert died.returncode == -signal.SIGKILL and died.stdout == "writing\n"
+    left = list(home.glob(f"**/{cache.BUILDING}*"))
+    assert left and not committed(home) and list_cache() == []
+    trace = open_trace([trace_file])
+    assert len(trace.lanes) == 1 and not list(home.glob(f"**/{cache.BUILDING}*"))
+
+
+OPEN = """
+import sys, time
+from tracelane.core import open_trace
+import tracelane.core.index.ingest as ingest
+real = ingest._build
+def slow(*args):
+    print("built", flush=True)
+    time.sleep(0.7)
+    real(*args)
+ingest._build = slow
+trace = open_trace([sys.argv[1]])
+print(len(trace.lanes), trace.indexes[0].ledger["slices"])
+"""
+
+
+def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> None:
+    """The second waits for the first and opens what it built; both show the trace."""
+    both = [
+        subprocess.Popen([sys.executable, "-c", OPEN, str(trace_file)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate(timeout=60)[0] for process in both)
+    assert said == ["1 50\n", "built\n1 50\n"]
+    assert len(committed(home)) == 1
+
+
+def test_a_waiting_process_can_be_cancelled(trace_file: Path) -> None:
+    """Waiting for another builder ends when asked to."""
+    place = locate({"size": 1})
+    with place.exclusive():
+        begin = time.monotonic()
+        with pytest.raises(Cancelled), place.exclusive(lambda: time.monotonic() - begin > 0.2):
+            pass
+
+
+# -- listing and clearing ------------------------------------------------------------------------------------
+
+
+def test_the_cache_is_listed_and_cleared(tmp_path: Path, home: Path) -> None:
+    """Each index is listed with its trace; clearing removes all that nobody reads."""
+    paths = [write_trace(tmp_path / f"t{i}.json", 10 + i) for i in range(3)]
+    traces = [open_trace([path]) for path in paths]
+    entries = list_cache()
+    assert {entry.path for entry in entries} == {str(path) for path in paths}
+    assert {entry.slices for entry in entries} == {10, 11, 12}
+    assert all(entry.bytes > 0 and entry.current for entry in entries)
+    assert [entry.in_use for entry in entries] == [True] * 3
+    traces[0].close()
+    traces[1].close()
+    assert clear_cache()[0] == 2
+    assert [entry.path for entry in list_cache()] == [str(paths[2])]
+    assert clear_cache()[2] == 1
+    assert traces[2].slice_at(traces[2].row(0, 0), 1) is not None
+    traces[2].close()
+    removed, size, kept = clear_cache()
+    assert (removed, kept) == (1, 0) and size > 0 and nothing_left(home)
+
+
+def test_clearing_by_age_and_of_other_formats(trace_file: Path) -> None:
+    """Only what was not opened for so long goes; indexes of other formats are listed as not current."""
+    open_trace([trace_file]).close()
+    assert clear_cache(older_than=3600)[0] == 0
+    folder = list_cache()[0].folder
+    old = folder.parent.parent / "v0-old" / folder.name
+    shutil.copytree(folder, old)
+    os.utime(old, (1, 1))
+    assert sorted(entry.current for entry in list_cache()) == [False, True]
+    assert clear_cache(older_than=3600)[0] == 1
+    assert [entry.current for entry in list_cache()] == [True]
+
+
+def test_an_own_folder_is_used(trace_file: Path, home: Path, tmp_path: Path) -> None:
+    """--index-dir keeps everything there and nothing in the cache."""
+    trace = open_trace([trace_file], index_dir=tmp_path / "mine")
+    assert trace.indexes[0].folder.is_relative_to(tmp_path / "mine") and not committed(home)
+    assert len(list_cache(tmp_path / "mine")) == 1 and list_cache() == []
+
+
+def test_keys_tell_fingerprints_apart() -> None:
+    """The key depends on every part of the fingerprint and on nothing else."""
+    one = {"size": 1, "mtime_ns": 2, "head": "a", "tail": "b"}
+    assert index_key(one) == index_key(dict(reversed(one.items())))
+    assert len({index_key({**one, key: 9}) for key in one}) == 4
+
+
+def test_readers_keep_an_index_that_is_replaced(trace_file: Path) -> None:
+    """An index replaced by force stays readable to whoever had it open, columns not yet mapped included."""
+    first = open_trace([trace_file]).indexes[0]
+    assert isinstance(first, Index)
+    open_trace([trace_file], force=True)
+    assert first.column("slices.name").shape == first.column("slices.start").shape == (50,)
