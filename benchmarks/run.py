@@ -8,6 +8,7 @@ Prints Markdown; nothing here passes or fails.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -48,13 +49,17 @@ def measure(trace: Path, peers: bool, index_dir: Path) -> dict[str, Any]:
     arguments = ["index", str(trace), "--force", "--json", "--index-dir", str(index_dir)]
     cost = measured_python(TRACELANE, *arguments)
     facts = json.loads(cost.output)
+    with contextlib.closing(open_trace(trace, index_dir=index_dir)) as opened:
+        blocks = opened.indexes[0]
+        text = int(blocks.column("blocks.offset")[-1] + blocks.column("blocks.length")[-1])
     result: dict[str, Any] = {
         "trace": trace.name,
         "bytes": size,
+        "text_bytes": text,
         "events": facts["events"],
         "slices": facts["slices"],
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "indexing": {**_cost(cost, size), "seconds_inside": facts["seconds"]},
+        "indexing": {**_cost(cost, text), "seconds_inside": facts["seconds"]},
         "index_bytes": facts["index_bytes"],
         "index_bytes_per_slice": round(facts["index_bytes"] / max(1, facts["slices"]), 1),
     }
@@ -71,7 +76,7 @@ def measure(trace: Path, peers: bool, index_dir: Path) -> dict[str, Any]:
         result["peers"] = {}
         for name, program in PEERS.items():
             try:
-                result["peers"][name] = _cost(measured_python(program, str(trace)), size)
+                result["peers"][name] = _cost(measured_python(program, str(trace)), text)
             except RuntimeError as error:
                 result["peers"][name] = {"failed": str(error).strip().splitlines()[-1]}
     return result
@@ -122,9 +127,9 @@ def markdown(result: dict[str, Any]) -> str:
     reopen = f"{result['reopen_ms']['median']} ms (`info` from the shell: {result['info_command_ms']} ms)"
     drawn = f"{draw['median']} ms, at most {draw['max']} ms, the first {draw['first']} ms"
     rows = [
-        ("trace", f"{result['trace']}, {_mb(result['bytes'])} on disk"),
+        ("trace", f"{result['trace']}, {_mb(result['bytes'])} on disk, {_mb(result['text_bytes'])} of JSON"),
         ("events, slices", f"{result['events']:,}, {result['slices']:,}"),
-        ("indexing", f"{indexing['seconds']} s, {indexing['mb_per_s']} MB/s of the file"),
+        ("indexing", f"{indexing['seconds']} s, {indexing['mb_per_s']} MB/s of JSON"),
         ("peak memory, all processes", peak),
         ("index", f"{_mb(result['index_bytes'])}, {result['index_bytes_per_slice']} bytes per slice"),
         ("reopen", reopen),
