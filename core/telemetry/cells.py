@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
 from .header import Header
 from .series import F64, I64, Bools
-from .stamps import NO_TIME, StampKind, parse_stamps
+from .stamps import NO_TIME, StampKind, Stamps, parse_stamps
 
 MISSING_CELLS = frozenset(
     (b"", b"-", b"--", b"n/a", b"[n/a]", b"na", b"nan", b"none", b"null", b"unknown", b"not supported",
@@ -58,7 +59,7 @@ def read_rows(header: Header, lines: Sequence[bytes], cut_last: bool, above: byt
         if len(header.time) == 1
         else [b"%b %b" % pair for pair in zip(cells[header.time[0]], cells[header.time[1]])]
     )
-    stamps = parse_stamps(times)
+    stamps = _parse_repeated(times)
     keep = stamps.ns != NO_TIME
     devices = np.array(
         cells[header.device] if header.device is not None else [b"0"] * len(rows), dtype=np.bytes_
@@ -96,27 +97,32 @@ def numbers(cells: Sequence[bytes], decimal_comma: bool, unit: str) -> tuple[F64
 
     A unit behind the number must be the column's ("71.35 W"), a percent sign aside.
     """
-    try:
-        value = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        pass
-    else:
-        value[~np.isfinite(value)] = np.nan
-        return value, False
-    distinct, inverse = np.unique(np.array(cells, dtype=np.bytes_), return_inverse=True)
-    value = np.full(len(distinct), np.nan)
+    values: dict[bytes, float] = dict.fromkeys(cells, np.nan)
     words = False
-    for i, cell in enumerate(distinct.tolist()):
-        cell = cell.strip().strip(b'"').strip()
-        if cell.lower() in MISSING_CELLS:
-            continue
-        match = _NUMBER.fullmatch(cell.replace(b",", b".") if decimal_comma else cell)
-        if match is None or (match[2] and unit and match[2] != b"%" and match[2].decode() != unit):
-            words = True
-        else:
-            value[i] = float(match[1])
-    value[~np.isfinite(value)] = np.nan
-    return value[inverse], words
+    for cell in values:  # logs repeat themselves: reading each text once halves the time
+        try:
+            value = float(cell)
+        except ValueError:
+            bare = cell.strip().strip(b'"').strip()
+            if bare.lower() in MISSING_CELLS:
+                continue
+            match = _NUMBER.fullmatch(bare.replace(b",", b".") if decimal_comma else bare)
+            if match is None or (match[2] and unit and match[2] != b"%" and match[2].decode() != unit):
+                words = True
+                continue
+            value = float(match[1])
+        if isfinite(value):
+            values[cell] = value
+    return np.fromiter(map(values.__getitem__, cells), np.float64, len(cells)), words
+
+
+def _parse_repeated(times: Sequence[bytes]) -> Stamps:
+    """Read the times of a log whose rows share most of theirs."""
+    distinct = {time: i for i, time in enumerate(dict.fromkeys(times))}
+    stamps = parse_stamps(list(distinct))
+    if len(distinct) == len(times):
+        return stamps
+    return replace(stamps, ns=stamps.ns[np.fromiter(map(distinct.__getitem__, times), np.int64, len(times))])
 
 
 def _split(header: Header, lines: Sequence[bytes]) -> list[list[bytes]]:

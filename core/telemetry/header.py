@@ -58,6 +58,11 @@ def name_and_unit(label: str) -> tuple[str, str]:
     return label, ""
 
 
+def _first_word(label: str) -> tuple[str, str]:
+    name, _, unit = label.strip().partition(" ")
+    return name, unit.strip()
+
+
 def csv_header(line: bytes, separator: bytes | None = None) -> Header | None:
     """Return what a CSV header says, or None if the line is none: it needs a column of times and others."""
     text = line.decode("utf-8", "replace").strip().lstrip("\ufeff").lstrip("#").strip()
@@ -73,6 +78,10 @@ def csv_header(line: bytes, separator: bytes | None = None) -> Header | None:
         return None
     device = next((names.index(name) for name in DEVICE_NAMES if name in names), None)
     tool = _csv_tool(names, pairs)
+    if tool == "aiu-smi":  # a label is a name without spaces and a unit, known or not
+        pairs = [
+            pair if i in time else _first_word(label) for i, (pair, label) in enumerate(zip(pairs, labels))
+        ]
     columns = []
     for i, (name, unit) in enumerate(pairs):
         if i in time or i == device:
@@ -122,7 +131,7 @@ def _time_cells(names: list[str]) -> tuple[int, ...]:
 
 
 def _csv_tool(names: list[str], pairs: list[tuple[str, str]]) -> str:
-    if names[0] == "id" and pairs[1:3] == [("Date", "YYYYMMDD"), ("Time", "HH:MM:SS")]:
+    if "id" in names and ("Date", "YYYYMMDD") in pairs and ("Time", "HH:MM:SS") in pairs:
         return "aiu-smi"
     joined = ",".join(names)
     if "power.draw" in joined or "utilization.gpu" in joined or "memory.used" in joined:

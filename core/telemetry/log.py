@@ -194,7 +194,7 @@ class _Reading:
         self.last_header_line = line.strip()
         self.first = self.first or self.header
         self.headers += 1
-        self.units_due = line.lstrip().startswith(b"#")
+        self.units_due = self.header is not None and self.header.separator is None
 
     def comment(self, line: bytes) -> None:
         stripped = line.strip()

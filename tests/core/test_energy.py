@@ -1,0 +1,164 @@
+"""Energy is the integral of power over what the samples cover, and nothing is counted twice."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.telemetry.columns import Column, ColumnKind
+from tracelane.core.telemetry.energy import attribute, covers, energy, statistics
+from tracelane.core.telemetry.series import Series
+
+POWER = Column("pwr", "W", ColumnKind.POWER)
+SECOND = 1_000_000_000
+Sample = tuple[int, int, float | None]
+
+
+def series_of(samples: list[Sample], column: Column = POWER) -> Series:
+    starts, ends, values = (list(part) for part in zip(*samples)) if samples else ([], [], [])
+    value = np.array([np.nan if v is None else v for v in values], np.float64)
+    return Series(
+        "0",
+        column,
+        np.array(starts, np.int64),
+        np.array(ends, np.int64),
+        value,
+        np.isnan(value),
+        np.arange(len(value)),
+    )
+
+
+def exactly(samples: list[Sample], start: int, end: int) -> tuple[Fraction, int]:
+    """Return energy in nJ and covered ns, by going through all samples with fractions."""
+    total, covered = Fraction(0), 0
+    for a, b, value in samples:
+        overlap = min(b, end) - max(a, start)
+        if value is not None and overlap > 0:
+            total += Fraction(value) * overlap
+            covered += overlap
+    return total, covered
+
+
+@st.composite
+def sample_lists(draw: st.DrawFn) -> list[Sample]:
+    at = draw(st.integers(-50, 50)) * 1_000_003
+    samples: list[Sample] = []
+    for _ in range(draw(st.integers(0, 12))):
+        at += draw(st.sampled_from([0, 0, 0, 777, 5 * SECOND]))
+        length = draw(st.integers(1, 3 * SECOND))
+        tenths = draw(st.one_of(st.none(), st.integers(0, 4000)))
+        samples.append((at, at + length, None if tenths is None else tenths / 10))
+        at += length
+    return samples
+
+
+@given(sample_lists(), st.lists(st.tuples(st.integers(-1, 20), st.integers(0, 20)), min_size=1, max_size=6))
+def test_ranges_against_fractions(samples: list[Sample], ranges: list[tuple[int, int]]) -> None:
+    """Energy and coverage of any ranges equal the sums over all samples, to a nanojoule a sample."""
+    series = series_of(samples)
+    starts = np.array([a * 777_777_777 for a, _ in ranges], np.int64)
+    ends = starts + np.array([d * 333_333_333 for _, d in ranges], np.int64)
+    found = energy(series, starts, ends)
+    for i in range(len(ranges)):
+        joules, covered = exactly(samples, int(starts[i]), int(ends[i]))
+        assert abs(int(found.nanojoules[i]) - joules) <= len(samples) + 1
+        assert int(found.covered_ns[i]) == covered
+        told = statistics(series, int(starts[i]), int(ends[i]))
+        assert told.covered_ns == covered
+        assert bool(found.complete[i]) == (covered >= ends[i] - starts[i])
+        if covered:
+            assert told.mean == pytest.approx(float(joules / covered), rel=1e-12)
+            assert told.joules == pytest.approx(float(joules) / SECOND, abs=1e-9 * (len(samples) + 1))
+            assert told.least is not None
+            assert told.greatest is not None
+            assert told.least - 1e-9 <= float(joules / covered) <= told.greatest + 1e-9
+        else:
+            assert (told.mean, told.joules, told.samples) == (None, None, 0)
+
+
+def test_missing_power_is_no_zero() -> None:
+    """A missing sample lowers the coverage, not the mean."""
+    series = series_of([(0, SECOND, 30.0), (SECOND, 2 * SECOND, None), (2 * SECOND, 3 * SECOND, 50.0)])
+    told = statistics(series, 0, 3 * SECOND)
+    assert (told.mean, told.joules, told.samples) == (40.0, 80.0, 2)
+    assert told.coverage == pytest.approx(2 / 3)
+    assert covers(series, [0, 0, 5 * SECOND], [SECOND, 3 * SECOND, 6 * SECOND]) == [True, False, False]
+
+
+def test_milliwatts_and_other_metrics() -> None:
+    """Power in mW gives joules all the same; a temperature has none."""
+    milli = series_of([(0, SECOND, 30_000.0)], Column("power", "mW", ColumnKind.POWER))
+    assert statistics(milli, 0, SECOND).joules == pytest.approx(30.0)
+    warm = series_of([(0, SECOND, 41.0)], Column("tempr", "C", ColumnKind.TEMPERATURE))
+    assert statistics(warm, 0, SECOND).joules is None
+    with pytest.raises(UsageError, match="no power"):
+        energy(warm, np.array([0]), np.array([1]))
+
+
+def test_large_stamps_lose_nothing() -> None:
+    """At epoch scale, over a million samples, parts still add up to the whole to the nanojoule."""
+    number = 1_000_000
+    base = 1_781_947_920 * SECOND
+    ends = base + np.arange(1, number + 1, dtype=np.int64) * 100_000_007
+    value = np.tile([20.1, 74.9, 33.3, 21.7], number // 4)
+    series = Series("0", POWER, ends - 100_000_007, ends, value, np.zeros(number, bool), np.arange(number))
+    cuts = np.sort(np.random.default_rng(0).integers(base, int(ends[-1]), 5_000))
+    parts = energy(series, np.concatenate([[base], cuts]), np.concatenate([cuts, [ends[-1]]]))
+    tenths = round(float(value.sum()) * 10)
+    assert int(parts.nanojoules.sum()) == pytest.approx(tenths * 100_000_007 / 10, abs=number / 2)
+    assert int(parts.nanojoules.sum()) == int(energy(series, ends[:1] * 0 + base, ends[-1:]).nanojoules[0])
+    assert int(parts.covered_ns.sum()) == number * 100_000_007
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 900), st.integers(0, 400)), max_size=10),
+    st.integers(1, 60),
+)
+def test_attribution_adds_up(slices: list[tuple[int, int, int]], interval: int) -> None:
+    """Names, those too short and idle time together have the span's energy, and each name its share."""
+    samples: list[Sample] = [(t, t + 100, 10.0 + t / 100) for t in range(0, 1000, 100)]
+    samples[4] = (400, 500, None)
+    series = series_of([(a * 1000, b * 1000, v) for a, b, v in samples])
+    names = np.array([n for n, _, _ in slices], np.int64)
+    starts = np.array([a * 1000 for _, a, _ in slices], np.int64)
+    ends = np.array([(a + d) * 1000 for _, a, d in slices], np.int64)
+    found = attribute(series, names, starts, ends, (100_000, 950_000), interval * 1000)
+    expected: dict[int, float] = {}
+    lasted: dict[int, int] = {}
+    idle = 0.0
+    for t in range(100, 950):
+        watts = next((v for a, b, v in samples if a <= t < b), None) or 0.0
+        running = [n for n, a, d in slices if a <= t < a + d]
+        idle += 0.0 if running else watts
+        for n in running:
+            expected[n] = expected.get(n, 0.0) + watts / len(running)
+            lasted[n] = lasted.get(n, 0) + 1
+    long = {n for n in lasted if lasted[n] >= 10 * interval}
+    assert {entry.name for entry in found.names} == long
+    for entry in found.names:
+        assert entry.joules * 1e6 == pytest.approx(expected[entry.name], abs=1e-2)
+        assert entry.duration_ns == lasted[entry.name] * 1000
+    assert set(found.too_short) == set(lasted) - long
+    assert found.none_joules * 1e6 == pytest.approx(idle, abs=1e-2)
+    listed = sum(entry.joules for entry in found.names)
+    assert listed + found.too_short_joules + found.none_joules == pytest.approx(found.total_joules, abs=1e-9)
+
+
+def test_attribution_says_what_it_is() -> None:
+    """The numbers come with a sentence that says that sampled means were shared out."""
+    found = attribute(
+        series_of([(0, SECOND, 30.0)]),
+        np.array([1]),
+        np.array([0]),
+        np.array([SECOND]),
+        (0, SECOND),
+        SECOND // 20,
+    )
+    assert "sampled every 50 ms" in found.statement
+    assert found.names[0].watts == pytest.approx(30.0)
+    assert found.names[0].slices == 1

@@ -1,0 +1,257 @@
+"""A log's time zone, lag and cards are proposed from when the trace's device was busy."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.telemetry.busy_time import BusyTime
+from tracelane.core.telemetry.clock_fit import Proposal, propose
+from tracelane.core.telemetry.describe import describe
+from tracelane.core.telemetry.log import TelemetryLog, open_log
+from tracelane.core.telemetry.series import I64
+
+FOLDER = CORPUS / "aiu_smi"
+PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []
+SECOND = 1_000_000_000
+DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+HEADER = "ID,Date (YYYYMMDD),Time (HH:MM:SS),hostcpu %,pwr W,tempr C,busy %\n"
+START = 1_781_947_920 * SECOND
+
+pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p["smi_log"][:5])
+
+
+def device_busy(pair: dict[str, Any], categories: tuple[str, ...] = DEVICE_CATEGORIES) -> tuple[I64, I64]:
+    trace = json.loads((CORPUS / "aiu" / "spyre_torch_profiler" / pair["trace"]).read_text())
+    base = trace["baseTimeNanoseconds"]
+    events = [
+        (base + round(e["ts"] * 1000), base + round((e["ts"] + e["dur"]) * 1000))
+        for e in trace["traceEvents"]
+        if e.get("ph") == "X" and e.get("cat") in categories and e["pid"] == 0
+    ]
+    starts, ends = zip(*events)
+    return np.array(starts), np.array(ends)
+
+
+def proposal_for(pair: dict[str, Any], log: TelemetryLog, **options: Any) -> Proposal:
+    window = (pair["trace_first_slice_ns"], pair["trace_last_end_ns"])
+    return propose(log, {"0": device_busy(pair, **options)}, window)
+
+
+@needs_corpus
+@pairs
+@pytest.mark.parametrize("categories", [DEVICE_CATEGORIES, ("kernel",)], ids=["all", "kernels"])
+def test_pairs_are_aligned(pair: dict[str, Any], categories: tuple[str, ...]) -> None:
+    """Of each pair the time zone is exactly the true one and the lag within one sampling interval of it."""
+    found = proposal_for(pair, open_log(FOLDER / pair["smi_log"]), categories=categories)
+    assert found.utc_offset_s == pair["utc_offset_s"]
+    assert abs(found.lag_s - pair["clock_skew_s"]) <= pair["interval_s"]
+    assert found.confidence > 0.3
+    traced = [str(d["smi_id"]) for d in pair["devices"] if d["is_the_traced_AIU"]]
+    assert dict(found.device_of) == {traced[0]: "0"}
+
+
+@needs_corpus
+@pairs
+def test_rows_stand_where_they_were_printed(pair: dict[str, Any]) -> None:
+    """With the proposed clock each row ends within one sampling interval of when it truly did."""
+    log = open_log(FOLDER / pair["smi_log"])
+    found = proposal_for(pair, log)
+    true = np.array(pair["row_true_utc_ns"])
+    for place, device in enumerate(log.devices.values()):
+        error = device.end_ns + found.shift_ns - true[place :: len(log.devices)]
+        assert np.abs(error).max() <= pair["interval_s"] * SECOND
+
+
+def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> TelemetryLog:
+    """Write the pair's log as a host of another zone with a clock that runs ahead would have."""
+    true = iter(pair["row_true_utc_ns"])
+    lines = []
+    for line in (FOLDER / pair["smi_log"]).read_text().splitlines():
+        if line[:1] not in "#I":
+            local = datetime.fromtimestamp(next(true) / SECOND + zone + skew, UTC)
+            if "," in line:
+                cells = line.split(",")
+                cells[1:3] = local.strftime("%Y%m%d"), local.strftime("%H:%M:%S")
+                line = ",".join(cells)
+            else:
+                line = line[:4] + local.strftime("%Y%m%d  %H:%M:%S") + line[22:]
+        lines.append(line)
+    path = folder / "restamped.log"
+    path.write_text("\n".join(lines) + "\n")
+    return open_log(path)
+
+
+@needs_corpus
+@pairs
+@pytest.mark.parametrize(
+    ("zone", "skew"),
+    [(0, 0.0), (19800, 0.3), (20700, -1.4), (-12600, 2.0), (45900, 37.25), (-39600, -3.6), (50400, 0.08)],
+)
+def test_other_zones_and_skewed_clocks(pair: dict[str, Any], tmp_path: Path, zone: int, skew: float) -> None:
+    """Half and three-quarter hours are found as well, and a clock that is off to within one interval."""
+    log = restamped(pair, tmp_path, zone, skew)
+    found = proposal_for(pair, log)
+    assert found.utc_offset_s == zone
+    assert abs(found.lag_s - skew) <= pair["interval_s"]
+
+
+def log_with(
+    folder: Path, busy: list[list[float]], interval: float, zone: int = 0, first: float = 0.0
+) -> TelemetryLog:
+    """Write a log of one card per list of busy shares, printed every `interval` s from START + first on."""
+    lines = []
+    for i in range(len(busy[0])):
+        stamp = datetime.fromtimestamp(START // SECOND + first + (i + 1) * interval + zone, UTC)
+        for card, shares in enumerate(busy):
+            power = 20 + 50 * shares[i]
+            lines.append(f"{card},{stamp:%Y%m%d,%H:%M:%S},1.0,{power:.1f},40.0,{100 * shares[i]:.0f}\n")
+    path = folder / "made.csv"
+    path.write_text(HEADER + "".join(lines))
+    return open_log(path)
+
+
+def steps(seed: int, seconds: int) -> tuple[I64, I64, np.ndarray[Any, Any]]:
+    """Return random busy intervals and their share of each 10 ms."""
+    random = np.random.default_rng(seed)
+    starts = np.sort(random.choice(seconds * 50, seconds * 4, replace=False)) * 20_000_000
+    ends = starts + random.integers(1, 60, len(starts)) * 1_000_000
+    fine = np.zeros(seconds * 1000)
+    for a, b in zip(starts, ends):
+        fine[a // 1_000_000 : b // 1_000_000] = 1
+    return starts + START, ends + START, fine
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.4, -7.3, 61.0])
+def test_long_logs_around_a_short_trace(tmp_path: Path, lag: float) -> None:
+    """A card that is busy before and after the trace too is aligned by what lies within the trace."""
+    starts, ends, fine = steps(5, 240)
+    shares = fine.reshape(-1, 500).mean(axis=1).tolist()
+    log = log_with(tmp_path, [shares], 0.5, zone=7200, first=lag)
+    window = (START + 80 * SECOND, START + 160 * SECOND)
+    inside = (starts >= window[0]) & (ends <= window[1])
+    found = propose(log, {"p": (starts[inside], ends[inside])}, window)
+    assert found.utc_offset_s == 7200
+    assert abs(found.lag_s - lag) <= 0.5
+    assert found.confidence > 0.3
+
+
+def test_many_zones_overlap(tmp_path: Path) -> None:
+    """A log of many hours overlaps at many zones; the activity tells which."""
+    starts, ends, fine = steps(7, 60)
+    shares = np.zeros(6 * 3600)
+    shares[10_000 : 10_000 + 60] = fine.reshape(-1, 1000).mean(axis=1)
+    log = log_with(tmp_path, [shares.tolist()], 1.0, zone=-18000, first=-10_000)
+    found = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
+    assert found.utc_offset_s == -18000
+    assert abs(found.lag_s) <= 1.0
+    assert "fits best" in found.reason
+
+
+def test_cards_and_processes_are_matched(tmp_path: Path) -> None:
+    """Four cards in another order than four processes are told apart by their activity."""
+    made = [steps(seed, 30) for seed in range(4)]
+    order = [2, 0, 3, 1]
+    log = log_with(tmp_path, [made[k][2].reshape(-1, 500).mean(axis=1).tolist() for k in order], 0.5)
+    found = propose(log, {f"rank{k}": made[k][:2] for k in range(4)}, (START, START + 30 * SECOND))
+    assert dict(found.device_of) == {str(card): f"rank{k}" for card, k in enumerate(order)}
+    assert found.lag_s == pytest.approx(0, abs=0.5)
+
+
+def test_alike_cards_are_taken_in_order(tmp_path: Path) -> None:
+    """Where nothing tells cards apart they belong to the processes in order, one each."""
+    starts, ends, fine = steps(1, 30)
+    shares = fine.reshape(-1, 500).mean(axis=1).tolist()
+    log = log_with(tmp_path, [shares] * 3, 0.5)
+    found = propose(log, dict.fromkeys(("a", "b", "c"), (starts, ends)), (START, START + 30 * SECOND))
+    assert dict(found.device_of) == {"0": "a", "1": "b", "2": "c"}
+
+
+def test_periodic_work_is_told_to_be_ambiguous(tmp_path: Path) -> None:
+    """Equal steps fit at many lags: the nearest to none is taken, and the doubt is said."""
+    starts = START + np.arange(0, 60, 2) * SECOND
+    log = log_with(tmp_path, [[1.0, 0.0] * 30], 1.0)
+    inside = slice(10, 20)
+    found = propose(
+        log, {"p": (starts[inside], starts[inside] + SECOND)}, (START + 20 * SECOND, START + 40 * SECOND)
+    )
+    assert abs(found.lag_s) <= 1.0
+    assert found.confidence < 0.3
+    assert "ambiguous" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("shares", "first", "words"),
+    [
+        ([0.0] * 60, 0.0, "no activity"),
+        ([0.5, 0.0] * 30, 40 * 86_400.0, "no time zone"),
+        ([], 0.0, "no rows"),
+    ],
+)
+def test_nothing_to_fit(tmp_path: Path, shares: list[float], first: float, words: str) -> None:
+    """An idle log, one of another day and an empty one give no confidence, and say why."""
+    log = log_with(tmp_path, [shares], 1.0, first=first)
+    starts, ends, _ = steps(1, 60)
+    found = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
+    assert words in found.reason
+    assert found.confidence <= 0.1
+    assert found.lag_s == 0.0
+
+
+def test_a_trace_without_device_time(tmp_path: Path) -> None:
+    """A trace of the host alone still gets its zone."""
+    log = log_with(tmp_path, [[0.5, 0.0] * 30], 1.0, zone=3600)
+    none = np.empty(0, np.int64)
+    for busy in ({}, {"p": (none, none)}):
+        found = propose(log, busy, (START + 10 * SECOND, START + 20 * SECOND))
+        assert (found.utc_offset_s, found.lag_s) == (3600, 0.0)
+
+
+@pytest.mark.parametrize("since_1970", [True, False])
+def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> None:
+    """Stamps since 1970 need no zone; stamps that count from a log's own start begin with the trace."""
+    starts, ends, fine = steps(3, 30)
+    begin = START / SECOND if since_1970 else 0.0
+    rows = "".join(
+        f"{begin + (i + 1) / 2:.3f},{share}\n" for i, share in enumerate(fine.reshape(-1, 500).mean(axis=1))
+    )
+    path = tmp_path / "log.csv"
+    path.write_text("timestamp,gpu_util (%)\n" + rows)
+    found = propose(open_log(path), {"p": (starts, ends)}, (START, START + 30 * SECOND))
+    assert found.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
+    assert abs(found.lag_s) <= 0.5
+    assert found.confidence > 0.3
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=12),
+    st.lists(st.integers(-20, 300), min_size=1, max_size=8),
+)
+def test_busy_time_is_the_union(intervals: list[tuple[int, int]], times: list[int]) -> None:
+    """Busy time before a moment counts each busy ns once."""
+    starts = np.array([a for a, _ in intervals], np.int64)
+    ends = np.array([a + d for a, d in intervals], np.int64)
+    moments = {t for a, d in intervals for t in range(a, a + d)}
+    expected = [sum(m < t for m in moments) for t in times]
+    assert BusyTime.of(starts, ends).until(np.array(times, np.int64)).tolist() == expected
+
+
+@needs_corpus
+def test_description() -> None:
+    """The description is JSON and has what the telemetry command promises."""
+    pair = PAIRS[2]
+    log = open_log(FOLDER / pair["smi_log"])
+    told = json.loads(json.dumps(describe(log, proposal_for(pair, log))))
+    assert (told["format"], told["utc_offset_s"], told["device_of"]) == ("text", 7200, {"1": "0"})
+    assert told["rows"] + told["missing"] + told["unparsed"] == pair["device_rows"]
+    assert {"name", "unit", "warning"} <= set(told["columns"][0])
+    for key in ("path", "devices", "interval_s", "lag_s", "confidence", "reason"):
+        assert key in told

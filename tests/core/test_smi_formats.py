@@ -1,0 +1,328 @@
+"""aiu-smi logs of every generation are read by their headers, and every line of them is accounted for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.telemetry.columns import ColumnKind
+from tracelane.core.telemetry.describe import describe
+from tracelane.core.telemetry.log import TelemetryLog, open_log
+
+FOLDER = CORPUS / "aiu_smi"
+SECOND = 1_000_000_000
+SAMPLES = sorted(p for p in FOLDER.glob("*") if p.suffix in (".txt", ".csv")) if FOLDER.is_dir() else []
+
+TEXT_HEADER = (
+    "#ID Date      Time      hostcpu hostmem    pwr  tempr   busy    rdmem\n"
+    "#   YYYYMMDD  HH:MM:SS        %       %      W      C      %    GiB/s\n"
+)
+CSV_HEADER = "ID,Date (YYYYMMDD),Time (HH:MM:SS),hostcpu %,hostmem %,pwr W,tempr C,busy %,rdmem GiB/s\n"
+
+
+def log_of(tmp_path: Path, text: str | bytes, name: str = "smi.log") -> TelemetryLog:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return open_log(path)
+
+
+def row(second: int, pwr: str = "21.0", device: int = 0, tempr: str = "41.2", rdmem: str = "0.000") -> str:
+    busy = "-" if pwr == "-" else "0"
+    return f"  {device} 20260620  09:32:{second:02d}    109.1     3.4   {pwr}   {tempr}   {busy}   {rdmem}\n"
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name)
+def test_every_sample_row_is_accounted_for(path: Path) -> None:
+    """Rows, missing rows and unparsed lines of a sample add up to its lines that are no header or comment."""
+    lines = [line for line in path.read_text().splitlines() if line.strip() and line[0] not in "#I"]
+    log = open_log(path)
+    assert log.rows + log.missing + log.unparsed == len(lines)
+    assert log.messages == 0
+    assert log.unparsed == sum(line.strip() == "..." for line in lines)
+    assert log.tool == "aiu-smi"
+    assert log.format == ("csv" if "csv" in path.name else "text")
+    assert sum(len(device.line) for device in log.devices.values()) == log.rows + log.missing
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name)
+def test_every_sample_value_is_that_of_its_own_line(path: Path) -> None:
+    """Each value stands in the cell of its line that the header's name for it points to."""
+    header: list[str] = []
+    cells: dict[int, dict[str, str]] = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        parts = [p.strip() for p in line.split(",")] if "," in line else line.lstrip("#").split()
+        if "ID" in line and "Date" in line:
+            header = [p.split()[0] for p in parts]
+        elif header and len(parts) == len(header) and not line.startswith("#"):
+            cells[number] = dict(zip(header, parts))
+    log = open_log(path)
+    seen = 0
+    for device in log.devices:
+        for column in log.columns:
+            series = log.series(device, column.name)
+            for line, value, missing in zip(
+                series.line.tolist(), series.value.tolist(), series.missing.tolist()
+            ):
+                cell = cells[line][column.name]
+                assert cells[line]["ID"] == device
+                if missing:
+                    assert cell in ("-", "0")
+                else:
+                    assert value == float(cell)
+                    seen += cell not in ("-",)
+    assert seen > 0
+
+
+@needs_corpus
+def test_sample_facts() -> None:
+    """The numbers that PAIRS.json and the files themselves state are found."""
+    expected = {
+        "PAIR1_jamie_mlp_upstream_utc_1s.txt": (["0"], 8, 2, 1.0),
+        "PAIR2_decode_bmm_upstream_newyork_100ms.csv": (["0"], 79, 26, 0.1),
+        "PAIR3_prefill_bmm_baseline_zurich_100ms_2dev.txt": (["0", "1"], 158, 52, 0.1),
+        "REAL_readme_2dev_text_2025.txt": (["0", "1"], 13, 5, 1.0),
+        "aiusmi_131_GENERATED_csv.txt": (["0", "1"], 16, 4, 1.0),
+    }
+    for name, (devices, rows, missing, interval) in expected.items():
+        told = describe(open_log(FOLDER / name))
+        assert (told["devices"], told["rows"], told["missing"]) == (devices, rows, missing), name
+        assert told["interval_s"] == pytest.approx(interval, rel=0.02), name
+
+
+def test_units_are_the_headers_own(tmp_path: Path) -> None:
+    """GB/s and GiB/s, gtemp and tempr are taken as the header has them, and keep their meaning."""
+    old = TEXT_HEADER.replace("tempr", "gtemp").replace("GiB/s", " GB/s")
+    for text, name, unit in ((TEXT_HEADER, "tempr", "GiB/s"), (old, "gtemp", "GB/s")):
+        log = log_of(tmp_path, text + row(1))
+        kinds = {column.name: (column.unit, column.kind) for column in log.columns}
+        assert kinds[name] == ("C", ColumnKind.TEMPERATURE)
+        assert kinds["rdmem"] == (unit, ColumnKind.BANDWIDTH)
+        assert all(column.meaning for column in log.columns)
+
+
+def test_columns_are_found_by_name_wherever_they_stand(tmp_path: Path) -> None:
+    """A header with its columns in another order gives the same values under the same names."""
+    log = log_of(
+        tmp_path,
+        "Time (HH:MM:SS),rdmem GiB/s,n_rdmem Mreq/s,ID,pwr W,Date (YYYYMMDD),newthing xyz\n"
+        "09:32:01,1.500,2.25,3,21.5,20260620,7.5\n",
+    )
+    assert list(log.devices) == ["3"]
+    values = {column.name: float(log.series("3", column.name).value[0]) for column in log.columns}
+    assert values["rdmem"] == 1.5
+    assert values["pwr"] == 21.5
+    assert sorted(values.values()) == [1.5, 2.25, 7.5, 21.5]
+
+
+def test_request_rates_memory_and_unknown_columns(tmp_path: Path) -> None:
+    """Request rates, rsvmem, peakmem and actmem are known; an unknown column is shown as it is."""
+    log = log_of(
+        tmp_path,
+        CSV_HEADER.rstrip() + ",n_rdmem Mreq/s,rsvmem MB,peakmem GiB,actmem GiB,pt_act %,flux Wb\n"
+        "0,20260620,09:32:01,1.0,2.0,21.0,41.0,3,1.000,0.125,512,1.5000,1.2500,0.50,9.75\n",
+    )
+    columns = {column.name: column for column in log.columns}
+    assert columns["n_rdmem"].kind is ColumnKind.REQUESTS
+    assert columns["rsvmem"].kind is columns["peakmem"].kind is ColumnKind.MEMORY
+    assert (columns["flux"].unit, columns["flux"].warning, columns["flux"].meaning) == ("Wb", "", "")
+    assert log.series("0", "flux").value.tolist() == [9.75]
+    assert log.series("0", "actmem").value.tolist() == [1.25]
+
+
+def test_unreliable_columns_say_why(tmp_path: Path) -> None:
+    """rsvmem, pt_act and the bandwidths carry a reason; power of the card and host use may be trusted."""
+    log = log_of(tmp_path, CSV_HEADER.rstrip() + ",wrmem GiB/s,rxpci GiB/s,txpci GiB/s,rsvmem MB,pt_act %\n")
+    warned = {c["name"] for c in describe(log)["columns"] if c["warning"]}
+    assert {"rsvmem", "pt_act", "rdmem", "wrmem", "rxpci", "txpci"} <= warned
+    assert not {"hostcpu", "hostmem", "tempr"} & warned
+
+
+def test_dash_is_missing_not_zero(tmp_path: Path) -> None:
+    """A card that is not ready has missing values, while the host's are kept."""
+    log = log_of(tmp_path, TEXT_HEADER + row(1, "-", tempr="-", rdmem="-") + row(2, "0.2"))
+    assert (log.rows, log.missing, log.unparsed) == (1, 1, 0)
+    assert log.series("0", "pwr").missing.tolist() == [True, False]
+    assert log.series("0", "hostcpu").missing.tolist() == [False, False]
+
+
+def test_bare_zeros_of_the_csv_are_missing(tmp_path: Path) -> None:
+    """A CSV row of bare zeros was not captured; one with decimals was, even where all is zero."""
+    log = log_of(
+        tmp_path,
+        CSV_HEADER
+        + "0,20260620,09:32:01,109.1,3.4,0,0,0,0\n"
+        + "0,20260620,09:32:02,109.1,3.4,0.4,41.2,0,0.000\n"
+        + "0,20260620,09:32:03,109.1,3.4,0.0,0.0,0,0.000\n",
+    )
+    assert (log.rows, log.missing) == (2, 1)
+    assert log.series("0", "pwr").missing.tolist() == [True, False, False]
+    assert log.series("0", "busy").missing.tolist() == [True, False, False]
+    assert log.series("0", "hostcpu").value.tolist() == [109.1] * 3
+
+
+def test_repeated_headers(tmp_path: Path) -> None:
+    """A header repeated mid-file is no row; a different one changes the columns from there on."""
+    log = log_of(tmp_path, TEXT_HEADER + row(1) + "#MetricFiles\n" + TEXT_HEADER + row(2))
+    assert (log.rows, log.unparsed) == (2, 0)
+    wider = TEXT_HEADER.replace("rdmem", "rdmem   pt_act").replace("GiB/s", "GiB/s        %")
+    log = log_of(tmp_path, TEXT_HEADER + row(1) + wider + row(2).rstrip() + "   6.80\n")
+    assert (log.rows, log.unparsed) == (2, 0)
+    assert log.series("0", "pt_act").missing.tolist() == [True, False]
+    assert log.series("0", "pwr").value.tolist() == [21.0, 21.0]
+
+
+def test_messages_among_the_rows(tmp_path: Path) -> None:
+    """Lines of standard error are kept apart; a row that one was written into counts as unparsed."""
+    log = log_of(
+        tmp_path,
+        "INFO: Monitoring 2 device(s): 0 2\n"
+        + TEXT_HEADER
+        + row(1)
+        + "Warning: Device ID 7 does not exist\n"
+        + row(2).replace("21.0", "21.0 Warning: stale")
+        + row(3),
+    )
+    assert (log.rows, log.missing, log.unparsed, log.messages) == (2, 0, 1, 2)
+    assert [line for line, _ in log.message_lines] == [1, 5]
+    assert log.unparsed_lines[0].line == 6
+
+
+@pytest.mark.parametrize(
+    ("last", "rows", "unparsed", "rdmem_missing"),
+    [
+        (row(2, rdmem="1.234").rstrip("\n"), 2, 0, False),
+        (row(2, rdmem="1.2").rstrip("\n"), 2, 0, True),
+        (row(2, rdmem="1.").rstrip("\n"), 2, 0, True),
+        (row(2)[:40], 1, 1, False),
+        (row(2)[:9], 1, 1, False),
+    ],
+)
+def test_truncated_last_line(
+    tmp_path: Path, last: str, rows: int, unparsed: int, rdmem_missing: bool
+) -> None:
+    """A last line without its end is a row if it has all its cells, but no number that was cut short."""
+    log = log_of(tmp_path, TEXT_HEADER + row(1) + last)
+    assert (log.rows, log.unparsed) == (rows, unparsed)
+    assert bool(log.series("0", "rdmem").missing[-1]) is rdmem_missing
+    if unparsed:
+        assert "cut off" in log.unparsed_lines[0].why
+
+
+def test_nothing_is_guessed_without_a_header(tmp_path: Path) -> None:
+    """Rows before any header are unparsed, and a log with none, an empty or a binary one is refused."""
+    log = log_of(tmp_path, row(1) + TEXT_HEADER + row(2))
+    assert (log.rows, log.unparsed, log.unparsed_lines[0].line) == (1, 1, 1)
+    for text, why in ((row(1).encode(), "header"), (b"", "empty"), (b"\x7fELF\x00\x00", "binary")):
+        with pytest.raises(UnreadableError, match=why):
+            log_of(tmp_path, text)
+    with pytest.raises(UnreadableError, match="No such file"):
+        open_log(tmp_path / "absent")
+
+
+def test_a_log_with_a_header_only(tmp_path: Path) -> None:
+    """A log that has just begun has columns and no devices."""
+    log = log_of(tmp_path, TEXT_HEADER)
+    assert (log.rows, log.missing, log.unparsed, list(log.devices)) == (0, 0, 0, [])
+    assert [column.label for column in log.columns][2:4] == ["pwr W", "tempr C"]
+    assert log.span is None
+
+
+def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    """CRLF and a byte order mark change nothing."""
+    plain = log_of(tmp_path, TEXT_HEADER + row(1) + row(2))
+    dressed = log_of(
+        tmp_path, b"\xef\xbb\xbf" + (TEXT_HEADER + row(1) + row(2)).replace("\n", "\r\n").encode()
+    )
+    assert describe(plain) == describe(dressed)
+    assert dressed.line_text(3) == row(1).rstrip("\n")
+
+
+def test_the_logs_own_line(tmp_path: Path) -> None:
+    """Every sample knows the line that it came from, and the line can be read again."""
+    text = TEXT_HEADER + row(1) + "Warning: x\n" + row(2, device=1) + row(2, "33.3")
+    log = log_of(tmp_path, text)
+    lines = text.splitlines()
+    for device in log.devices.values():
+        for number in device.line.tolist():
+            assert log.line_text(number) == lines[number - 1]
+    assert log.line_text(1) == ""
+
+
+@pytest.mark.parametrize("rate", [2, 3, 7, 10, 50, 100])
+@pytest.mark.parametrize("phase", [0.0, 0.37, 0.93])
+def test_rows_of_one_second_are_spread(tmp_path: Path, rate: int, phase: float) -> None:
+    """Rows cut to whole seconds are put back within one sampling interval of when they were printed."""
+    interval = 1 / rate * 1.009
+    true = phase + 1 + interval * np.arange(5 * rate)
+    text = TEXT_HEADER + "".join(row(int(t), device=d) for t in true for d in (0, 1))
+    log = log_of(tmp_path, text)
+    midnight = np.datetime64("2026-06-20T09:32:00", "ns").astype(np.int64)
+    for device in log.devices.values():
+        error = (device.end_ns - midnight) / SECOND - true
+        assert np.abs(error).max() <= interval
+        assert (np.diff(device.end_ns) > 0).all()
+        assert ((device.end_ns - midnight) // SECOND == true.astype(int)).all()
+        assert (device.start_ns[1:] == device.end_ns[:-1]).all()
+    assert log.interval_ns == pytest.approx(interval * SECOND, rel=0.15)
+
+
+def test_gaps_are_not_bridged(tmp_path: Path) -> None:
+    """After a pause a row speaks of its own interval only, and nothing is there in the pause."""
+    log = log_of(tmp_path, TEXT_HEADER + "".join(row(s) for s in (1, 2, 3, 4, 30, 31, 32)))
+    series = log.series("0", "pwr")
+    assert (series.end_ns - series.start_ns).tolist() == [SECOND] * 7
+    base = int(series.end_ns[0])
+    assert series.at(base + 10 * SECOND) is None
+    assert series.at(base + SECOND // 2) == 1
+    assert series.at(base) == 1
+
+
+def test_interval_changes_and_clock_set_back(tmp_path: Path) -> None:
+    """Appended runs keep their own intervals, and stamps that run backwards are sorted and told."""
+    slow = "".join(row(s) for s in range(5, 60, 5))
+    log = log_of(tmp_path, TEXT_HEADER + "".join(row(s) for s in (0, 1, 2, 3, 4)) + slow)
+    lengths = np.diff(log.devices["0"].end_ns) // SECOND
+    starts = log.devices["0"].start_ns
+    assert lengths[-4:].tolist() == [5] * 4
+    assert (starts[-4:] == log.devices["0"].end_ns[-5:-1]).all()
+    back = log_of(tmp_path, TEXT_HEADER + row(9, "9.0") + row(10, "10.0") + row(2, "2.0") + row(3, "3.0"))
+    assert back.series("0", "pwr").value.tolist() == [2.0, 3.0, 9.0, 10.0]
+    assert any("backwards" in note for note in back.notes)
+
+
+def test_metric_files_name_the_card(tmp_path: Path) -> None:
+    """The list of metric files, text or CSV, tells which bus id a device has."""
+    text = "#MetricFiles\n# 0 /tmp/metrics.0000:13:00.0\n# 1 /tmp/metrics.0000:12:00.0\n" + TEXT_HEADER
+    log = log_of(tmp_path, text + row(1) + row(1, device=1))
+    assert [d.file for d in log.devices.values()] == [
+        "/tmp/metrics.0000:13:00.0",
+        "/tmp/metrics.0000:12:00.0",
+    ]
+    log = log_of(
+        tmp_path,
+        "#MetricFile,0,/tmp/metrics.0000:13:00.0\n" + CSV_HEADER + "0,20260620,09:32:01,1,1,1.0,1.0,0,0.0\n",
+    )
+    assert log.devices["0"].file == "/tmp/metrics.0000:13:00.0"
+
+
+def test_long_logs_cross_blocks(tmp_path: Path) -> None:
+    """A log longer than one read block loses and doubles nothing at the seams."""
+    number = 60_000
+    lines = [
+        f"0,20260620,{i // 36000:02d}:{i // 600 % 60:02d}:{i // 10 % 60:02d},1.0,2,{i % 977}.5,41.0,3,0.0\n"
+        for i in range(number)
+    ]
+    log = log_of(tmp_path, CSV_HEADER + "".join(lines) * 2)
+    assert log.rows == 2 * number
+    value = log.series("0", "pwr").value
+    assert np.bincount(value.astype(int)).sum() == 2 * number
+    assert value.sum() == pytest.approx(2 * sum(i % 977 + 0.5 for i in range(number)))
+    assert re.match(r"0,20260620", log.line_text(2 * number + 1))
+    assert log.line_text(number + 1) == lines[number - 1].rstrip()
