@@ -37,7 +37,7 @@ from .query.steps import Step as LaneStep
 from .query.steps import steps_of
 from .query.titles import lane_title, plain, process_title
 from .query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
-from .query.window import opening_window
+from .query.window import FAR, opening_window
 
 MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""
@@ -225,8 +225,9 @@ class Trace:
 
     @property
     def has_outliers(self) -> bool:
-        """Whether the opening span leaves anything out."""
-        return self.opening_span != self.span
+        """Whether the opening span leaves out something absurdly far away."""
+        (start, end), (first, last) = self.opening_span, self.span
+        return last - first > FAR * max(end - start, 1)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:

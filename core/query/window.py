@@ -2,104 +2,134 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
 
 from ..index.format import RowKind
 from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
 from .lookup import row_starts
 
 FAR = 100
-"""Slices further from the bulk than this many times its span do not set the first window (design, section
-4).
-"""
+"""What is further from the bulk than so many times its span does not set the first window (design.md, 4)."""
 SPAN_CATEGORY = "Trace"
 """Category of the profiler's own whole-window spans, which never set it."""
-ROWS_ASKED = 2000
+ROWS_SPLIT = 1000
+"""Rows, those that reach furthest, that are looked into for gaps."""
 SPLITS = 12
 GAP_SHARE = 8
 """A gap is worth a split when it takes at least one such part of what it lies in."""
 
 
 @dataclass(frozen=True)
-class Island:
-    """A stretch of trace time with things in it."""
+class _Stretches:
+    """Stretches of trace time with things in them."""
 
-    start: int
-    end: int
-    weight: int
-    counts: bool  # slices that may be the bulk; instants, samples and whole-window spans only join it
+    start: I64
+    end: I64
+    weight: I64
+
+    @classmethod
+    def of(cls, pieces: Sequence[tuple[int, int, int]]) -> Self:
+        columns = zip(*pieces) if pieces else ((), (), ())
+        return cls(*(np.array(column, np.int64) for column in columns))
+
+    def merged(self) -> Self:
+        """Join stretches that overlap or touch."""
+        if not len(self.start):
+            return self
+        order = np.argsort(self.start, kind="stable")
+        start, reach = self.start[order], np.maximum.accumulate(self.end[order])
+        begins = np.flatnonzero(np.concatenate(([True], start[1:] > reach[:-1])))
+        lasts = np.append(begins[1:], len(start)) - 1
+        return type(self)(start[begins], reach[lasts], np.add.reduceat(self.weight[order], begins))
+
+    def joined(self, other: Self) -> Self:
+        """Return both together."""
+        pairs = ((self.start, other.start), (self.end, other.end), (self.weight, other.weight))
+        return type(self)(*(np.concatenate(pair) for pair in pairs))
 
 
-def opening_window(indexes: list[tuple[Index, int]]) -> tuple[int, int] | None:
+def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | None:
     """Return (start, end) in trace time of the bulk of these (index, clock offset), None when all are empty.
 
-    The bulk is the heaviest stretch and whatever lies within FAR times its span, repeatedly. Rows are split
-    where a dominating gap is, found by bisection, so the work is O(rows asked x log n).
+    The bulk is the heaviest stretch with slices, and whatever lies within FAR times its span, repeatedly;
+    everything, where that is less than half of the slices and instants. Whole-window spans count only where
+    the rest has no length. Rows are split at dominating gaps, found by bisection: O(rows split x log n).
     """
-    islands = [island for index, offset in indexes for island in islands_of(index, offset)]
-    pool = [island for island in islands if island.counts]
-    if not pool:
-        pool = islands
-    if not pool:
-        return None
-    marks = (
-        [island for island in islands if not island.counts and island.weight > 0]
-        if pool is not islands
-        else []
-    )
-    merged = _merged(pool)
-    bulk = max(merged, key=lambda island: (island.weight, -island.start))
-    start, end = bulk.start, bulk.end
-    waiting = sorted([*merged, *marks], key=lambda island: island.start)
-    grown = True
-    while grown:
-        grown, reach = False, FAR * max(end - start, 1)
-        rest = []
-        for island in waiting:
-            if island.start <= end + reach and island.end >= start - reach:
-                if island.start < start or island.end > end:
-                    grown = True
-                    start, end = min(start, island.start), max(end, island.end)
+    slices, marks, spans = _Stretches.of([]), _Stretches.of([]), _Stretches.of([])
+    for index, offset in indexes:
+        for kind, pieces in enumerate(_stretches_of(index, offset)):
+            found = _Stretches.of(pieces)
+            if kind == 0:
+                slices = slices.joined(found)
+            elif kind == 1:
+                marks = marks.joined(found)
             else:
-                rest.append(island)
-        waiting = rest
+                spans = spans.joined(found)
+    pool = next((one for one in (slices, marks, spans) if len(one.start)), None)
+    if pool is None:
+        return None
+    islands = pool.merged()
+    heaviest = int(np.argmax(islands.weight))
+    everything = (pool.joined(marks) if pool is slices else pool).merged()
+    start, end = _grown(everything, int(islands.start[heaviest]), int(islands.end[heaviest]))
+    inside = (everything.start <= end) & (everything.end >= start)
+    if int(everything.weight[inside].sum()) * 2 < int(everything.weight.sum()):
+        start, end = int(everything.start.min()), int(everything.end.max())
+    if start == end:
+        everything = everything.joined(spans)
+        start, end = int(everything.start.min()), int(everything.end.max())
     return start, end
 
 
-def islands_of(index: Index, offset: int = 0) -> list[Island]:
-    """Return the stretches of an index's rows; whole-window `Trace` spans have weight 0."""
-    spans = {number for number, name in enumerate(index.categories) if name == SPAN_CATEGORY}
-    kinds = index.column("row_categories")
-    found: list[Island] = []
-    for row_number in _rows_that_matter(index):
-        row = index.rows[row_number]
-        is_slices = int(row["kind"]) == RowKind.SLICES
-        first, number = int(row["categories"]), int(row["category_count"])
-        only_spans = is_slices and spans.issuperset(kinds[first : first + number].tolist())
-        for start, end, weight in _split_row(index, row_number):
-            counts = is_slices and not only_spans
-            found.append(Island(start + offset, end + offset, 0 if only_spans else weight, counts))
-    return found
+def _grown(islands: _Stretches, start: int, end: int) -> tuple[int, int]:
+    """Take in what lies within FAR times the span, until nothing more does."""
+    starts, ends = islands.start.tolist(), islands.end.tolist()
+    while True:
+        reach = FAR * max(end - start, 1)
+        near = [i for i in range(len(starts)) if starts[i] <= end + reach and ends[i] >= start - reach]
+        grown = min([start, *(starts[i] for i in near)]), max([end, *(ends[i] for i in near)])
+        if grown == (start, end):
+            return grown
+        start, end = grown
 
 
-def _rows_that_matter(index: Index) -> list[int]:
-    """Return the rows that nothing else covers: top rows, rows with overlaps beneath, instants and
-    samples.
-    """
-    wanted: list[int] = []
-    for lane in index.lanes:
-        first, rows = int(lane["first_row"]), int(lane["rows"])
-        if not rows:
-            continue
-        wanted.append(first)
-        if int(lane["overlapping"]):
-            wanted.extend(range(first + 1, first + min(rows, 24)))
-        elif rows > 1:
-            wanted.append(first + rows - 1)  # the instants' row, if there is one
-    if len(wanted) > ROWS_ASKED:
-        step = len(wanted) / ROWS_ASKED
-        wanted = [wanted[int(i * step)] for i in range(ROWS_ASKED)]
-    return [row for row in dict.fromkeys(wanted) if int(index.rows[row]["count"])]
+def _stretches_of(index: Index, offset: int) -> tuple[list[tuple[int, int, int]], ...]:
+    """Return (start, end, weight) of all rows: of slices, of instants and samples, of whole-window spans."""
+    slices: list[tuple[int, int, int]] = []
+    marks: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
+    rows = index.rows
+    filled = np.flatnonzero(rows["count"])
+    extent = rows["end"][filled].astype(np.float64) - rows["start"][filled]
+    wide = set(filled[np.argsort(-extent, kind="stable")[:ROWS_SPLIT]].tolist())
+    only_spans = _rows_of_spans(index)
+    whole = zip(*(rows[name][filled].tolist() for name in ("kind", "start", "end", "count")))
+    for number, (kind, start, end, count) in zip(filled.tolist(), whole):
+        pieces = _split_row(index, number) if number in wide else [(start, end, count)]
+        if kind == RowKind.SLICES:
+            target, share = (spans, 0) if number in only_spans else (slices, 1)
+        else:
+            target, share = (
+                marks,
+                int(kind == RowKind.INSTANTS),
+            )  # dense telemetry is not what a trace is about
+        target += [(start + offset, end + offset, weight * share) for start, end, weight in pieces]
+    return slices, marks, spans
+
+
+def _rows_of_spans(index: Index) -> set[int]:
+    """Return the rows that hold nothing but whole-window spans."""
+    if SPAN_CATEGORY not in index.categories:
+        return set()
+    number, rows = index.categories.index(SPAN_CATEGORY), index.rows
+    single = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["category_count"] == 1))
+    kinds: AnyArray = index.column("row_categories")[rows["categories"][single].astype(np.int64)]
+    return set(single[kinds == number].tolist())
 
 
 def _split_row(index: Index, row_number: int) -> list[tuple[int, int, int]]:
@@ -129,17 +159,3 @@ def _split_row(index: Index, row_number: int) -> list[tuple[int, int, int]]:
         else:
             done.append((low, high))
     return [(int(starts[low]), end_of(high - 1), high - low) for low, high in [*done, *pieces]]
-
-
-def _merged(islands: list[Island]) -> list[Island]:
-    """Join stretches that overlap or touch."""
-    merged: list[Island] = []
-    for island in sorted(islands, key=lambda island: (island.start, island.end)):
-        if merged and island.start <= merged[-1].end:
-            last = merged[-1]
-            merged[-1] = Island(
-                last.start, max(last.end, island.end), last.weight + island.weight, last.counts
-            )
-        else:
-            merged.append(island)
-    return merged
