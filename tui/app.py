@@ -15,11 +15,13 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.trace import Trace
 
-from .actions import view
+from .actions import focus, view
 from .config import DARK_THEME, Config, config_path, read_config
+from .draw.labels import fit_middle
 from .keys import clashes, footer_keys, unbound_message
 from .lanes import messages
 from .lanes.canvas import LaneCanvas
+from .lanes.look import glyphs
 from .lanes.minimap import Minimap
 from .lanes.ruler import Ruler
 from .main_screen import MainScreen
@@ -64,7 +66,6 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
     def _fill(self) -> None:
         """Fill what does not change."""
         self.composed = True
-        self._fill_header()
         self.main.query_one(Panel).choose(self.session.panel)
         rows = ledger_rows(self.trace.sources)
         self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
@@ -83,18 +84,19 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
 
     def _fill_header(self) -> None:
         names = [Path(source.path).name for source in self.trace.sources]
-        title = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        title = fit_middle(
+            safe(names[0]), max(12, self.main.size.width // 2 - len(more)), glyphs().ellipsis
+        ).rstrip()
         state, well = ledger_state(self.trace.sources)
         left, right = self.trace.span
         pieces = [
-            Text(f" {safe(title)}", "bold"),
+            Text(f" {title}{more}", "bold"),
             Text(state, "" if well else "bold yellow"),
             Text(format_ns(right - left)),
         ]
-        if not well:
-            events_read = sum(int(source.ledger.get("events", 0)) for source in self.trace.sources)
-            pieces.append(Text(f"{format_count(events_read)} events"))
-        pieces.append(Text(f"{format_count(len(self.trace.lanes))} lanes"))
+        lanes = len(self.trace.lanes)
+        pieces.append(Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"))
         self.main.query_one("#header", Bar).pieces = tuple(pieces)
 
     # -- the one watcher ------------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
             main.query_one(Minimap).show(self.trace, now, layout)
         if before.panel != now.panel:
             main.query_one(Panel).choose(now.panel)
-        if (before.panel_size, before.panel) != (now.panel_size, now.panel):
+        if _room(before) != _room(now):
             self._relaid()
         if before.selection != now.selection or before.clocks != now.clocks or before.panel != now.panel:
             self.panel_soon()
@@ -128,18 +130,24 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
     def _relaid(self) -> None:
         main = self.main
         if isinstance(main, MainScreen) and self.composed:
-            main.give_room(self.session.panel_size, self.maximised)
+            session = self.session
+            self._fill_header()
+            empty = session.selection is None and session.panel == "details"
+            main.give_room(session.panel_size, self.maximised, empty)
 
     @on(messages.TimeAreaResized)
     def _area_resized(self, message: messages.TimeAreaResized) -> None:
         """Keep the place in another size of the lane area."""
+        session, lines = self.session, self.lane_lines
         self.lane_lines = max(1, message.lines)
-        session = self.session
+        seen = focus.in_view(session, self.layout_now, lines) == session
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
             session = view.keep_cursor(replace(session, viewport=viewport))
         scroll = self.layout_now.scrolled(session.scroll, self.lane_lines)
         session = replace(session, scroll=scroll)
+        if seen:  # what was in sight stays in sight
+            session = focus.in_view(session, self.layout_now, self.lane_lines)
         if session == self.session:
             self.watch_session(session, session)
             self.main.query_one(Minimap).show(self.trace, session, self.layout_now)
@@ -163,3 +171,8 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
             self.watch_session(self.session, self.session)
             self.main.query_one(Minimap).show(self.trace, self.session, self.layout_now)
             self.panel_soon()
+
+
+def _room(session: Session) -> tuple[object, ...]:
+    """Return what the panel's height depends on."""
+    return session.panel_size, session.panel, session.selection is None

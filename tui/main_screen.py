@@ -69,7 +69,7 @@ class MainScreen(Screen[None]):
         """Tell the App."""
         self.post_message(self.Composed())
 
-    def give_room(self, wanted: int, maximised: bool) -> None:
+    def give_room(self, wanted: int, maximised: bool, empty: bool) -> None:
         """Share the height out: the lanes come first, then footer, header, panel, minimap."""
         lines = self.size.height
         header, footer = lines >= HEADER_FROM, lines >= FOOTER_FROM
@@ -85,7 +85,7 @@ class MainScreen(Screen[None]):
         self.query_one("#minimap").styles.height = max(1, minimap)
         left = max(0, lines - header - footer)
         panel = self.query_one(Panel)
-        height = panel_height(left, wanted, maximised)
+        height = panel_height(left, wanted, maximised, empty)
         panel.display = height > 0
         panel.styles.height = max(1, height)
 

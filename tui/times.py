@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tracelane.core.base.errors import UsageError
@@ -69,7 +69,7 @@ def _to_ns(number: str, unit: int) -> int:
         if abs(value) > _LIMIT:
             raise UsageError(f"{number} is too far away")
         return int(value.to_integral_value(ROUND_HALF_EVEN))
-    except InvalidOperation:
+    except DecimalException:
         raise UsageError(f"{number} is too far away") from None
 
 
@@ -118,7 +118,7 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
     if match[1]:
         number = int(match[2])
         try:
-            _, start, end = steps[number - 1 if number > 0 else number]
+            _, start, end = steps[number - 1 if number > 0 else number or len(steps)]
         except IndexError:
             raise UsageError(f"there are {len(steps)} steps, no {number}. one") from None
         return start, end

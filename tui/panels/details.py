@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -23,6 +25,7 @@ from ..things import Thing
 from .fields import Field, fields_of, laid_out, wrap
 
 FLOWS_SHOWN = 8
+LEAST_NAME = 6
 NONE = "(none)"
 PHASES = {
     "i": "instant",
@@ -210,20 +213,30 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
 
 
 def _chain_text(chain: tuple[ChainPart, ...], width: int, look: Look) -> Text:
+    heads = [f"{' ← ' if number else ''}{part.role} " for number, part in enumerate(chain)]
+    tails = [f" (by {part.via})" if part.via not in ("", "flow", "enclosing") else "" for part in chain]
+    room = width - sum(map(cell_len, heads)) - sum(map(cell_len, tails))
+    sizes = shares([cell_len(part.name) for part in chain], max(room, LEAST_NAME * len(chain)))
     text = Text(no_wrap=True, overflow="ellipsis", end="")
-    room = max(12, (width - 14 * len(chain)) // len(chain))
-    for number, part in enumerate(chain):
-        if number:
-            text.append(f" ← {part.role} ", look.label)
-        else:
-            text.append(f"{part.role} ", look.label)
-        style = look.jump + Style(meta={"@click": f"app.{part.jump}"}) if part.jump else Style()
+    for part, head, tail, size in zip(chain, heads, tails, sizes):
+        text.append(head, look.label)
         name = Text(part.name)
-        name.truncate(room, overflow="ellipsis")
+        name.truncate(size, overflow="ellipsis")
+        style = look.jump + Style(meta={"@click": f"app.{part.jump}"}) if part.jump else Style()
         text.append(name.plain, style)
-        if part.via and part.via not in ("flow", "enclosing"):
-            text.append(f" (by {part.via})", look.label)
+        text.append(tail, look.label)
     return text
+
+
+def shares(wanted: Sequence[int], room: int) -> list[int]:
+    """Return how many cells each of several texts gets of `room`: the short ones all, the long ones alike."""
+    sizes = [0] * len(wanted)
+    left = len(wanted)
+    for size, place in sorted((size, place) for place, size in enumerate(wanted)):
+        sizes[place] = min(size, room // left)
+        room -= sizes[place]
+        left -= 1
+    return sizes
 
 
 def _argument_lines(arguments: Arguments, width: int, look: Look) -> list[Text]:

@@ -18,6 +18,7 @@ from ..times import READINGS
 
 KEY_WIDTH = 16
 TWO_COLUMNS_FROM = 150
+PALETTE = "(palette)"
 FRAME = 6
 """Cells that border, padding and scroll bar take."""
 
@@ -25,7 +26,14 @@ FRAME = 6
 def help_blocks(remapped: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the help as blocks: a heading and (key, text) pairs."""
     blocks = [
-        (group, [(shown_keys(entry, remapped), entry.help) for entry in COMMANDS if entry.group == group])
+        (
+            group,
+            [
+                (shown_keys(entry, remapped) or PALETTE, entry.help)
+                for entry in COMMANDS
+                if entry.group == group
+            ],
+        )
         for group in GROUPS
     ]
     blocks.append(("Mouse", list(MOUSE)))

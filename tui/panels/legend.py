@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rich.text import Text
 
 from tracelane.core.base.safe_text import safe
@@ -13,12 +14,19 @@ from ..draw.palette import Look, Palette, key_of
 CATEGORY_CELLS = 30
 MARK_CELLS = 60
 MOST_CATEGORIES = 200
+MOST_INSTANTS = 1 << 20
+"""Instants that are asked for their category: a legend must not cost more than a frame or two."""
 GAP = 2
 
 
 def categories_of(trace: Trace) -> list[str]:
     """Return the categories of all files in order of their first file, each once; "" for none at all."""
-    found = dict.fromkeys(category for index in trace.indexes for category in index.categories)
+    found: dict[str, None] = {}
+    for index in trace.indexes:
+        # Flows have categories too, but no colour.
+        drawn = set(np.unique(index.column("row_categories")).tolist())
+        drawn.update(np.unique(index.column("instants.category")[:MOST_INSTANTS]).tolist())
+        found |= dict.fromkeys(index.categories[number] for number in sorted(drawn))
     return list(found)[:MOST_CATEGORIES]
 
 

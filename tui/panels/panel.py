@@ -25,13 +25,19 @@ LEAST_LANES = 6
 """Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
 
 
-def panel_height(lines: int, wanted: int, maximised: bool) -> int:
-    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none."""
+def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) -> int:
+    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
+
+    On a small screen an empty panel takes no more than its tabs and one line that says how to fill it.
+    """
     if maximised:
         return lines
-    height = min(wanted, SMALL_PANEL) if lines < SMALL_SCREEN else max(wanted, lines // 4)
+    if lines < SMALL_SCREEN:
+        height = 2 if empty else min(wanted, SMALL_PANEL)
+    else:
+        height = max(wanted, lines // 4)
     height = min(height, lines - LEAST_LANES)
-    return height if height >= 3 else 0
+    return height if height >= 2 else 0
 
 
 class TextPane(VerticalScroll, can_focus=True):

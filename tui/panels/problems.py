@@ -60,6 +60,8 @@ def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
         for kind, count, offset, _ in _problems(source):
             losses.append((kind, count, offset))
     noted = [entry for entry in losses if entry[0] in LOSSES]
+    if not noted and not events:
+        return "no events in it", True
     if not noted:
         return f"✓ all {format_count(events)} events read", True
     parts = []
@@ -105,11 +107,12 @@ def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
 def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
     """Return the columns of the panel's table."""
     columns = [
-        Column("what", 18, lambda row: rows[row].what),
+        Column("what", 16, lambda row: rows[row].what),
         Column("count", 12, lambda row: format_count(rows[row].count), right=True),
-        Column("first at byte", 15, lambda row: _offset(rows[row].offset), right=True),
         Column("", 0, lambda row: rows[row].text),
     ]
+    if any(row.offset is not None for row in rows):
+        columns.insert(2, Column("first at byte", 14, lambda row: _offset(rows[row].offset), right=True))
     if any(row.source for row in rows):
         columns.insert(0, Column("file", 24, lambda row: rows[row].source))
     return columns

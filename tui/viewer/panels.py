@@ -22,8 +22,10 @@ from ..lanes.look import glyphs, palette_of
 from ..panels.details import Details, Look, details_json, details_of, details_text
 from ..panels.legend import legend_text
 from ..panels.panel import Panel, TextPane
+from ..panels.problems import ledger_rows
 from ..session import InstantId, Session
 from ..things import Thing, thing_by_id
+from ..widgets.table import VirtualTable
 from .base import Viewer
 
 PANEL_DELAY = 0.1
@@ -128,6 +130,12 @@ class Panels(Viewer):
     def action_panel(self, name: str) -> None:
         """Show a panel, from a click on its tab."""
         self.session = replace(self.session, panel=name)
+
+    @on(VirtualTable.RowChosen, "#problems")
+    def _ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+        """Say a row of the ledger in full."""
+        row = ledger_rows(self.trace.sources)[message.row]
+        self.say(f"{row.source} {row.what}: {row.text}".strip())
 
     def do_panel_details(self) -> None:
         """Show the details."""

@@ -1,0 +1,114 @@
+"""The command table holds everything together: bindings, actions, footer, help, palette, README."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracelane.core.base.errors import UsageError
+from tracelane.tui.actions.table import MOVES, TOGETHER
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.command_line import Order, parse_order, words
+from tracelane.tui.commands import COMMANDS, GROUPS, commands_table
+from tracelane.tui.keys import clashes, footer_keys, shown_keys, unbound_message
+from tracelane.tui.main_screen import bindings
+from tracelane.tui.panels.help import help_blocks, help_text
+from tracelane.tui.viewer.base import doer
+
+
+def test_every_command_does_something() -> None:
+    """Every command is either a move of the Session or a method of the App, never both."""
+    for entry in COMMANDS:
+        assert (entry.id in MOVES) != hasattr(TracelaneApp, doer(entry.id)), entry.id
+    assert set(MOVES) <= {entry.id for entry in COMMANDS}
+    assert set(TOGETHER) <= set(MOVES)
+
+
+def test_no_key_and_no_id_twice() -> None:
+    """No two commands share an id or a key."""
+    ids = [entry.id for entry in COMMANDS]
+    assert len(ids) == len(set(ids))
+    assert clashes({}) == []
+
+
+def test_a_key_given_twice_is_told() -> None:
+    """A user's key that another command has is complained about, by both names."""
+    (complaint,) = clashes({"pin": "w"})
+    assert "zoom-in" in complaint and "pin" in complaint
+
+
+def test_bindings_carry_ids() -> None:
+    """Every command with a key is a binding with its id, so that a keymap can change it."""
+    assert {binding.id for binding in bindings()} == {entry.id for entry in COMMANDS if entry.keys}
+
+
+def test_footer_has_five_to_eight_keys_that_fit_80_columns() -> None:
+    """The footer shows a few keys, all of them on a line of 80 cells."""
+    keys = footer_keys({})
+    assert 5 <= len(keys) <= 8
+    assert len("  ".join(f"{key} {title}" for key, title in keys)) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 74, 180])
+def test_help_shows_every_command(width: int) -> None:
+    """The help screen has every command's keys, whatever the width, and no line is wider."""
+    shown = {key for _, pairs in help_blocks({}) for key, _ in pairs}
+    for entry in COMMANDS:
+        assert (shown_keys(entry, {}) or "(palette)") in shown
+    text = help_text(width, {})
+    assert all(line.cell_len <= width for line in text.split())
+
+
+def test_help_shows_remapped_keys() -> None:
+    """A command whose key the user changed is shown with the user's key."""
+    pairs = dict(pair[::-1] for _, block in help_blocks({"pin": "z,ctrl+z"}) for pair in block)
+    pin = next(entry for entry in COMMANDS if entry.id == "pin")
+    assert pairs[pin.help] == "z ctrl+z"
+
+
+def test_table_has_a_row_per_command() -> None:
+    """The Markdown table names every command and group, with four bars a line."""
+    table = commands_table()
+    for name in (*GROUPS, *(entry.title for entry in COMMANDS)):
+        assert name in table
+    assert all(line.count("|") == 4 for line in table.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("line", "order"),
+    [
+        ("only nccl|Stream", Order("only", "nccl|Stream")),
+        ("only", Order("only", "")),
+        (":goto +3ms", Order("goto", "+3ms")),
+        ("hide", Order("command", "hide")),
+        ("hide worker", Order("hide", "worker")),
+        ("zoom-in-far", Order("command", "zoom-in-far")),
+        ("forw", Order("command", "forward")),
+        ("q", Order("command", "quit")),
+        ("ruler wall", Order("ruler", "wall")),
+        ("ruler", Order("command", "ruler")),
+    ],
+)
+def test_command_line(line: str, order: Order) -> None:
+    """A line is a verb with its argument, or the name of a command, also shortened where that is clear."""
+    assert parse_order(line) == order
+
+
+@pytest.mark.parametrize("line", ["", "frobnicate", "zoom", "pin it"])
+def test_command_line_refuses(line: str) -> None:
+    """What is no command is refused with what there is."""
+    with pytest.raises(UsageError):
+        parse_order(line)
+
+
+def test_every_completion_is_understood() -> None:
+    """What the line offers to complete is understood."""
+    for word in words():
+        parse_order(f"{word}x" if word.endswith(" ") else word)
+
+
+def test_unbound_keys_are_told() -> None:
+    """A key without a command points to the help, a letter of another alphabet to arrows and palette."""
+    assert "?" in unbound_message("M", "M")
+    foreign = unbound_message("ц", "ц")
+    assert "arrows" in foreign and "ctrl+p" in foreign
+    assert "ctrl+p" not in unbound_message("é", "é")

@@ -1,0 +1,51 @@
+"""The user's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracelane.tui.config import DARK_THEME, LIGHT_THEME, config_path, read_config
+
+
+def test_absent_settings_are_the_defaults(tmp_path: Path) -> None:
+    """No file, no folder, no home: defaults, and nothing to complain about."""
+    for path in (None, tmp_path / "config.toml", tmp_path / "no" / "config.toml"):
+        config = read_config(path)
+        assert (config.theme, dict(config.keys), config.complaints) == (DARK_THEME, {}, ())
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    """Theme and keys are taken over, what is not understood is complained about."""
+    path = tmp_path / "config.toml"
+    path.write_text('theme = "light"\ncolour = 3\n[keys]\npin = "z,ctrl+z"\nfly = "f"\nhide = 7\n')
+    config = read_config(path)
+    assert config.theme == LIGHT_THEME
+    assert dict(config.keys) == {"pin": "z,ctrl+z"}
+    assert [word for word in ("colour", "fly", "hide") if any(word in c for c in config.complaints)] == [
+        "colour",
+        "fly",
+        "hide",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"theme = ", b"\xff\xfe", b"[keys\n"])
+def test_damaged_settings_do_not_stop(tmp_path: Path, content: bytes) -> None:
+    """A damaged file is the defaults and one complaint that names it."""
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    config = read_config(path)
+    assert config.theme == DARK_THEME
+    assert len(config.complaints) == 1 and str(path) in config.complaints[0]
+
+
+def test_where_settings_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XDG_CONFIG_HOME wins; without a home there is no place, and no failure."""
+    assert config_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/tracelane/config.toml")
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert config_path({}) is None
