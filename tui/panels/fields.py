@@ -56,7 +56,8 @@ def laid_out(fields: Sequence[Field], width: int, label_style: Style, jump_style
     lines: list[Text] = []
     short: list[Field] = []
     for field in fields:
-        if "\n" not in field.value and cell_len(safe(field.label)) + cell_len(safe(field.value)) < SHORT:
+        size = cell_len(safe(field.label)) + 1 + cell_len(safe(field.value))
+        if "\n" not in field.value and size <= min(SHORT, width):
             short.append(field)
             continue
         lines.extend(_side_by_side(short, width, label_style, jump_style))
@@ -74,6 +75,8 @@ def _side_by_side(fields: Sequence[Field], width: int, label_style: Style, jump_
         groups = [range(first, min(first + height, len(pairs))) for first in range(0, len(pairs), height)]
         labels = [max(cell_len(pairs[i][0]) for i in group) for group in groups]
         values = [max(cell_len(pairs[i][1]) for i in group) for group in groups]
+        if columns == 1 and labels[0] + 1 + values[0] > width:
+            labels = [0]  # too narrow to align the values
         if sum(labels) + sum(values) + len(groups) + GAP * (len(groups) - 1) <= width or columns == 1:
             break
     else:
@@ -84,7 +87,7 @@ def _side_by_side(fields: Sequence[Field], width: int, label_style: Style, jump_
         for line, number in zip(lines, group):
             label, value = pairs[number]
             line.append(" " * (left - line.cell_len))
-            line.append(label + " " * (label_cells - cell_len(label) + 1), label_style)
+            line.append(label + " " * max(1, label_cells - cell_len(label) + 1), label_style)
             jump = fields[number].jump
             line.append(value, jump_style + Style(meta={"@click": f"app.{jump}"}) if jump else Style())
         left += label_cells + 1 + value_cells + GAP
@@ -96,7 +99,8 @@ def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]
     label = safe(field.label)
     beside = cell_len(label) <= room and width - room > COLUMN // 2
     indent = room + 1 if beside else 2
-    lines = [] if beside else [Text(label, label_style, no_wrap=True, end="")]
+    heads = [] if beside else wrap(label, width)
+    lines = [Text(head, label_style, no_wrap=True, end="") for head in heads]
     wrapped: list[str] = []
     for part in field.value.split("\n"):
         wrapped.extend(wrap(safe(part), max(1, width - indent)))

@@ -1,0 +1,206 @@
+"""What the details panel says of slices, instants and counter samples."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.style import Style
+
+from tests.tui.small_file import LONG_NAME, small_file
+from tracelane.core.base.ids import SliceId
+from tracelane.core.query.args import Arguments
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions import view
+from tracelane.tui.clock import stamps_of
+from tracelane.tui.panels.details import Details, Look, details_json, details_of, details_text, shares
+from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
+from tracelane.tui.session import InstantId
+from tracelane.tui.things import Thing, thing_by_id
+
+LOOK = Look(Style(), Style(), Style(), Style())
+WIDTHS = (20, 40, 78, 118, 198)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("details")
+    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+
+
+def found(trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
+    session = view.first_session(trace, 80)
+    raw = json.loads(Path(trace.sources[0].path).read_text())["traceEvents"]
+    ordinal = [place for place, event in enumerate(raw) if event["name"] == name and event["ph"] != "M"][
+        number
+    ]
+    thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
+    thing = thing or thing_by_id(trace, session.clocks, InstantId(0, ordinal))
+    assert thing is not None
+    return thing, details_of(trace, stamps_of(trace, session), thing)
+
+
+def values(details: Details) -> dict[str, str]:
+    return {field.label: field.value for field in details.fields}
+
+
+def test_a_slice_in_full(trace: Trace) -> None:
+    """A slice has its times three ways, its duration, self time, parent and children."""
+    thing, details = found(trace, "aten::linear", 1)
+    shown = values(details)
+    assert details.title == "aten::linear"
+    assert shown["duration"] == "60 µs"
+    assert shown["self"] == "50 µs · 83.3%"
+    assert shown["start"] == "+110 µs"
+    assert shown["in the file"] == "1110.000 µs"
+    assert shown["wall clock"].endswith(":20.001110000")
+    assert shown["parent"] == "ProfilerStep#1"
+    assert shown["children"] == "1"
+    assert shown["category"] == "cpu_op"
+    assert (shown["lane"], shown["process"]) == (thing.lane.title, thing.lane.process.title)
+    parent = next(field for field in details.fields if field.label == "parent")
+    step = next(s for s in trace.steps if s.label == "1")
+    assert parent.jump == f"jump(0, {step.id.ordinal})"
+
+
+def test_a_kernel_has_its_chain(trace: Trace) -> None:
+    """A kernel shows kernel ← launch ← op ← annotation, and the flow it came by."""
+    _, details = found(trace, LONG_NAME)
+    assert [(part.role, part.via) for part in details.chain][:3] == [
+        ("kernel", ""),
+        ("launch", "flow"),
+        ("op", "enclosing"),
+    ]
+    assert values(details)["flow from"] == "launch (ac2g)"
+    line = details_text(details, None, 100, LOOK).plain.splitlines()
+    chain = next(text for text in line if text.startswith("kernel "))
+    assert " ← launch launch ← op aten::linear" in chain
+
+
+def test_long_and_blank_names(trace: Trace) -> None:
+    """A long name is short in the title and whole below; a blank one is said to be blank."""
+    _, long = found(trace, LONG_NAME)
+    assert len(long.title) < len(LONG_NAME)
+    text = details_text(long, None, 80, LOOK).plain
+    assert LONG_NAME.replace(" ", "") in text.replace("\n", "").replace(" ", "")
+    _, blank = found(trace, "  ")
+    assert "blank name" in details_text(blank, None, 80, LOOK).plain
+
+
+def test_instants_and_samples(trace: Trace) -> None:
+    """Instants say what they are, samples their value."""
+    _, instant = found(trace, "mark\x1b[31m")
+    assert values(instant)["what"] == "instant"
+    _, sample = found(trace, "power", 1)
+    assert values(sample)["value"] == "21.5"
+    assert values(sample)["start"] == "+100 µs"
+
+
+def test_what_is_odd_is_remarked(trace: Trace) -> None:
+    """An unclosed begin is marked as such."""
+    _, details = found(trace, "open")
+    assert any("never ends" in remark for remark in details.remarks)
+
+
+def test_arguments_come_from_the_file(trace: Trace) -> None:
+    """Arguments are those of the event, nested ones as JSON, and the copy holds them as they are."""
+    thing, details = found(trace, "aten::linear")
+    assert thing.slice is not None
+    arguments = trace.arguments(thing.slice)
+    text = details_text(details, arguments, 80, LOOK).plain
+    assert "[[8, 16], [16, 4], []]" in text
+    copied = json.loads(details_json(details, thing, arguments))
+    assert copied["schema"] == 1
+    assert copied["args"] == {"External id": 3, "Input Dims": [[8, 16], [16, 4], []], "Ev Idx": 0}
+    assert (copied["start_ns"], copied["duration_ns"]) == (1_010_000, 60_000)
+    assert copied["name"] == "aten::linear"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (None, "reading…"),
+        (Arguments({}), "no arguments"),
+        (Arguments({"a": 1}, slow_reason="compressed"), "compressed"),
+        (Arguments({}, problem="the file is gone"), "the file is gone"),
+        (Arguments({"a": 1}, {"b": 2}), "arguments of its end"),
+    ],
+)
+def test_the_state_of_arguments_is_said(trace: Trace, arguments: Arguments | None, said: str) -> None:
+    """While they are read, when there are none, when they were slow or cannot be read: it is said."""
+    _, details = found(trace, "launch")
+    assert said in details_text(details, arguments, 80, LOOK).plain
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_control_character_and_no_long_line(trace: Trace, width: int) -> None:
+    """Whatever names and arguments hold, lines fit and no control character comes through."""
+    hostile: dict[str, Any] = {
+        "\x1b]0;x\x07key": "\x1b[2J\u202eabc",
+        "many\nlines": "a\nb\tc\r\n" * 3,
+        "wide": "漢字" * 200,
+        "deep": {"a": [{"b": ["c" * 90]}]},
+        "empty": "",
+        "long" * 20: 1,
+    }
+    for name in ("mark\x1b[31m", LONG_NAME):
+        _, details = found(trace, name)
+        details = replace(details, fields=(*details.fields, Field("x\x1b", "y\x9b")))
+        text = details_text(details, Arguments(hostile), width, LOOK)
+        assert not [c for c in text.plain if c != "\n" and not c.isprintable()]
+        too_long = [
+            line.plain for line in text.split() if line.cell_len > max(width, 20) and " ← " not in line.plain
+        ]
+        assert not [line for line in too_long if not line.startswith(("⚠", "arguments", "the file"))], (
+            too_long
+        )
+
+
+def test_fields_stand_side_by_side_where_there_is_room() -> None:
+    """Eight short fields take eight lines at 20 cells, fewer where it is wide; none is lost."""
+    fields = [Field(f"label {n}", f"value {n}") for n in range(8)]
+    heights = []
+    for width in WIDTHS:
+        lines = laid_out(fields, width, Style(), Style())
+        heights.append(len(lines))
+        text = "\n".join(line.plain for line in lines)
+        assert all(f"label {n} value {n}" in text for n in range(8))
+    assert heights[0] == 8 and heights[-1] == 1
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_a_huge_value_is_cut_and_counted() -> None:
+    """A value of very many lines ends with a line that says so."""
+    lines = laid_out([Field("x", "a\n" * (3 * LONGEST_LINES))], 80, Style(), Style())
+    assert len(lines) == LONGEST_LINES + 1
+    assert "cut" in lines[-1].plain
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ("", '""'),
+        (True, "true"),
+        (None, "null"),
+        (1.5, "1.5"),
+        ([1, {"a": "ä"}], '[1, {"a": "ä"}]'),
+        (list(range(60)), json.dumps(list(range(60)), indent=2)),
+    ],
+)
+def test_values_as_text(value: Any, text: str) -> None:
+    """Strings stand bare, everything else as JSON, long lists on many lines."""
+    assert value_text(value) == text
+    assert fields_of({"k": value}) == [Field("k", text)]
+
+
+def test_wrap_and_shares() -> None:
+    """Wrapping loses nothing and never splits a wide character; short texts get all, long ones share."""
+    assert wrap("abcdef", 4) == ["abcd", "ef"]
+    assert wrap("漢字漢", 5) == ["漢字", "漢"]
+    assert wrap("", 4) == [""]
+    assert shares([3, 50, 50], 43) == [3, 20, 20]
+    assert shares([3, 4], 100) == [3, 4]
