@@ -17,6 +17,7 @@ from .base.progress import CancelledCallback, ProgressCallback, never, no_progre
 from .base.short_names import short_name
 from .index.format import LaneKind, RowKind
 from .index.store import Index
+from .ingest.columns import I64
 from .query import lookup, samples
 from .query.args import Arguments
 from .query.args import arguments as read_arguments
@@ -251,32 +252,32 @@ class Trace:
 
     # -- drawing ------------------------------------------------------------------------------------------
 
-    def cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> Cells:
+    def cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
         """Return what the W cells between W + 1 edges show of a row of slices."""
         return row_cells(self.indexes[row.source], row.number, edges, clocks.offset(row.source, row.pid))
 
-    def spans(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> list[Span]:
+    def spans(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> list[Span]:
         """Return the spans that a row of slices is drawn as."""
         return spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
 
-    def instant_cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> InstantCells:
+    def instant_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> InstantCells:
         """Return what the cells show of a row of instants."""
         offset = clocks.offset(row.source, row.pid)
         return samples.instant_cells(self.indexes[row.source], row.number, edges, offset)
 
-    def sample_cells(self, row: Row, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> SampleCells:
+    def sample_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> SampleCells:
         """Return what the cells show of a counter series."""
         offset = clocks.offset(row.source, row.pid)
         return samples.sample_cells(self.indexes[row.source], row.number, edges, offset)
 
-    def lane_cells(self, lane: Lane | int, edges: Sequence[int], clocks: Clocks = NO_CLOCKS) -> Cells:
+    def lane_cells(self, lane: Lane | int, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
         """Return what the cells show of a lane folded into one line."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         offset = clocks.offset(lane.source, lane.pid)
         return lane_cells(self.indexes[lane.source], lane.number, edges, offset)
 
     def busy(
-        self, edges: Sequence[int], clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
+        self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
     ) -> Busy:
         """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
         places = range(len(self.lanes)) if lanes is None else lanes

@@ -33,7 +33,7 @@ class Busy:
     of: int
 
 
-def lane_cells(index: Index, lane_number: int, edges: Sequence[int], offset: int = 0) -> Cells:
+def lane_cells(index: Index, lane_number: int, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
     """Return the cells of a folded lane: its top row, with the busiest row's time where slices overlap.
 
     Everything nested lies under the top row, so its busy time is the lane's, exactly; an overlap that hangs
@@ -59,7 +59,9 @@ def lane_cells(index: Index, lane_number: int, edges: Sequence[int], offset: int
     return Cells(count, top.longest, top.category, busy)
 
 
-def busy_of(lanes: Sequence[tuple[Index, int, int]], edges: Sequence[int], *, of: int | None = None) -> Busy:
+def busy_of(
+    lanes: Sequence[tuple[Index, int, int]], edges: Sequence[int] | I64, *, of: int | None = None
+) -> Busy:
     """Return how busy these lanes are, given as (index, lane number, clock offset)."""
     bounds = [int(edge) for edge in edges]
     width = len(bounds) - 1
@@ -79,7 +81,7 @@ def _is_slices(index: Index, row_number: int) -> bool:
     return row_number < len(index.rows) and int(index.rows[row_number]["kind"]) == RowKind.SLICES
 
 
-def _marks(index: Index, lane_number: int, edges: Sequence[int], offset: int) -> I64:
+def _marks(index: Index, lane_number: int, edges: Sequence[int] | I64, offset: int) -> I64:
     """Count the instants and samples per cell of a lane without slices."""
     lane = index.lanes[lane_number]
     first, rows = int(lane["first_row"]), int(lane["rows"])

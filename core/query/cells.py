@@ -11,11 +11,12 @@ import numpy as np
 from ..index.format import BLOCK, NO_SUMS
 from ..index.store import Index
 from ..ingest.columns import F64, I64, U32, AnyArray
-from .ranges import first_where, level_sizes, ragged, visit
+from .dense import EdgeBlocks, longest_of, spent_in
+from .ranges import first_where, local_categories
 
 MANY = 1 << 20
 """Largest table of (cell, category) that is summed up in."""
-LOWEST, GREATEST = -(1 << 63), (1 << 63) - 1
+LOWEST, GREATEST, HALF = -(1 << 63), (1 << 63) - 1, 1 << 62
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,7 @@ class InstantCells:
     first: I64  # index within the row of the first instant of the cell, -1 if none
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Cells [left, right) of a row that are drawn alike.
 
     One slice that fills the cells alone (count 1), or neighbouring cells in which several slices lie and the
@@ -90,14 +90,20 @@ class _Touch(NamedTuple):
     beyond: I64  # W: ns by which the last slice starting in the cell reaches past its right edge
 
 
-def clipped_edges(edges: Sequence[int], offset: int = 0) -> I64:
-    """Return trace-time cell edges as lane time (`edge - offset`), held within int64."""
-    if not isinstance(edges, np.ndarray):
-        return np.array([min(max(edge - offset, LOWEST), GREATEST) for edge in edges], np.int64)
-    return clipped_edges(edges.tolist(), offset) if offset else edges.astype(np.int64, copy=False)
+def clipped_edges(edges: Sequence[int] | I64, offset: int = 0) -> I64:
+    """Return ascending trace-time cell edges as lane time (`edge - offset`), held within int64."""
+    try:
+        bounds = np.asarray(edges, np.int64)
+    except OverflowError:
+        bounds = None
+    if bounds is not None and (not offset or not len(bounds)):
+        return bounds
+    if bounds is not None and abs(offset) < HALF and bounds[0] > -HALF and bounds[-1] < HALF:
+        return bounds - offset
+    return np.array([min(max(int(edge) - offset, LOWEST), GREATEST) for edge in edges], np.int64)
 
 
-def row_cells(index: Index, row_number: int, edges: Sequence[int], offset: int = 0) -> Cells:
+def row_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
     """Return what W cells of a row of slices show.
 
     `edges`: W + 1 ascending times in trace time, ns, of any magnitude; `offset`: trace time - lane time.
@@ -109,10 +115,13 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int], offset: int =
     if width <= 0 or not rows_slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
         return Cells(np.zeros(max(width, 0), np.int64), empty, empty, np.zeros(max(width, 0), np.int64))
     touch = _touched(index, row, bounds)
+    if touch.first[0] == touch.first[-1] and not touch.crossing.any():
+        return Cells(np.zeros(width, np.int64), empty, empty, np.zeros(width, np.int64))
     begin, kinds = int(row["categories"]), int(row["category_count"])
     row_categories = index.column("row_categories")[begin : begin + kinds].astype(np.int64)
     dense = int(touch.first[-1] - touch.first[0]) > BLOCK * (width + 1)
-    longest, longest_ns = (_longest_dense if dense else _longest_few)(index, row, touch)
+    blocks = EdgeBlocks(index, row, touch.first) if dense else None
+    longest, longest_ns = longest_of(blocks) if blocks else _longest_few(index, touch)
     crossing = np.flatnonzero(touch.crossing)
     spanning = touch.first[:-1][crossing] - 1
     better = index.duration(touch.begin + spanning) >= longest_ns[crossing]  # it stands first: wins a tie
@@ -120,16 +129,14 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int], offset: int =
     count = np.diff(touch.first) + touch.crossing
     some = np.flatnonzero(count)
     shares = _edge_shares(index, touch, row_categories)
-    of_longest = _local(row_categories, index.column("slices.category")[touch.begin + longest[some]])
+    of_longest = local_categories(
+        row_categories, index.column("slices.category")[touch.begin + longest[some]]
+    )
     category = empty
     if width * kinds > MANY or (dense and int(row["sums"]) == NO_SUMS):
         best, busy = _dominant_of_many(index, touch, row_categories, shares, some, of_longest)
     else:
-        spent = (
-            _spent_dense(index, row, touch, row_categories)
-            if dense
-            else _spent_few(index, touch, row_categories)
-        )
+        spent = spent_in(blocks, row_categories) if blocks else _spent_few(index, touch, row_categories)
         np.add.at(spent.reshape(-1), shares[0], shares[1])
         spent_some, lines = spent[some], np.arange(len(some))
         most = spent_some.argmax(axis=1) if len(some) else np.empty(0, np.int64)
@@ -166,12 +173,12 @@ def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64
     """
     crossing, reaching = np.flatnonzero(touch.crossing), np.flatnonzero(touch.beyond)
     places = touch.begin + np.concatenate((touch.first[crossing], touch.first[reaching + 1])) - 1
-    local = _local(categories, index.column("slices.category")[places])
+    local = local_categories(categories, index.column("slices.category")[places])
     ns = np.concatenate((touch.inside[crossing], -touch.beyond[reaching]))
     return np.concatenate((crossing, reaching)) * len(categories) + local, ns
 
 
-def _longest_few(index: Index, row: np.void, touch: _Touch) -> tuple[I64, I64]:
+def _longest_few(index: Index, touch: _Touch) -> tuple[I64, I64]:
     """Find the longest slice starting in each cell from the window's slices themselves."""
     width = len(touch.first) - 1
     low, high = int(touch.first[0]), int(touch.first[-1])
@@ -195,7 +202,7 @@ def _spent_few(index: Index, touch: _Touch, categories: I64) -> I64:
     if high > low:
         ns = index.durations_between(low, high)
         cells = np.repeat(np.arange(width), np.diff(touch.first))
-        local = _local(categories, index.column("slices.category")[low:high])
+        local = local_categories(categories, index.column("slices.category")[low:high])
         np.add.at(spent.reshape(-1), cells * kinds + local, ns)
     return spent
 
@@ -209,7 +216,7 @@ def _dominant_of_many(
     width, kinds = len(touch.first) - 1, len(categories)
     low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
     cells = np.repeat(np.arange(width), np.diff(touch.first))
-    local = _local(categories, index.column("slices.category")[low:high])
+    local = local_categories(categories, index.column("slices.category")[low:high])
     keys = np.concatenate((cells * kinds + local, shares[0]))
     pairs, number = np.unique(keys, return_inverse=True)
     spent = np.zeros(len(pairs), np.int64)
@@ -222,64 +229,3 @@ def _dominant_of_many(
     best = pairs[first_where(hits, begins)] % kinds
     tied = spent[np.searchsorted(pairs, some * kinds + of_longest)] == most
     return np.where(tied, of_longest, best), busy
-
-
-def _local(categories: I64, raw: AnyArray) -> I64:
-    """Map category numbers to their places in the row's own (ascending) list of categories."""
-    if not len(raw):
-        return np.empty(0, np.int64)
-    if int(categories[-1]) < 1 << 16:
-        table = np.zeros(int(categories[-1]) + 1, np.int64)
-        table[categories] = np.arange(len(categories))
-        mapped: I64 = table[raw]
-        return mapped
-    return np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
-
-
-def _longest_dense(index: Index, row: np.void, touch: _Touch) -> tuple[I64, I64]:
-    """Find the longest slice starting in each cell through the row's max pyramid."""
-    width = len(touch.first) - 1
-    longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
-    sizes = level_sizes(int(row["count"]))
-    base = int(row["pyramid"])
-    bases = [0, *(base + sum(sizes[:k]) for k in range(len(sizes)))]
-    pyramid = index.column("pyramid.longest")
-
-    def fold(level: int, which: I64, first: I64, last: I64) -> None:
-        entries, begins = ragged(first, last)
-        if level:
-            entries = pyramid[bases[level] + entries].astype(np.int64) - touch.begin
-        ns = index.duration(touch.begin + entries)
-        most = np.maximum.reduceat(ns, begins)
-        hits = ns == np.repeat(most, last - first)
-        where = entries[first_where(hits, begins)]
-        old = longest_ns[which]
-        better = (most > old) | ((most == old) & (where < longest[which]))
-        longest[which[better]], longest_ns[which[better]] = where[better], most[better]
-
-    visit(len(sizes), touch.first[:-1], touch.first[1:], fold)
-    return longest, longest_ns
-
-
-def _spent_dense(index: Index, row: np.void, touch: _Touch, categories: I64) -> I64:
-    """Sum the full durations of the slices starting in each cell, by category, from the stored prefix
-    sums.
-    """
-    kinds, count = len(categories), int(row["count"])
-    blocks = -(-count // BLOCK)
-    base = int(row["sums"])
-    sums = index.column("category_sums")[base : base + (blocks + 1) * kinds].reshape(blocks + 1, kinds)
-    edges, inverse = np.unique(touch.first, return_inverse=True)
-    block = edges // BLOCK
-    before: I64 = sums[block].astype(np.int64)  # a copy: the remainders are added to it
-    rest = np.flatnonzero(edges > block * BLOCK)
-    if len(rest):
-        entries, begins = ragged(block[rest] * BLOCK, edges[rest])
-        ns = index.duration(touch.begin + entries)
-        if kinds == 1:
-            before[rest, 0] += np.add.reduceat(ns, begins)
-        else:
-            local = _local(categories, index.column("slices.category")[touch.begin + entries])
-            lines = np.repeat(rest, edges[rest] - block[rest] * BLOCK)
-            np.add.at(before.reshape(-1), lines * kinds + local, ns)
-    return np.diff(before[inverse.reshape(-1)], axis=0)

@@ -36,13 +36,11 @@ def ragged(first: I64, last: I64) -> tuple[I64, I64]:
     return np.arange(int(ends[-1]), dtype=np.int64) + np.repeat(first - begins, lengths), begins
 
 
-def visit(levels: int, first: I64, last: I64, reduce: Reduce) -> None:
-    """Cover each element range [first, last) by entries of the pyramid, as coarse as they fit, and reduce
-    them.
-    """
+def visit(levels: int, first: I64, last: I64, reduce: Reduce, lowest: int = 0) -> None:
+    """Cover each range [first, last) of the lowest level's entries by ones as coarse as fit, and reduce them."""
     which = np.flatnonzero(last > first)
     low, high = first[which], last[which]
-    for level in range(levels + 1):
+    for level in range(lowest, levels + 1):
         size = BLOCK if level == 0 else FANOUT
         if level == levels:
             _emit(level, which, low, high, reduce)
@@ -68,3 +66,15 @@ def first_where(hits: AnyArray, begins: I64) -> I64:
     places = np.flatnonzero(hits)
     found: I64 = places[np.searchsorted(places, begins)]
     return found
+
+
+def local_categories(categories: I64, raw: AnyArray) -> I64:
+    """Map category numbers to their places in the row's own (ascending) list of categories."""
+    if not len(raw):
+        return np.empty(0, np.int64)
+    if int(categories[-1]) < 1 << 16:
+        table = np.zeros(int(categories[-1]) + 1, np.int64)
+        table[categories] = np.arange(len(categories))
+        mapped: I64 = table[raw]
+        return mapped
+    return np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)

@@ -12,7 +12,7 @@ from .cells import InstantCells, SampleCells, clipped_edges
 from .ranges import level_sizes, ragged, visit
 
 
-def instant_cells(index: Index, row_number: int, edges: Sequence[int], offset: int = 0) -> InstantCells:
+def instant_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset: int = 0) -> InstantCells:
     """Return how many instants each cell [edge, next edge) holds, and which is the first."""
     row = index.rows[row_number]
     begin, count = int(row["first"]), int(row["count"])
@@ -22,7 +22,7 @@ def instant_cells(index: Index, row_number: int, edges: Sequence[int], offset: i
     return InstantCells(number, np.where(number > 0, first[:-1], -1))
 
 
-def sample_cells(index: Index, row_number: int, edges: Sequence[int], offset: int = 0) -> SampleCells:
+def sample_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset: int = 0) -> SampleCells:
     """Return the band of values of a counter series in each cell.
 
     The value that holds at a cell's left edge counts unless a sample stands right there; of several samples

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..index.store import Index
 from .cells import Cells, Span
+from .ranges import first_where
 
 
 def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
@@ -25,14 +26,13 @@ def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
     rights = np.concatenate((changes, [len(key)]))
     drawn = key[lefts] != -1
     begin = int(index.rows[row_number]["first"])
-    ns = np.full(len(key), -1, np.int64)
-    merged = np.flatnonzero(count > 1)
-    ns[merged] = index.duration(begin + longest[merged])
-    found = []
-    for left, right in zip(lefts[drawn].tolist(), rights[drawn].tolist()):
-        whole = bool(alone[left])
-        best = left if whole else left + int(ns[left:right].argmax())
-        found.append(
-            Span(left, right, int(category[left]), int(longest[best]), int(count[left:right].max()), whole)
-        )
-    return found
+    merged = np.flatnonzero(~alone & (count > 0))
+    best = longest[lefts]
+    if len(merged):
+        ns = np.full(len(key), -1, np.int64)
+        ns[merged] = index.duration(begin + longest[merged])
+        most = np.maximum.reduceat(ns, lefts)
+        best = longest[first_where(ns == np.repeat(most, rights - lefts), lefts)]
+    fullest = np.maximum.reduceat(count, lefts)
+    columns = (lefts, rights, category[lefts], best, fullest, alone[lefts])
+    return list(map(Span, *(column[drawn].tolist() for column in columns)))
