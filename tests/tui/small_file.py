@@ -10,7 +10,7 @@ LONG_NAME = "void at::native::vectorized_kernel<4, " + "at::native::Functor<floa
 
 
 def events() -> list[dict[str, Any]]:
-    """Return two iterations on a host thread, their kernels on a stream, a counter, an instant, an unclosed begin."""
+    """Return two iterations of host thread and stream, a counter, an instant, an unclosed begin."""
     found: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "python"}},
         {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "aiu"}},

@@ -18,7 +18,8 @@ STEPS = 4
 def small_trace(folder: Path) -> Trace:
     """Return four steps of 10 ms: each an op with two children, one launching a kernel 2 ms later.
 
-    Ordinals: step k is 10 k, its op 10 k + 1, the op's children 10 k + 2 and + 3 (the launch), the kernel 10 k + 4.
+    Ordinals: step k is 10 k, its op 10 k + 1, the op's children 10 k + 2 and 10 k + 3 (the launch), the
+    kernel 10 k + 4.
     """
     host, device, flows = [], [], []
     for step in range(STEPS):
@@ -33,7 +34,12 @@ def small_trace(folder: Path) -> Trace:
         device.append(S(at + 6 * MS, 3 * MS, name, "kernel", first + 4, {"correlation": 100 + step}))
         flows.append((first + 3, first + 4, "ac2g"))
     workers = [
-        L([S(START + n * MS, 20 * MS, "work", "cpu_op", 50 + n)], pid="7", tid=str(20 + n), name=f"worker {n}")
+        L(
+            [S(START + n * MS, 20 * MS, "work", "cpu_op", 50 + n)],
+            pid="7",
+            tid=str(20 + n),
+            name=f"worker {n}",
+        )
         for n in range(3)
     ]
     write_index(

@@ -182,7 +182,7 @@ def test_in_sight_moves_only_what_is_out_of_sight() -> None:
 
 
 def test_history_walks_back_and_forward() -> None:
-    """Views are walked back and forward; quick moves of one kind are one place; a new move ends the future."""
+    """Quick moves of one kind are one place; going back opens the future, a new move ends it."""
     views = [session(1_000 + n, 1_000, 1_500) for n in range(5)]
     history = History()
     history = history.left(views[0], "zoom", 0.0).left(views[1], "zoom", 0.5).left(views[2], "pan", 0.6)

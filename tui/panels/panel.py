@@ -44,8 +44,13 @@ class TextPane(VerticalScroll, can_focus=True):
     """Text that scrolls and is laid out anew when its width changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("home", "scroll_home", show=False),
-        Binding("end", "scroll_end", show=False),
+        Binding("up", "turn(-1)", show=False),
+        Binding("down", "turn(1)", show=False),
+        Binding("pageup", "turn(-1, True)", show=False),
+        Binding("pagedown", "turn(1, True)", show=False),
+        Binding("home", "turn(-1000000)", show=False),
+        Binding("end", "turn(1000000)", show=False),
+        Binding("left,right,enter", "turn(0)", show=False),
     ]
     DEFAULT_CSS = """
     TextPane { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
@@ -82,6 +87,11 @@ class TextPane(VerticalScroll, can_focus=True):
         self.query_one(Static).update(text)
         if top:
             self.scroll_to(0, 0, animate=False, immediate=True)
+
+    def action_turn(self, by: int, pages: bool = False) -> None:
+        """Scroll by lines or pages; where all is seen already, the key does not go on to the lanes."""
+        lines = by * max(1, self.size.height - 1) if pages else by
+        self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
 
     def on_resize(self, event: events.Resize) -> None:
         """Ask for a text of the new width."""

@@ -144,7 +144,7 @@ class VirtualTable(ScrollView, can_focus=True):
         place = y - 1 + self.scroll_offset.y
         if place >= len(self._order):
             text = self._empty if place == 0 else ""
-            return Strip([Segment(text)]).adjust_cell_length(width, self.rich_style)
+            return Strip([Segment(text, self.rich_style)]).adjust_cell_length(width, self.rich_style)
         name = "table--cursor" if place == self.cursor else "table--row"
         row = int(self._order[place])
         texts = [safe(column.text(row)) for column in self._columns]

@@ -1,0 +1,331 @@
+"""The viewer from the keyboard: what a person presses and then sees."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.small_file import events, small_file
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
+from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.panels.help import HelpScreen
+from tracelane.tui.panels.panel import TextPane
+from tracelane.tui.panels.pick import PickScreen
+from tracelane.tui.panels.shown_text import ShownText
+from tracelane.tui.widgets.bars import Footer
+from tracelane.tui.widgets.prompt import Prompt
+
+LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("app")
+    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+
+
+@asynccontextmanager
+async def shown(
+    trace: Trace, size: tuple[int, int] = (100, 30), config: Config | None = None
+) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
+    app = TracelaneApp(trace, config=config or Config())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot
+
+
+def screen_text(app: TracelaneApp) -> str:
+    """Return what is to be read on the screen, line by line."""
+    import io
+
+    from rich.console import Console
+
+    width, height = app.size
+    console = Console(
+        width=width,
+        height=height,
+        file=io.StringIO(),
+        force_terminal=False,
+        color_system=None,
+        legacy_windows=False,
+    )
+    console.print(app.screen._compositor)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def message(app: TracelaneApp) -> str:
+    return app.main.query_one(Footer).message
+
+
+async def settled(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    """Wait for the side panel and the arguments."""
+    for _ in range(40):
+        await pilot.pause(0.05)
+        if app._panel_timer is None or not app._panel_timer._task or app._panel_timer._task.done():
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            return
+
+
+async def test_the_first_screen(trace: Trace) -> None:
+    """Header, ruler, lanes with their titles, footer keys: all there at 80x24, focus on the lanes."""
+    async with shown(trace, (80, 24)) as (app, _):
+        text = screen_text(app)
+        for part in (
+            "small.json",
+            "✓ all 21 events read",
+            "python 7",
+            "AIU 0",
+            "Stream 1",
+            "w zoom",
+            "q quit",
+        ):
+            assert part in text, part
+        assert isinstance(app.focused, LaneCanvas)
+        assert app.session.viewport.width == app.main.query_one(LaneCanvas).time_cells
+
+
+async def test_walk_and_read_details(trace: Trace) -> None:
+    """The panel follows the selection with times and arguments; o and b go along the flow, u and U back."""
+    async with shown(trace, (120, 60)) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "duration" in text and "10 µs" in text
+        assert "correlation" in text
+        await pilot.press("o")
+        await settled(app, pilot)
+        assert "kernel" in screen_text(app) and "blank name" in screen_text(app)
+        await pilot.press("b")
+        assert app.session.selection == SliceId(0, LAUNCH)
+        await pilot.press("u", "u", "u")
+        assert app.session.selection is None
+        await pilot.press("U")
+        assert app.session.selection == SliceId(0, LAUNCH)
+
+
+async def test_held_keys_only_set_state(trace: Trace) -> None:
+    """Twenty quick zooms and pans end where twenty moves lead, as one place in the history each."""
+    async with shown(trace) as (app, pilot):
+        first = app.session.viewport
+        for _ in range(20):
+            app.run_command("zoom-in")
+        for _ in range(20):
+            app.run_command("pan-right")
+        assert app.session.viewport.span < first.span / 1000
+        await pilot.press("u", "u")
+        assert app.session.viewport == first
+
+
+async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
+    """Esc closes the panel's maximising, the legend, then the selection; q closes, then quits."""
+    async with shown(trace) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        await pilot.press("L", "T")
+        assert app.maximised and app.session.panel == "legend"
+        await pilot.press("escape")
+        assert not app.maximised
+        await pilot.press("q")
+        assert app.session.panel == "details" and app.is_running
+        await pilot.press("escape")
+        assert app.session.selection is None
+        await pilot.press("q")
+        assert not app.is_running or app._exit
+
+
+async def test_help_and_palette(trace: Trace) -> None:
+    """? shows all keys and closes again; the palette offers every command with its key."""
+    async with shown(trace, (200, 60)) as (app, pilot):
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        assert "Zoom in" not in message(app)
+        text = screen_text(app)
+        assert "shift+←" in text and ":only REGEX" in text
+        await pilot.press("q")
+        assert app.screen is app.main
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.3)
+        assert "Zoom in ×10" in screen_text(app)
+
+
+async def test_the_command_line(trace: Trace) -> None:
+    """A colon takes a command: only, then everything again; a wrong one says what there is."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("colon", *"only", "space", *"Stream", "enter")
+        assert app.session.only == "Stream"
+        assert "main" not in [line.title for line in app.layout_now.lines(0, 50)]
+        await pilot.press("colon", *"only", "enter")
+        assert app.session.only == ""
+        await pilot.press("colon", *"fly", "enter")
+        assert "fly" in message(app)
+        await pilot.press("colon", "w", "escape")
+        assert isinstance(app.focused, LaneCanvas)
+
+
+async def test_go_to_a_time(trace: Trace) -> None:
+    """g takes a time; a bare number is refused with the readings named; Esc leaves all as it was."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("w", "w", "w", "g", *"+150us", "enter")
+        assert app.session.cursor == 1_150_000
+        await pilot.press("g", *"150", "enter")
+        assert "step:4" in message(app)
+        await pilot.press("g", "escape")
+        assert not app.main.query_one(Prompt).is_open
+        assert app.session.cursor == 1_150_000
+
+
+async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
+    """Tab moves the arrows to the panel and back; letters zoom wherever the arrows are."""
+    async with shown(trace, (100, 40)) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        await pilot.press("tab")
+        assert isinstance(app.focused, TextPane)
+        before = app.session
+        await pilot.press("down", "w")
+        assert app.session.selection == before.selection
+        assert app.session.viewport.span < before.viewport.span
+        await pilot.press("tab")
+        assert isinstance(app.focused, LaneCanvas)
+
+
+async def test_unbound_keys(trace: Trace) -> None:
+    """A key without a command says so, a Cyrillic letter points to arrows and palette; a command clears it."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("9")
+        assert "does nothing" in message(app)
+        await pilot.press("ц")
+        assert "ctrl+p" in message(app)
+        await pilot.press("w")
+        assert message(app) == ""
+
+
+async def test_users_keys(trace: Trace) -> None:
+    """A remapped key works, its old one does not, and the footer shows the new one."""
+    config = Config(keys=MappingProxyType({"zoom-in": "z"}))
+    async with shown(trace, config=config) as (app, pilot):
+        first = app.session.viewport
+        await pilot.press("w")
+        assert app.session.viewport == first
+        await pilot.press("z")
+        assert app.session.viewport.span < first.span
+        assert "z zoom" in screen_text(app) or message(app)
+
+
+async def test_hide_list_and_show_again(trace: Trace) -> None:
+    """x hides a lane, H lists it, Enter shows it again."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("down", "x")
+        assert len(app.session.hidden_lanes) == 1
+        await pilot.press("H")
+        assert isinstance(app.screen, PickScreen)
+        await pilot.press("enter")
+        assert not app.session.hidden_lanes
+        await pilot.press("H")
+        assert message(app) == "nothing is hidden"
+
+
+async def test_copy_shows_the_text(trace: Trace) -> None:
+    """y copies the selection as JSON, arguments included, and shows the text as well."""
+    async with shown(trace) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        await pilot.press("y")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert isinstance(app.screen, ShownText)
+        assert '"correlation": 5' in app.clipboard
+        assert '"correlation": 5' in screen_text(app)
+
+
+async def test_ledger_and_legend(trace: Trace) -> None:
+    """2 shows what was read, L what colours mean."""
+    async with shown(trace, (120, 80)) as (app, pilot):
+        await pilot.press("2")
+        assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
+        await pilot.press("L")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "cuda_runtime" in text and "kernel" in text and "pinned" in text
+
+
+async def test_rulers(trace: Trace) -> None:
+    """R goes round relative, file and wall time."""
+    async with shown(trace) as (app, pilot):
+        kinds = []
+        for _ in range(3):
+            await pilot.press("R")
+            kinds.append(app.session.ruler)
+        assert kinds == ["file", "wall", "relative"]
+
+
+async def test_theme(trace: Trace) -> None:
+    """The theme changes between dark and light, and an unknown one lists those there are."""
+    async with shown(trace) as (app, pilot):
+        app.run_command("theme")
+        await pilot.pause()
+        assert not app.current_theme.dark
+        await pilot.press("colon", *"theme", "space", "x", "enter")
+        assert "tracelane-dark" in message(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
+async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
+    """Every size is drawn, resized to another in the middle, and keeps the place."""
+    async with shown(trace, size) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        app.run_command("focus")
+        place = app.session
+        for other in ((100, 40), (30, 8), size):
+            await pilot.resize_terminal(*other)
+            await pilot.pause()
+            view = app.session.viewport
+            assert view.start == place.viewport.start
+            assert view.start <= app.session.cursor < view.end
+            assert app.session.selection == place.selection
+            for key in ("w", "s", "down", "up", "T", "T"):
+                app.run_command({"T": "maximise", "w": "zoom-in", "s": "zoom-out"}.get(key, key))
+            app.session = place if other == size else app.session
+            app.run_command("reset")
+            app.session = place
+
+
+async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR the screen is drawn without a failure and names stay readable."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with shown(trace) as (app, pilot):
+        await pilot.press("down", "enter", "L")
+        assert "main" in screen_text(app)
+
+
+def test_nothing_heavy_at_start() -> None:
+    """Importing the viewer brings in neither the command line nor what reads whole files."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; import tracelane.tui.app; "
+        "print([m for m in ('click', 'multiprocessing', 'tracelane.core.ingest.reader') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+async def test_a_changed_file_is_told(tmp_path: Path) -> None:
+    """When the trace is gone, arguments say so and everything else still works."""
+    path = small_file(tmp_path)
+    trace = open_trace(path, index_dir=tmp_path / "index", workers=1)
+    path.unlink()
+    async with shown(trace, (120, 40)) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        await settled(app, pilot)
+        await asyncio.sleep(0)
+        text = screen_text(app)
+        assert "arguments:" in text and "10 µs" in text

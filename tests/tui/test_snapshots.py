@@ -1,0 +1,61 @@
+"""Pictures of the main screens; compared only under the versions that constraints.txt pins."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import ROOT
+from tests.tui.small_trace import small_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
+
+PYTHON = (3, 11)
+"""The pictures' Python; another one may order or word things differently."""
+
+
+def _pinned() -> str:
+    path = ROOT / "constraints.txt"
+    found = re.search(r"^textual==(\S+)", path.read_text(), re.MULTILINE) if path.is_file() else None
+    return found[1] if found else ""
+
+
+pytestmark = pytest.mark.skipif(
+    version("textual") != _pinned() or sys.version_info[:2] != PYTHON,
+    reason=f"pictures are compared under textual {_pinned()} and Python {PYTHON[0]}.{PYTHON[1]} only",
+)
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TracelaneApp]:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield TracelaneApp(small_trace(tmp_path / "index"), config=Config())
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_first_screen(app: TracelaneApp, snap_compare: object) -> None:
+    """Header, minimap, ruler with steps, host and device lanes, a counter, the footer."""
+    assert snap_compare(app, terminal_size=(100, 30))  # type: ignore[operator]
+
+
+def test_selected_kernel(app: TracelaneApp, snap_compare: object) -> None:
+    """A selected kernel in white, its details with the chain to the launch, in the light theme."""
+
+    async def choose(pilot: object) -> None:
+        app.run_command("theme")
+        app.action_jump(0, 14)
+        await pilot.pause(0.3)  # type: ignore[attr-defined]
+        await app.workers.wait_for_complete()
+        await pilot.pause()  # type: ignore[attr-defined]
+
+    assert snap_compare(app, terminal_size=(120, 36), run_before=choose)  # type: ignore[operator]

@@ -1,0 +1,92 @@
+"""The virtual table: sorting, moving and choosing without making rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from textual.app import App, ComposeResult
+
+from tracelane.tui.widgets.table import Column, VirtualTable
+
+ROWS = 1_000_000
+
+
+class Host(App[None]):
+    """Holds a table of a million rows and remembers what was asked for and chosen."""
+
+    def __init__(self, rows: int = ROWS) -> None:
+        super().__init__()
+        self.rows = rows
+        self.asked: set[int] = set()
+        self.chosen: list[int] = []
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable()
+
+    def on_mount(self) -> None:
+        keys = np.arange(self.rows) % 1000
+
+        def text(row: int) -> str:
+            self.asked.add(row)
+            return f"row {row}\x1b[31m"
+
+        columns = [
+            Column("name", 0, text),
+            Column("key", 8, lambda row: str(row % 1000), right=True, keys=keys),
+        ]
+        self.query_one(VirtualTable).show(columns, self.rows)
+        self.query_one(VirtualTable).focus()
+
+    def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
+        self.chosen.append(event.row)
+
+
+async def test_only_visible_rows_are_asked_for() -> None:
+    """A million rows cost what the screen shows, at the start and at the end."""
+    app = Host()
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press("end")
+        await pilot.pause()
+        table = app.query_one(VirtualTable)
+        assert table.row == ROWS - 1
+        assert len(app.asked) <= 60
+        last = "".join(segment.text for segment in table.render_line(19))
+        assert f"row {ROWS - 1}" in last
+        assert "\x1b" not in last
+
+
+async def test_sorting_keeps_the_cursor_and_the_order_of_equals() -> None:
+    """Sorted either way the cursor stays on its row, and equal rows keep their order."""
+    app = Host(3000)
+    async with app.run_test(size=(60, 20)) as pilot:
+        table = app.query_one(VirtualTable)
+        await pilot.press("down", "down")
+        table.sort(1)
+        assert table.row == 2
+        await pilot.press("home", "enter", "down", "enter", "down", "enter")
+        table.sort(1, descending=True)
+        await pilot.press("home", "enter", "down", "enter")
+        await pilot.pause()
+        assert app.chosen == [0, 1000, 2000, 999, 1999]
+
+
+async def test_mouse_sorts_and_chooses() -> None:
+    """A click on a heading sorts, again the other way; a click on the row under the cursor chooses it."""
+    app = Host(3000)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.click(VirtualTable, offset=(52, 0))
+        await pilot.click(VirtualTable, offset=(52, 0))
+        await pilot.press("home")
+        await pilot.click(VirtualTable, offset=(3, 1))
+        await pilot.pause()
+        assert app.chosen == [999]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (10, 2), (200, 50)])
+async def test_empty_and_small(size: tuple[int, int]) -> None:
+    """An empty table, and one with hardly any room, are drawn and answer to keys."""
+    for rows in (0, 1):
+        app = Host(rows)
+        async with app.run_test(size=size) as pilot:
+            await pilot.press("down", "up", "end", "enter", "pagedown")
+            assert app.query_one(VirtualTable).row == (0 if rows else None)
