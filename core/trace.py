@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 
@@ -33,10 +32,11 @@ from .query.detail import (
     slice_detail,
 )
 from .query.flows import Flow, flows_in, flows_out
+from .query.lanes import LaneList, make_lane, make_processes, make_row, make_source
 from .query.spans import spans
 from .query.steps import Step as LaneStep
 from .query.steps import steps_of
-from .query.titles import lane_title, plain, process_title
+from .query.titles import plain
 from .query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
 from .query.window import FAR, opening_window
 
@@ -44,36 +44,6 @@ MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""
 REMEMBERED = 1 << 16
 NO_CLOCKS = Clocks()
-
-
-class LaneList(Sequence[Lane]):
-    """All non-empty lanes in display order, made when asked for."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._made: dict[int, Lane] = {}
-
-    def __len__(self) -> int:
-        return self._trace.lane_count
-
-    @overload
-    def __getitem__(self, place: int) -> Lane: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Lane]: ...
-    def __getitem__(self, place: int | slice) -> Lane | list[Lane]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        if place < 0:
-            place += len(self)
-        if not 0 <= place < len(self):
-            raise IndexError(place)
-        lane = self._made.get(place)
-        if lane is None:
-            lane = self._made[place] = self._trace._make_lane(place)
-        return lane
-
-    def __iter__(self) -> Iterator[Lane]:
-        return (self[place] for place in range(len(self)))
 
 
 class Trace:
@@ -85,8 +55,7 @@ class Trace:
     def __init__(self, indexes: Sequence[Index]) -> None:
         self.indexes = tuple(indexes)
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
-        self.lane_count = self._lane_bases[-1]
-        self.lanes = LaneList(self)
+        self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
         self._positions: dict[SliceId, int] = {}
 
     def close(self) -> None:
@@ -99,40 +68,16 @@ class Trace:
     @cached_property
     def sources(self) -> tuple[SourceInfo, ...]:
         """The files of the trace."""
-        return tuple(
-            SourceInfo(
-                number,
-                index.path,
-                str(index.manifest.get("form", "object")),
-                index.ledger,
-                tuple(index.problems),
-                index.manifest.get("base_time_ns"),
-                index.manifest,
-                index.notes,
-            )
-            for number, index in enumerate(self.indexes)
-        )
+        return tuple(make_source(index, number) for number, index in enumerate(self.indexes))
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """All processes in display order, those without lanes among them."""
-        found = []
-        for source, index in enumerate(self.indexes):
-            base = self._lane_bases[source]
-            for number, row in enumerate(index.processes.tolist()):
-                pid, name, labels, _, first_lane, lanes, empty = row
-                texts = index.string(pid), index.string(name), index.string(labels)
-                found.append(
-                    Process(
-                        source,
-                        number,
-                        *texts,
-                        process_title(*texts),
-                        range(base + first_lane, base + first_lane + lanes),
-                        empty,
-                    )
-                )
-        return tuple(found)
+        made = (
+            make_processes(index, source, base)
+            for source, (index, base) in enumerate(zip(self.indexes, self._lane_bases))
+        )
+        return tuple(chain.from_iterable(made))
 
     @cached_property
     def _process_bases(self) -> list[int]:
@@ -141,35 +86,8 @@ class Trace:
     def _make_lane(self, place: int) -> Lane:
         source = bisect_right(self._lane_bases, place) - 1
         index, number = self.indexes[source], place - self._lane_bases[source]
-        row = index.lanes[number]
-        process = self.processes[self._process_bases[source] + int(row["process"])]
-        kind, tid = LaneKind(int(row["kind"])), index.string(int(row["tid"]))
-        name, ids = index.string(int(row["name"])), int(row["ids"])
-        return Lane(
-            source,
-            process,
-            place,
-            number,
-            kind,
-            process.pid,
-            tid,
-            name,
-            lane_title(kind, tid, name, ids),
-            range(int(row["first_row"]), int(row["first_row"]) + int(row["rows"])),
-            *(
-                int(row[key])
-                for key in (
-                    "depth",
-                    "slices",
-                    "unclosed",
-                    "instants",
-                    "samples",
-                    "overlapping",
-                    "start",
-                    "end",
-                )
-            ),
-        )
+        process = self.processes[self._process_bases[source] + int(index.lanes[number]["process"])]
+        return make_lane(index, process, place, number)
 
     def row(self, lane: Lane | int, depth: int) -> Row:
         """Return the row at a place (0 = topmost) of a lane, given as such or as its place in `lanes`."""
@@ -178,22 +96,8 @@ class Trace:
 
     def row_number(self, source: int, number: int) -> Row:
         """Return the row with this number in a source's row table."""
-        index = self.indexes[source]
-        row = index.rows[number]
-        place = self._lane_bases[source] + int(row["lane"])
-        kind = RowKind(int(row["kind"]))
-        return Row(
-            source,
-            number,
-            place,
-            number - int(index.lanes[int(row["lane"])]["first_row"]),
-            kind,
-            int(row["count"]),
-            int(row["start"]),
-            int(row["end"]),
-            index.string(int(row["series"])) if kind is RowKind.SAMPLES else "",
-            self.lanes[place].pid,
-        )
+        place = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
+        return make_row(self.indexes[source], self.lanes[place], number)
 
     def rows(self, lane: Lane | int) -> list[Row]:
         """Return all rows of a lane, topmost first."""

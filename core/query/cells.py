@@ -51,7 +51,8 @@ class InstantCells:
     first: I64  # index within the row of the first instant of the cell, -1 if none
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """Cells [left, right) of a row that are drawn alike.
 
     One slice that fills the cells alone (count 1), or neighbouring cells in which several slices lie and the

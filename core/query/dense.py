@@ -1,4 +1,4 @@
-"""Cells with very many slices each: from a row's stored sums and pyramid, and the blocks at the cell edges."""
+"""Cells with very many slices each: from a row's stored sums and pyramid, and the blocks at cell edges."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class EdgeBlocks:
 
 
 def longest_of(edges: EdgeBlocks) -> tuple[I64, I64]:
-    """Return (index within the row, duration) of the longest slice starting in each cell: of equals the first,
-    -1 where none starts.
+    """Return (index within the row, duration) of the longest slice starting in each cell: of equals the
+    first; -1 where none starts.
     """
     index, block, first = edges.index, edges.block, edges.first
     lines = np.arange(len(first) - 1)

@@ -37,7 +37,7 @@ def ragged(first: I64, last: I64) -> tuple[I64, I64]:
 
 
 def visit(levels: int, first: I64, last: I64, reduce: Reduce, lowest: int = 0) -> None:
-    """Cover each range [first, last) of the lowest level's entries by ones as coarse as fit, and reduce them."""
+    """Cover each range [first, last) of the lowest level's entries by ones as coarse as fit, and reduce."""
     which = np.flatnonzero(last > first)
     low, high = first[which], last[which]
     for level in range(lowest, levels + 1):

@@ -23,7 +23,7 @@ def process_title(pid: str, name: str, labels: str) -> str:
     shown, marks = safe(name).strip(), safe(labels).strip()
     number = plain(pid).strip()
     if number in ("", "null"):
-        number = (shown and "") or "(no process)"
+        number = "" if shown else "(no process)"
     head = shown if shown == number else " ".join(part for part in (shown, number) if part)
     if not shown and number and number[:1].isdigit():
         head = f"process {number}"

@@ -1,0 +1,105 @@
+"""Lanes, rows, processes and sources made from an index's tables, when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import overload
+
+from ..index.format import LaneKind, RowKind
+from ..index.store import Index
+from .titles import lane_title, process_title
+from .views import Lane, Process, Row, SourceInfo
+
+
+class LaneList(Sequence[Lane]):
+    """All non-empty lanes in display order; thousands are fine, each is made once."""
+
+    def __init__(self, count: int, make: Callable[[int], Lane]) -> None:
+        self._count, self._make = count, make
+        self._made: dict[int, Lane] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Lane: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Lane]: ...
+    def __getitem__(self, place: int | slice) -> Lane | list[Lane]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(self._count))]
+        if place < 0:
+            place += self._count
+        if not 0 <= place < self._count:
+            raise IndexError(place)
+        lane = self._made.get(place)
+        if lane is None:
+            lane = self._made[place] = self._make(place)
+        return lane
+
+    def __iter__(self) -> Iterator[Lane]:
+        return (self[place] for place in range(self._count))
+
+
+def make_source(index: Index, number: int) -> SourceInfo:
+    """Return what is known of the file behind an index."""
+    manifest = index.manifest
+    form, base = str(manifest.get("form", "object")), manifest.get("base_time_ns")
+    return SourceInfo(
+        number, index.path, form, index.ledger, tuple(index.problems), base, manifest, index.notes
+    )
+
+
+def make_processes(index: Index, source: int, base: int) -> list[Process]:
+    """Return the processes of a source; `base`: the place of its first lane among all lanes."""
+    found = []
+    for number, (pid, name, labels, _, first, lanes, empty) in enumerate(index.processes.tolist()):
+        texts = index.string(pid), index.string(name), index.string(labels)
+        places = range(base + first, base + first + lanes)
+        found.append(Process(source, number, *texts, process_title(*texts), places, empty))
+    return found
+
+
+def make_lane(index: Index, process: Process, place: int, number: int) -> Lane:
+    """Return the lane with a number in the source's table; `place`: its place among all lanes."""
+    entry = index.lanes[number]
+    kind, tid = LaneKind(int(entry["kind"])), index.string(int(entry["tid"]))
+    name, first = index.string(int(entry["name"])), int(entry["first_row"])
+    return Lane(
+        source=process.source,
+        process=process,
+        index=place,
+        number=number,
+        kind=kind,
+        pid=process.pid,
+        tid=tid,
+        name=name,
+        title=lane_title(kind, tid, name, int(entry["ids"])),
+        rows=range(first, first + int(entry["rows"])),
+        depth=int(entry["depth"]),
+        slices=int(entry["slices"]),
+        unclosed=int(entry["unclosed"]),
+        instants=int(entry["instants"]),
+        samples=int(entry["samples"]),
+        overlapping=int(entry["overlapping"]),
+        start=int(entry["start"]),
+        end=int(entry["end"]),
+    )
+
+
+def make_row(index: Index, lane: Lane, number: int) -> Row:
+    """Return the row with a number in the source's table, which lies in this lane."""
+    entry = index.rows[number]
+    kind = RowKind(int(entry["kind"]))
+    return Row(
+        source=lane.source,
+        number=number,
+        lane=lane.index,
+        depth=number - lane.rows.start,
+        kind=kind,
+        count=int(entry["count"]),
+        start=int(entry["start"]),
+        end=int(entry["end"]),
+        series=index.string(int(entry["series"])) if kind is RowKind.SAMPLES else "",
+        pid=lane.pid,
+    )

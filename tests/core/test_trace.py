@@ -1,0 +1,246 @@
+"""The front door: what a Trace answers, on small traces and on the corpus."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.small_index import L, S, write_index
+from tracelane.core import Trace, open_trace
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.ids import SliceId
+from tracelane.core.index.format import LaneKind, RowKind
+from tracelane.core.index.store import Index
+from tracelane.core.query.titles import lane_title, plain, process_title
+
+
+def traced(folder: Path, *sources: list[L], **more) -> Trace:
+    for number, lanes in enumerate(sources):
+        write_index(folder / str(number), lanes, **more)
+    return Trace([Index.open(folder / str(number)) for number in range(len(sources))])
+
+
+@pytest.mark.parametrize(
+    ("pid", "name", "labels", "title"),
+    [
+        ("1488737", "python", "CPU", "python 1488737 · CPU"),
+        ("0", "python", "AIU 0", "python 0 · AIU 0"),
+        ('"Spans"', "Spans", "", "Spans"),
+        ('"Spans"', "", "", "Spans"),
+        ("7", "", "", "process 7"),
+        ("7", " ", "GPU 7", "process 7 · GPU 7"),
+        ('""', "", "", "(no process)"),
+        ("null", "", "", "(no process)"),
+        ("null", "renderer", "", "renderer"),
+    ],
+)
+def test_process_titles(pid: str, name: str, labels: str, title: str) -> None:
+    """A process is called by name, number and labels, string pids without quotes."""
+    assert process_title(pid, name, labels) == title
+
+
+@pytest.mark.parametrize(
+    ("kind", "tid", "name", "ids", "title"),
+    [
+        (LaneKind.THREAD, "7", "stream 7 ", 0, "stream 7"),
+        (LaneKind.THREAD, "401", " ", 0, "thread 401"),
+        (LaneKind.THREAD, '"stream 7"', "", 0, "stream 7"),
+        (LaneKind.THREAD, "null", "", 0, "(no thread)"),
+        (LaneKind.THREAD, "18446744073709551615", "", 0, "thread 18446744073709551615"),
+        (LaneKind.ASYNC, '"0x3"', "net", 1, "net 0x3"),
+        (LaneKind.ASYNC, "", "net", 40, "net (40 ids)"),
+        (LaneKind.ASYNC, '"a"', "", 1, "async a"),
+        (LaneKind.COUNTER, "", "Power", 0, "Power"),
+        (LaneKind.COUNTER, "3", "Power", 0, "Power 3"),
+        (LaneKind.THREAD, "1", "\x1b[2Jx", 0, "\N{REPLACEMENT CHARACTER}[2Jx"),
+    ],
+)
+def test_lane_titles(kind: LaneKind, tid: str, name: str, ids: int, title: str) -> None:
+    """A lane is called by its name, where it has none by its number, and never harms the terminal."""
+    assert lane_title(kind, tid, name, ids) == title
+    assert plain('"a\\u001bb"') == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_lanes_rows_and_processes_fit_together(tmp_path: Path) -> None:
+    """Every lane lies in its process, every row in its lane, across sources."""
+    first = [L(slices=[S(0, 10), S(2, 3)], instants=[(4, "i", "")], name="a"), L(tid="2", slices=[S(0, 1)])]
+    second = [L(pid="9", series={"w": [(0, 1.0)], "v": [(5, 2.0)]}, kind=LaneKind.COUNTER, name="power")]
+    trace = traced(tmp_path, first, second)
+    assert len(trace.lanes) == 3 and [lane.index for lane in trace.lanes] == [0, 1, 2]
+    assert trace.lanes[-1] is trace.lanes[2] and len(trace.lanes[0:2]) == 2
+    with pytest.raises(IndexError):
+        trace.lanes[3]
+    for process in trace.processes:
+        assert all(trace.lanes[place].process == process for place in process.lanes)
+    kinds = [[row.kind for row in trace.rows(lane)] for lane in trace.lanes]
+    slices, instants, samples = RowKind.SLICES, RowKind.INSTANTS, RowKind.SAMPLES
+    assert kinds == [[slices, slices, instants], [slices], [samples, samples]]
+    assert [row.series for row in trace.rows(2)] == ["w", "v"]
+    assert trace.row(0, 1).depth == 1 and trace.rows(2)[1].lane == 2 and trace.rows(2)[1].source == 1
+    assert trace.span == (0, 10)
+
+
+def test_clocks_move_lanes_and_nothing_else(tmp_path: Path) -> None:
+    """Under an offset every query gives and takes shifted times for that source or process only."""
+    lanes = [L(slices=[S(100, 10, "cpu")], pid="1"), L(slices=[S(100, 10, "gpu")], pid="0")]
+    trace = traced(tmp_path, lanes)
+    clocks = Clocks().shifted((0, "0"), 1000)
+    cpu, gpu = trace.row(0, 0), trace.row(1, 0)
+    edges = [100, 110, 1100, 1110]
+    assert trace.cells(cpu, edges, clocks).count.tolist() == [1, 0, 0]
+    assert trace.cells(gpu, edges, clocks).count.tolist() == [0, 0, 1]
+    assert trace.bounds(gpu, 0, clocks) == (1100, 1110) and trace.bounds(gpu, 0) == (100, 110)
+    assert trace.slice_at(gpu, 1105, clocks) == 0 and trace.slice_at(gpu, 105, clocks) is None
+    assert trace.span_at(clocks) == (100, 1110)
+    assert [len(trace.spans(row, edges, clocks)) for row in (cpu, gpu)] == [1, 1]
+
+
+def test_slices_are_found_by_identity_from_anywhere(tmp_path: Path) -> None:
+    """Identity, row and index lead to each other; parent, child and ancestors are identities too."""
+    lanes = [L(slices=[S(0, 100, "a"), S(10, 50, "b"), S(20, 5, "c"), S(70, 5, "d")])]
+    trace = traced(tmp_path, lanes)
+    a, b, c, d = (SliceId(0, n) for n in range(4))
+    for slice_id in (a, b, c, d):
+        found = trace.find(slice_id)
+        assert found is not None and trace.slice_id(*found) == slice_id
+    assert trace.parent(c) == b and trace.ancestors(c) == [b, a] and trace.parent(a) is None
+    assert trace.child_at(a, 72) == d and trace.child_at(a, 15) == b and trace.child_at(d, 72) is None
+    assert trace.children(a) == [b, d]
+    assert trace.find(SliceId(0, 99)) is None and trace.find(SliceId(5, 0)) is None
+    assert trace.detail(SliceId(0, 99)) is None
+    detail = trace.detail(b)
+    assert detail is not None
+    assert (detail.name, detail.start, detail.duration, detail.self_time) == ("b", 10, 50, 45)
+    assert (detail.depth, detail.children, detail.overlap, detail.unclosed) == (1, 1, False, False)
+
+
+def test_instants_and_samples_have_details(tmp_path: Path) -> None:
+    """Marks and counter samples are found by their event's ordinal and described."""
+    trace = traced(tmp_path, [L(instants=[(5, "mark", "cat")], series={"w": [(1, 2.0), (4, 3.5)]})])
+    samples, instants = trace.rows(0)
+    mark, sample = trace.instant_detail(instants, 0), trace.sample_detail(samples, 1)
+    assert (mark.name, mark.category, mark.start, mark.phase) == ("mark", "cat", 5, "i")
+    assert (sample.series, sample.value, sample.start) == ("w", 3.5, 4)
+    assert trace.find_instant(0, mark.ordinal) == (instants, 0)
+    assert trace.find_instant(0, sample.ordinal) == (samples, 1)
+    assert trace.find_instant(0, 10**6) is None and trace.find_instant(3, 0) is None
+    assert trace.label(instants, 0) == "mark" and trace.name(samples, 0) == "w"
+
+
+def test_flows_are_identities(tmp_path: Path) -> None:
+    """Arrows name the slices at both ends, None where there is none."""
+    lanes = [L(slices=[S(0, 5), S(10, 5)])]
+    trace = traced(tmp_path, lanes, flows=[(0, 1, "ac2g"), (None, 1, "ac2g")])
+    assert [(f.category, f.target) for f in trace.flows_out(SliceId(0, 0))] == [("ac2g", SliceId(0, 1))]
+    assert {f.source for f in trace.flows_in(SliceId(0, 1))} == {SliceId(0, 0), None}
+
+
+DAY = 86400 * 10**9
+BULK = [S(i * 1000, 900, category="cpu_op") for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "opening", "outliers"),
+    [
+        ([L(slices=BULK)], (0, 99_900), False),
+        ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 5, category="kernel")])], (0, 99_900), True),
+        ([L(slices=[S(-64 * DAY, 5), *BULK, S(64 * DAY, 5)])], (0, 99_900), True),
+        ([L(slices=BULK), L(tid="2", slices=[S(5_000_000, 5)])], (0, 5_000_005), False),
+        ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 128 * DAY, category="Trace")])], (0, 99_900), True),
+        ([L(slices=[S(5, 1000, category="Trace")])], (5, 1005), False),
+        ([L(instants=[(7, "i", ""), (9, "i", "")])], (7, 9), False),
+        ([L(slices=BULK, instants=[(200_000, "i", "")])], (0, 200_000), False),
+        ([L(slices=BULK, instants=[(DAY, "i", "")])], (0, 99_900), True),
+        ([L(slices=[S(0, 0)], instants=[(t, "i", "") for t in (10**6, 2 * 10**6)])], (0, 2 * 10**6), False),
+        ([], (0, 0), False),
+    ],
+)
+def test_the_opening_window(tmp_path: Path, lanes: list[L], opening: tuple[int, int], outliers: bool) -> None:
+    """The first window is the bulk: no wild outliers, no whole-window spans unless there is nothing else."""
+    fresh = [
+        L(
+            slices=[S(s.start, s.duration, s.name, s.category) for s in lane.slices],
+            instants=lane.instants,
+            tid=lane.tid,
+        )
+        for lane in lanes
+    ]
+    trace = traced(tmp_path, fresh)
+    assert trace.opening_span == opening and trace.has_outliers == outliers
+
+
+def test_steps_are_those_of_the_host(tmp_path: Path) -> None:
+    """Steps come in time order from annotations; the device's copies count only where there are no others."""
+    host = L(slices=[S(100 * n, 90, f"ProfilerStep#{n}", "user_annotation") for n in (2, 1)])
+    device = L(tid="7", slices=[S(50, 400, "ProfilerStep#1", "gpu_user_annotation")])
+    trace = traced(tmp_path / "both", [host, device])
+    assert [(step.label, step.start, step.end) for step in trace.steps] == [("1", 100, 190), ("2", 200, 290)]
+    shifted = trace.steps_at(Clocks().shifted((0, ""), 5))
+    assert [step.start for step in shifted] == [105, 205]
+    only = traced(tmp_path / "device", [L(slices=[S(50, 400, "ProfilerStep#1", "gpu_user_annotation")])])
+    assert [step.label for step in only.steps] == ["1"]
+
+
+def test_folders_stand_for_their_traces(tmp_path: Path) -> None:
+    """A folder opens as one trace of several sources; one without traces is refused in a line."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(2):
+        event = {"ph": "X", "name": f"r{rank}", "pid": rank, "tid": 1, "ts": rank, "dur": 1}
+        (folder / f"rank{rank}.json").write_text(json.dumps([event]))
+    (folder / "notes.txt").write_text("no trace")
+    trace = open_trace(folder, index_dir=tmp_path / "cache")
+    assert [Path(source.path).name for source in trace.sources] == ["rank0.json", "rank1.json"]
+    assert len(trace.lanes) == 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnreadableError, match="directory without traces"):
+        open_trace(tmp_path / "empty", index_dir=tmp_path / "cache")
+
+
+def test_importing_core_is_cheap() -> None:
+    """`import tracelane.core` loads neither numpy nor the front door."""
+    code = "import sys, tracelane.core; print('numpy' in sys.modules, 'tracelane.core.trace' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == "False False\n"
+
+
+def corpus_files() -> list[Path]:
+    if not CORPUS.is_dir():
+        return []
+    found = (path for path in CORPUS.rglob("*") if path.is_file())
+    return sorted(path for path in found if ".json" in path.name and path.stat().st_size < 500_000)
+
+
+@pytest.fixture(scope="module")
+def index_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("indexes")
+
+
+@needs_corpus
+def test_every_lane_of_every_corpus_file_is_seen(index_dir: Path) -> None:
+    """Over the whole span no lane is blank, and each cell's count and spans agree, whatever the file is."""
+    opened = 0
+    for path in corpus_files():
+        try:
+            trace = open_trace([path], index_dir=index_dir)
+        except UnreadableError as error:
+            assert "\n" not in str(error), path
+            continue
+        opened += 1
+        start, end = trace.span
+        edges = [start + i * (end + 1 - start) // 80 for i in range(81)]
+        for lane in trace.lanes[:200]:
+            assert trace.lane_cells(lane, edges).count.sum() > 0, (path, lane.title)
+            for row in trace.rows(lane)[:50]:
+                if row.kind is RowKind.SLICES:
+                    cells = trace.cells(row, edges)
+                    drawn = sum(span.right - span.left for span in trace.spans(row, edges))
+                    assert drawn == int((cells.count > 0).sum()) > 0, (path, lane.title)
+        trace.close()
+    assert opened > 50
