@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .columns import U32, AnyArray, LiftedColumn
 from .columns_time import values_of
-from .interning import StringTable, looked_up
+from .interning import StringTable
 from .lifted import GROUPS, LIFTED, Kind
 
 FLUSH_VALUES = 1 << 16
@@ -81,9 +81,9 @@ def _as_array(values: list[Any], kind: Kind) -> AnyArray | None:
     kinds = set(map(type, values))
     try:
         if kind is Kind.INTEGER:
-            return np.array(values, np.int64) if kinds == {int} else None
+            return np.fromiter(values, np.int64, len(values)) if kinds == {int} else None
         if kinds <= {int, float}:
-            numbers = np.array(values, np.float64)
+            numbers = np.fromiter(values, np.float64, len(values))
             return numbers if np.isfinite(numbers).all() else None
     except OverflowError:
         pass
@@ -108,14 +108,6 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-class _Shapes(dict[tuple[str, ...], int]):
-    """The keys that events' arguments have, in order -> number."""
-
-    def __missing__(self, keys: tuple[str, ...]) -> int:
-        number = self[keys] = len(self)
-        return number
-
-
 def _plan(group: str, present: set[str]) -> Plan:
     """Return what to take from events of a category group whose arguments have these keys."""
     plan: list[tuple[str, str]] = []
@@ -126,10 +118,18 @@ def _plan(group: str, present: set[str]) -> Plan:
     return tuple(plan)
 
 
+def _alike(codes: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+    """Return the places of each code, in the order of the codes."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+
+
 def _groups_of(categories: U32, strings: StringTable) -> U32:
     """Return the number of the category group per event."""
     table = np.zeros(int(categories.max()) + 1, np.uint32)
-    for number in set(categories.tolist()):
+    first = int(categories[0])
+    for number in [first] if (categories == first).all() else set(categories.tolist()):
         table[number] = _GROUP_NAMES.index(_GROUP_OF.get(strings.strings[number], "other"))
     return table[categories]
 
@@ -140,8 +140,7 @@ class Lifter:
     def __init__(self) -> None:
         """Begin empty."""
         self._columns: dict[str, _Column] = {}
-        self._shapes = _Shapes()
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[tuple[str, tuple[str, ...]], Plan] = {}
 
     def pieces(
         self,
@@ -160,25 +159,51 @@ class Lifter:
         args = values_of(events, "args")
         if set(map(type, args)) != {dict}:
             args = [arguments_of(event) for event in events]
-        if len(self._shapes) > MOST_SHAPES:
-            self._shapes.clear()
-            self._plans.clear()
-        codes = looked_up(self._shapes, list(map(tuple, args))) * np.uint32(len(_GROUP_NAMES))
+        codes = np.fromiter(map(len, args), np.intp, len(args)) * len(_GROUP_NAMES)
         codes += _groups_of(categories, strings)
-        order = np.argsort(codes, kind="stable")
-        sorted_codes = codes[order]
-        bounds = [0, *(np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1).tolist(), len(codes)]
-        for begin, end in pairwise(bounds):
-            code = int(sorted_codes[begin])
-            plan = self._plans.get(code)
-            if plan is None:
-                group = _GROUP_NAMES[code % len(_GROUP_NAMES)]
-                plan = self._plans[code] = _plan(group, set(args[order[begin]]))
-            if plan:
-                places = order[begin:end]
-                taken = args if len(places) == len(args) else [args[place] for place in places.tolist()]
-                self._take(pieces, plan, taken, ordinals[places], strings, exact)
+        for places in _alike(codes):
+            group = _GROUP_NAMES[codes[places[0]] % len(_GROUP_NAMES)]
+            alike = args if len(places) == len(args) else list(map(args.__getitem__, places.tolist()))
+            self._same_length(pieces, group, alike, ordinals[places], strings, exact)
         return pieces
+
+    def _same_length(
+        self,
+        pieces: list[Piece],
+        group: str,
+        args: Sequence[dict[str, Any]],
+        ordinals: U32,
+        strings: StringTable,
+        exact: bool,
+    ) -> None:
+        """Take from arguments with equally many keys: if all have those of the first, they have no others."""
+        keys = tuple(args[0])
+        try:
+            plan = self._plan(group, keys)
+            if plan and len(keys) > 1:
+                columns = list(zip(*map(itemgetter(*keys), args)))
+                for lifted, key in plan:
+                    self._piece(pieces, lifted, ordinals, columns[keys.index(key)], strings, exact)
+                return
+            if all(map(args[0].keys().__eq__, map(dict.keys, args))):
+                self._take(pieces, plan, args, ordinals, strings, exact)
+                return
+        except KeyError:
+            pass
+        shapes: dict[frozenset[str], list[int]] = {}
+        for place, one in enumerate(args):
+            shapes.setdefault(frozenset(one), []).append(place)
+        for shape, places in shapes.items():
+            plan = self._plan(group, tuple(shape))
+            self._take(pieces, plan, [args[place] for place in places], ordinals[places], strings, exact)
+
+    def _plan(self, group: str, keys: tuple[str, ...]) -> Plan:
+        plan = self._plans.get((group, keys))
+        if plan is None:
+            if len(self._plans) > MOST_SHAPES:
+                self._plans.clear()
+            plan = self._plans[group, keys] = _plan(group, set(keys))
+        return plan
 
     def _take(
         self,
@@ -190,15 +215,26 @@ class Lifter:
         exact: bool,
     ) -> None:
         for lifted, key in plan:
-            values: Sequence[Any] = list(map(itemgetter(key), sources))
-            here = ordinals
-            if _BY_KEY[lifted].kind is Kind.TEXT:
-                if None in values:
-                    present = [place for place, value in enumerate(values) if value is not None]
-                    values = [values[place] for place in present]
-                    here = ordinals[present]
-                values = strings.numbers(values, exact)  # type: ignore[assignment]
-            pieces.append((lifted, here, values))
+            self._piece(pieces, lifted, ordinals, list(map(itemgetter(key), sources)), strings, exact)
+
+    def _piece(
+        self,
+        pieces: list[Piece],
+        lifted: str,
+        ordinals: U32,
+        values: Sequence[Any],
+        strings: StringTable,
+        exact: bool,
+    ) -> None:
+        """Add one argument of some events; texts become string numbers, null counts as absent."""
+        if _BY_KEY[lifted].kind is not Kind.TEXT:
+            pieces.append((lifted, ordinals, values))
+            return
+        if type(None) in set(map(type, values)):
+            present = [place for place, value in enumerate(values) if value is not None]
+            values = [values[place] for place in present]
+            ordinals = ordinals[present]
+        pieces.append((lifted, ordinals, strings.numbers(values, exact)))  # type: ignore[arg-type]
 
     def keep(self, pieces: Sequence[Piece]) -> None:
         """Add one block's pieces to the columns."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .columns import I64, TABLES, TIME_LIMIT, U8, U32, AnyArray, EventFlag, Metadata, Part, Problem, Table
 from .columns_ids import id_columns
 from .columns_lifted import Lifter, Piece, arguments_of
-from .columns_time import BlockTexts, Times, exact_times, values_of
+from .columns_time import BlockTexts, Times, columns_of_keys, durations, exact_times, values_of
 from .decode import decode_exact
 from .interning import NeedsExact, StringTable, TrackTable, json_text
 from .repair import repair_array
@@ -30,6 +30,7 @@ _KIND = np.zeros(256, np.uint8)
 for _letters, _kind in (("stf", _FLOW), ("bneSTpF", _ASYNC), ("C", _COUNTER), ("M", _METADATA)):
     for _letter in _letters:
         _KIND[ord(_letter)] = _kind
+_COMMON = ("ts", "pid", "tid", "cat", "name")
 _INSTANT = np.zeros(256, np.bool_)
 _INSTANT[[ord(letter) for letter in "iIR"]] = True
 _SCOPES = {"p": EventFlag.SCOPE_PROCESS, "g": EventFlag.SCOPE_GLOBAL}
@@ -144,18 +145,21 @@ class PartBuilder:
         chunk = _Chunk()
         ordinals = np.arange(self.events, self.events + len(elements), dtype=np.uint32)
         events: Events = elements  # type: ignore[assignment]
-        if set(map(type, elements)) != {dict}:
+        try:
+            letters = values_of(events, "ph")
+        except (TypeError, AttributeError):  # elements that are no objects have no keys
             objects = [type(element) is dict for element in elements]
             events = [element for element in elements if type(element) is dict]
             ordinals = ordinals[objects]
             chunk.counts["not_object"] = len(elements) - len(events)
+            letters = values_of(events, "ph")
         if not events:
             return chunk
-        phases = _phases(events, chunk.counts, exact)
+        phases = _phases(letters, chunk.counts, exact)
         kinds = _KIND[phases]
         texts = BlockTexts(data, events, guess=exact)
-        if (kinds == _METADATA).any():
-            told = kinds == _METADATA
+        told = kinds == _METADATA
+        if told.any():
             chunk.metadata = _metadata(_chosen(events, told), ordinals[told], exact)
             keep = ~told
             events, ordinals, phases, kinds = (
@@ -167,7 +171,8 @@ class PartBuilder:
             if not events:
                 return chunk
 
-        times = exact_times("ts", events, values_of(events, "ts"), texts)
+        stamps, pids, tids, categories, names = columns_of_keys(events, _COMMON)
+        times = exact_times("ts", events, stamps, texts)
         if times.usable is not None:
             for phase in phases[~times.usable].tolist():
                 chunk.counts["no_usable_time"] += 1
@@ -183,14 +188,15 @@ class PartBuilder:
             )
             if not events:
                 return chunk
+            _, pids, tids, categories, names = columns_of_keys(events, _COMMON)
 
         common: Table = {
             "phase": phases,
             "flags": np.zeros(len(events), np.uint8),
             "ordinal": ordinals,
-            "track": self._tracks.numbers(values_of(events, "pid"), values_of(events, "tid"), exact),
-            "category": self._strings.numbers(values_of(events, "cat"), exact),
-            "name": self._strings.numbers(values_of(events, "name"), exact),
+            "track": self._tracks.numbers(pids, tids, exact),
+            "category": self._strings.numbers(categories, exact),
+            "name": self._strings.numbers(names, exact),
             "start": times.ns,
         }
         for place in times.clamped:
@@ -235,11 +241,8 @@ class PartBuilder:
             every = bool(complete.all())
             slices = events if every else _chosen(events, complete)
             places = np.flatnonzero(complete)
-            values = values_of(slices, "dur")
-            if None in values:
-                chunk.counts["missing_dur"] += values.count(None)
-                values = [0 if value is None else value for value in values]
-            times = exact_times("dur", slices, values, texts)
+            times, missing = durations(slices, texts)
+            chunk.counts["missing_dur"] += missing
             duration[places] = times.ns
             if times.usable is not None:
                 bad = places[~times.usable]
@@ -340,9 +343,8 @@ def _joined(name: str, chunks: Sequence[Table]) -> Table:
     return columns
 
 
-def _phases(events: Events, counts: Counter[str], exact: bool) -> U8:
+def _phases(values: list[Any], counts: Counter[str], exact: bool) -> U8:
     """Return the phase letter per event and count the phases."""
-    values = values_of(events, "ph")
     try:
         letters = "".join(values).encode("latin-1")
     except (TypeError, UnicodeEncodeError):

@@ -98,6 +98,24 @@ def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
         return [event.get(key) for event in events]
 
 
+def columns_of_keys(events: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> list[Sequence[Any]]:
+    """Return several keys' values per event, each as one sequence; None where a key is absent."""
+    try:
+        return list(zip(*map(itemgetter(*keys), events)))
+    except KeyError:
+        return [values_of(events, key) for key in keys]
+
+
+def durations(events: Sequence[dict[str, Any]], texts: BlockTexts) -> tuple[Times, int]:
+    """Return the durations of complete events, and how many have none, which then is 0."""
+    values = values_of(events, "dur")
+    missing = 0
+    if type(None) in set(map(type, values)):
+        missing = values.count(None)
+        values = [0 if value is None else value for value in values]
+    return exact_times("dur", events, values, texts), missing
+
+
 def exact_times(
     key: str, events: Sequence[dict[str, Any]], values: Sequence[Any], texts: BlockTexts
 ) -> Times:
@@ -105,7 +123,7 @@ def exact_times(
     kinds = set(map(type, values))
     if kinds == {float} or kinds == {float, int}:
         try:
-            micros = np.array(values, np.float64)
+            micros = np.fromiter(values, np.float64, len(values))
         except OverflowError:
             return _one_by_one(key, events, values, texts)
         ns, unsure = ns_from_floats(micros)

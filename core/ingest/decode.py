@@ -30,7 +30,7 @@ _LONE = re.compile(
 def decode_fast(data: bytes) -> list[object]:
     """Decode events joined by commas with orjson; ValueError where they are no JSON."""
     try:
-        events: list[object] = orjson.loads(b"[" + data + b"]")
+        events: list[object] = orjson.loads(b"".join((b"[", data, b"]")))
     except orjson.JSONDecodeError as error:
         message = str(error).lower()
         if any(word in message for word in _BEYOND_ORJSON):

@@ -90,6 +90,8 @@ class StringTable(dict[str, int]):
     def numbers(self, values: Sequence[Any], exact: bool) -> U32:
         """Return a number per value; null is the empty string, other values go by their JSON texts."""
         try:
+            if len(values) and values.count(values[0]) == len(values):
+                return np.full(len(values), self[values[0]], np.uint32)
             return looked_up(self, values)
         except TypeError:
             return np.array([self.number(value, exact) for value in values], np.uint32)

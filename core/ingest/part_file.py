@@ -53,9 +53,9 @@ def write_part(part: Part, folder: Path) -> Path:
 
     places: dict[str, tuple[int, int, str]] = {}
     at = 0
-    for name, values in arrays.items():
-        size = len(values) if isinstance(values, bytes) else values.nbytes
-        places[name] = (at, size, "" if isinstance(values, bytes) else values.dtype.str)
+    for name, content in arrays.items():
+        size = len(content) if isinstance(content, bytes) else content.nbytes
+        places[name] = (at, size, "" if isinstance(content, bytes) else content.dtype.str)
         at += size + -size % ALIGN
     header = json.dumps(
         {
@@ -76,8 +76,8 @@ def write_part(part: Part, folder: Path) -> Path:
     try:
         with path.open("wb") as file:
             file.write(MAGIC + len(header).to_bytes(8, "little") + header)
-            for values in arrays.values():
-                raw = values if isinstance(values, bytes) else np.ascontiguousarray(values).data.cast("B")
+            for content in arrays.values():
+                raw = content if isinstance(content, bytes) else np.ascontiguousarray(content).data.cast("B")
                 file.write(raw)
                 file.write(b"\0" * (-len(raw) % ALIGN))
     except OSError as error:

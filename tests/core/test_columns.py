@@ -1,0 +1,468 @@
+"""Events to columns: whole-column decoding gives what a plain loop over the events gives."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tracelane.core.ingest.columns import TABLES, TIME_LIMIT, EventFlag, IdKind, Part
+from tracelane.core.ingest.columns_of import PartBuilder
+from tracelane.core.ingest.decode import decode_exact, decode_fast
+from tracelane.core.ingest.lifted import GROUPS, LIFTED, Kind
+from tracelane.core.ingest.reader import Reading
+from tracelane.core.ingest.source import open_source
+
+from ..corpus import CORPUS, accounting, needs_corpus, needs_goldens
+
+
+def part_of(*blocks: str, exact: bool = False) -> Part:
+    """Return the part that blocks of event texts make."""
+    builder = PartBuilder(0)
+    at = 0
+    for block in blocks:
+        data = block.encode()
+        builder.add(at, data, decode_exact(data) if exact else decode_fast(data))
+        at += len(data) + 1
+    return builder.finish()
+
+
+def rows(part: Part, table: str) -> list[dict[str, Any]]:
+    """Return a table's rows with strings and tracks looked up."""
+    columns = part.tables[table]
+    assert list(columns) == list(TABLES[table])
+    assert {name: values.dtype for name, values in columns.items()} == {
+        name: np.dtype(dtype) for name, dtype in TABLES[table].items()
+    }
+    found = [dict(zip(columns, values)) for values in zip(*(values.tolist() for values in columns.values()))]
+    for row in found:
+        for name in ("category", "name", "series"):
+            if name in row:
+                row[name] = part.strings[row[name]]
+        if "track" in row:
+            row["track"] = part.tracks[row["track"]]
+        if "phase" in row:
+            row["phase"] = chr(row["phase"])
+        if row.get("id_kind", 0) > IdKind.INTEGER:
+            row["id_value"] = part.strings[row["id_value"]]
+    return found
+
+
+def lifted(part: Part) -> dict[str, dict[int, Any]]:
+    """Return key -> ordinal -> value, texts looked up."""
+    kinds = {one.key: one.kind for one in LIFTED}
+    result: dict[str, dict[int, Any]] = {}
+    for key, column in part.lifted.items():
+        assert (np.diff(column.ordinals.astype(np.int64)) > 0).all(), key
+        values = column.values.tolist()
+        if kinds[key] is Kind.TEXT:
+            values = [part.strings[value] for value in values]
+        result[key] = dict(zip(column.ordinals.tolist(), values))
+    return result
+
+
+def contents(part: Part) -> Any:
+    """Return all that a part says, in a form that compares."""
+    return (
+        {name: rows(part, name) for name in TABLES},
+        lifted(part),
+        part.metadata,
+        part.counts,
+        part.problems,
+        (part.events, part.exact_start, part.exact_end),
+    )
+
+
+# -- time ---------------------------------------------------------------------------------------------------
+
+
+def nanoseconds(text: str) -> int:
+    return int((Decimal(text) * 1000).to_integral_value(ROUND_HALF_EVEN))
+
+
+STAMPS = {
+    "relative": lambda r: f"{r.randrange(2**42)}.{r.randrange(1000):03d}",
+    "large relative": lambda r: f"{r.randrange(2**42, 2**43)}.{r.randrange(1000):03d}",
+    "large with more decimals": lambda r: f"{r.randrange(2**42, 2**43)}.{r.randrange(10**4):04d}",
+    "large with an exponent": lambda r: f"{r.randrange(2**42, 2**43)}{r.randrange(10**5):05d}e-5",
+    "epoch": lambda r: f"{r.randrange(16 * 10**14, 18 * 10**14)}.{r.randrange(1000):03d}",
+    "epoch, mixed": lambda r: (
+        f"{r.randrange(16 * 10**14, 18 * 10**14)}"
+        + r.choice(["", ".5", ".25", ".125", ".0625", ".00050000001"])
+    ),
+    "epoch in whole us": lambda r: str(r.randrange(16 * 10**14, 18 * 10**14)),
+    "small with halves": lambda r: f"{r.randrange(10**6)}.{r.randrange(1000):03d}5",
+    "text": lambda r: f'" {r.randrange(10**15)}.{r.randrange(1000):03d}"',
+    "any": lambda r: STAMPS[
+        r.choice(["relative", "epoch", "text", "epoch in whole us", "small with halves"])
+    ](r),
+}
+
+
+@pytest.mark.parametrize("kind", STAMPS)
+@pytest.mark.parametrize("nested", [False, True], ids=["", "with ts in args"])
+def test_times_are_those_of_the_text(kind: str, nested: bool) -> None:
+    """Starts and durations equal the half-even rounding of the text, whatever its form, in any company."""
+    rng = random.Random(kind)
+    texts = [
+        (STAMPS[kind](rng), STAMPS["small with halves" if kind == "any" else "relative"](rng))
+        for _ in range(300)
+    ]
+    args = ',"args":{"ts":1.23456,"bandwidth":0.123456}' if nested else ',"args":{"bandwidth":0.123456}'
+    block = ",\n".join(
+        f'{{"ph":"X","name":"a \\"ts\\": 5.12345","pid":1,"tid":1,"ts": {ts}, "dur":{dur}{args}}}'
+        for ts, dur in texts
+    )
+    table = part_of(block).tables["timed"]
+    assert table["start"].tolist() == [nanoseconds(ts.strip('" ')) for ts, _ in texts]
+    assert table["duration"].tolist() == [nanoseconds(dur) for _, dur in texts]
+
+
+def test_a_key_in_escaped_letters_is_still_ts() -> None:
+    r"""`"\u0074s"` is the key ts: its decimals count like any other's."""
+    block = ",".join(f'{{"ph":"X","\\u0074s":{2**42 + 1}.12{i:02d}51,"dur":1}}' for i in range(100))
+    meant = [nanoseconds(f"{2**42 + 1}.12{i:02d}51") for i in range(100)]
+    assert part_of(block).tables["timed"]["start"].tolist() == meant
+
+
+@pytest.mark.parametrize(
+    ("fields", "usable", "count"),
+    [
+        ('"ts":1,"dur":2', True, {}),
+        ('"ts":1', True, {"missing_dur": 1}),
+        ('"ts":1,"dur":null', True, {"missing_dur": 1}),
+        ('"ts":1,"dur":-2', True, {"negative_dur": 1}),
+        ('"ts":1,"dur":"abc"', False, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":1,"dur":true', False, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":1,"dur":1e400', False, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":"abc","dur":1', None, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":true,"dur":1', None, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":null,"dur":1', None, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"ts":[1],"dur":1', None, {"no_usable_time": 1, "no_usable_time.X": 1}),
+        ('"dur":1', None, {"no_usable_time": 1, "no_usable_time.X": 1}),
+    ],
+)
+@pytest.mark.parametrize("company", ["", ',{"ph":"X","ts":5,"dur":1}', ',{"ph":"X","ts":5.5,"dur":1.5}'])
+def test_unusable_times(fields: str, usable: bool | None, count: dict[str, int], company: str) -> None:
+    """A slice without usable ts is counted only; one with an unusable dur becomes an instant."""
+    part = part_of(f'{{"ph":"X",{fields}}}{company}')
+    found = rows(part, "timed")
+    mine = [row for row in found if row["ordinal"] == 0]
+    assert [row["phase"] for row in mine] == {True: ["X"], False: ["?"], None: []}[usable]
+    assert all(row["start"] == 1000 for row in mine)
+    counts = {key: number for key, number in part.counts.items() if not key.startswith("phase.")}
+    assert counts == count
+    assert len(found) - len(mine) == bool(company)
+
+
+def test_huge_times_are_clamped_and_their_bounds_kept() -> None:
+    """Times beyond int64 stay in the columns at the limit, flagged; the exact bounds stay Python integers."""
+    part = part_of(
+        '{"ph":"X","ts":9223372036854775807,"dur":1},{"ph":"X","ts":-1e30,"dur":5},{"ph":"X","ts":500,"dur":1e30},'
+        '{"ph":"X","ts":4e15,"dur":3e15},{"ph":"X","ts":1,"dur":1}'
+    )
+    table = part.tables["timed"]
+    assert (table["flags"] & EventFlag.CLAMPED != 0).tolist() == [True, True, True, True, False]
+    assert (abs(table["start"]) <= TIME_LIMIT).all()
+    ends = [a + b for a, b in zip(table["start"].tolist(), table["duration"].tolist())]
+    assert max(ends) <= TIME_LIMIT and (table["duration"] >= 0).all()
+    assert part.exact_start == -(10**33)
+    assert part.exact_end == 500_000 + 10**33
+    assert [(p.kind, p.count) for p in part.problems] == [("clamped time", 4)]
+
+
+# -- identities ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["orjson", "ijson"])
+def test_tracks_of_different_type_differ(exact: bool) -> None:
+    """1, 1.0, true, "1", null and integers beyond 64 bits are different tracks; absent is null."""
+    pids = [
+        "1",
+        "1.0",
+        "true",
+        '"1"',
+        "null",
+        "18446744073709551616",
+        "18446744073709551617",
+        "-1",
+        '"é\\"q"',
+        "1.5",
+    ]
+    events = [f'{{"ph":"i","ts":1,"pid":{pid},"tid":2}}' for pid in pids] + ['{"ph":"i","ts":1,"tid":2}'] * 2
+    for order in (events, events[::-1]):
+        part = part_of(",".join(order), exact=exact)
+        found = [row["track"] for row in rows(part, "timed")]
+        assert sorted(set(found)) == sorted({(pid.replace('\\"', '\\"'), "2") for pid in pids})
+        assert [json.loads(pid) for pid, _ in found] == [json.loads(event).get("pid") for event in order]
+        assert len(part.tracks) == len(set(part.tracks))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "value"),
+    [
+        ("", IdKind.NONE, 0),
+        ('"id":null', IdKind.NONE, 0),
+        ('"id":7', IdKind.INTEGER, 7),
+        ('"id":-9223372036854775808', IdKind.INTEGER, -(2**63)),
+        ('"id":9223372036854775808', IdKind.TEXT, "9223372036854775808"),
+        ('"id":18446744073709551617', IdKind.TEXT, "18446744073709551617"),
+        ('"id":"7"', IdKind.TEXT, '"7"'),
+        ('"id":7.0', IdKind.TEXT, "7.0"),
+        ('"id":true', IdKind.TEXT, "true"),
+        ('"id2":{"local":"0x1"}', IdKind.LOCAL, '"0x1"'),
+        ('"id2":{"global":5}', IdKind.GLOBAL, "5"),
+        ('"id":7,"scope":"s"', IdKind.SCOPED, '["s",7]'),
+        ('"id2":{"local":1},"scope":"s"', IdKind.LOCAL, '["s",1]'),
+    ],
+)
+@pytest.mark.parametrize("phase", "sbn")
+def test_ids(fields: str, kind: IdKind, value: Any, phase: str) -> None:
+    """Each form of id has a kind and a value that no other id has, alone and among plain ones."""
+    event = f'{{"ph":"{phase}","ts":1,{fields}}}'.replace(",}", "}")
+    for block in (event, event + f',{{"ph":"{phase}","ts":2,"id":3}}'):
+        row = rows(part_of(block), "flows" if phase == "s" else "asyncs")[0]
+        assert (row["id_kind"], row["id_value"]) == (kind, value)
+
+
+# -- against a plain loop -----------------------------------------------------------------------------------
+
+
+def oracle(events: list[Any]) -> dict[str, Any]:
+    """Return what a part of these events must hold, by a loop that knows nothing of columns."""
+    found: dict[str, Any] = {
+        "timed": [],
+        "flows": [],
+        "asyncs": [],
+        "counters": [],
+        "metadata": {},
+        "lifted": {},
+    }
+    counts: Counter[str] = Counter()
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    for ordinal, event in enumerate(events):
+        if not isinstance(event, dict):
+            counts["not_object"] += 1
+            continue
+        phase = event.get("ph")
+        counts[f"phase.{phase}" if phase is not None else "phase.(missing)"] += 1
+        letter = phase if isinstance(phase, str) and len(phase) == 1 else "?"
+        track = (text(event.get("pid")), text(event.get("tid")))
+        args = next((event[k] for k in ("args", "attr") if isinstance(event.get(k), dict)), {})
+        if letter == "M":
+            found["metadata"].pop((*track, event["name"]), None)
+            found["metadata"][(*track, event["name"])] = (ordinal, event["name"], *track, text(args))
+            continue
+        if not isinstance(event.get("ts"), int | float) or isinstance(event["ts"], bool):
+            counts["no_usable_time"] += 1
+            counts[f"no_usable_time.{letter}"] += 1
+            continue
+        start = nanoseconds(repr(event["ts"]))
+        base = (letter, ordinal, track, event.get("cat") or "", event.get("name") or "", start)
+        if letter in "stf":
+            found["flows"].append((*base, event.get("id", 0), event.get("bp") == "e"))
+        elif letter in "bneSTpF":
+            found["asyncs"].append((*base, event.get("id", 0), False))
+        elif letter == "C":
+            for key, value in args.items():
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    found["counters"].append((ordinal, track, event["name"], key, start, float(value)))
+        else:
+            duration = nanoseconds(repr(event.get("dur", 0))) if letter == "X" else 0
+            counts["missing_dur"] += letter == "X" and "dur" not in event
+            counts["negative_dur"] += duration < 0
+            found["timed"].append((*base, max(0, duration)))
+            group = next((g for g, cats in GROUPS.items() if event.get("cat") in cats), "other")
+            for one in LIFTED:
+                value = next((args[key] for key in one.args if key in args), None)
+                value = event.get("cname") if one.key == "cname" else value
+                if group not in one.groups or value is None:
+                    continue
+                if one.kind is Kind.TEXT:
+                    value = value if isinstance(value, str) else text(value)
+                elif one.kind is Kind.INTEGER:
+                    if isinstance(value, str) and value.isdigit():
+                        value = int(value)
+                    if type(value) is not int or not -(2**63) <= value < 2**63:
+                        continue
+                elif type(value) not in (int, float):
+                    continue
+                else:
+                    value = float(value)
+                found["lifted"].setdefault(one.key, {})[ordinal] = value
+    found["counts"] = {key: number for key, number in counts.items() if number}
+    return found
+
+
+VALUES = [
+    0,
+    7,
+    -3,
+    2**63 - 1,
+    "12",
+    "x",
+    1.5,
+    True,
+    None,
+    [1, [2, 3]],
+    ["Tensor", "é"],
+    {"a": 1},
+    "long " * 20,
+]
+
+
+def random_events(rng: random.Random, count: int) -> list[Any]:
+    keys = [key for one in LIFTED for key in one.args if key] + ["Ev Idx", "other"]
+    categories = [cat for cats in GROUPS.values() for cat in sorted(cats)[:3]] + ["Trace", ""]
+    shapes = [rng.sample(keys, rng.randrange(8)) for _ in range(6)]
+    events: list[Any] = []
+    for number in range(count):
+        if rng.random() < 0.01:
+            events.append(rng.choice([None, 5, "x", [], [1]]))
+            continue
+        event: dict[str, Any] = {"ph": rng.choice("XXXXXXXsftbneCMiIBEPvN") if rng.random() < 0.99 else "XXX"}
+        if rng.random() < 0.01:
+            del event["ph"]
+        event |= {
+            "name": rng.choice(["a", "b", "é", f"n{number}"]),
+            "pid": rng.choice([1, 1, "p"]),
+            "tid": rng.randrange(3),
+        }
+        if rng.random() < 0.95:
+            event["cat"] = rng.choice(categories)
+        if rng.random() < 0.97:
+            event["ts"] = rng.choice([rng.randrange(10**6), rng.randrange(10**9) / 1000])
+        if event.get("ph") == "X" and rng.random() < 0.95:
+            event["dur"] = rng.randrange(-10, 10**6) / 1000
+        if event.get("ph") in list("stfbne"):
+            event["id"] = rng.randrange(100)
+            event |= {"bp": "e"} if rng.random() < 0.3 else {}
+        if rng.random() < 0.02:
+            event["cname"] = "good"
+        if rng.random() < 0.9 or event.get("ph") == "C":
+            shape = rng.choice(shapes) if rng.random() < 0.9 else rng.sample(keys, rng.randrange(8))
+            plain = rng.random() < 0.9
+            event["attr" if rng.random() < 0.05 else "args"] = {
+                key: rng.randrange(50) if plain else rng.choice(VALUES) for key in shape
+            }
+        events.append(event)
+    return events
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("exact", [False, True], ids=["orjson", "ijson"])
+def test_columns_equal_a_plain_loop(seed: int, exact: bool) -> None:
+    """Random events of every phase, with arguments of every type, come out as a simple loop reads them."""
+    rng = random.Random(seed)
+    events = random_events(rng, 1500)
+    texts = [json.dumps(event, ensure_ascii=False) for event in events]
+    size = rng.choice([1, 7, 200, 2000])
+    part = part_of(*(",".join(texts[i : i + size]) for i in range(0, len(texts), size)), exact=exact)
+    meant = oracle(events)
+    assert part.events == len(events)
+    assert part.counts == meant["counts"]
+    common = ("phase", "ordinal", "track", "category", "name", "start")
+    assert [(*(row[c] for c in common), row["duration"]) for row in rows(part, "timed")] == meant["timed"]
+    for table in ("flows", "asyncs"):
+        found = [
+            (*(row[c] for c in common), row["id_value"], bool(row["flags"] & EventFlag.BIND_ENCLOSING))
+            for row in rows(part, table)
+        ]
+        assert found == meant[table]
+    fields = ("ordinal", "track", "name", "series", "start", "value")
+    assert [tuple(row[f] for f in fields) for row in rows(part, "counters")] == meant["counters"]
+    assert [(m.ordinal, m.name, m.pid, m.tid, m.args) for m in part.metadata] == list(
+        meant["metadata"].values()
+    )
+    assert lifted(part) == meant["lifted"]
+
+
+def test_scopes_of_instants() -> None:
+    """An instant's scope is kept as a flag: process, global, or none for a thread's."""
+    part = part_of(",".join(f'{{"ph":"{ph}","ts":1,"s":"{s}"}}' for ph in "iIX" for s in "tpg"))
+    flags = part.tables["timed"]["flags"].tolist()
+    process, everywhere = EventFlag.SCOPE_PROCESS, EventFlag.SCOPE_GLOBAL
+    assert flags == [0, process, everywhere, 0, process, everywhere, 0, 0, 0]
+
+
+def test_lost_digits_are_fetched_again() -> None:
+    """Integers that orjson would turn into floats keep their digits wherever they become text."""
+    big = 2**70 + 1
+    block = (
+        f'{{"ph":"X","ts":1,"dur":1,"cat":"cpu_op","pid":1,"tid":{big},"name":{big},'
+        f'"args":{{"Input Dims":[[{big}]],"Sequence number":{big}}}}},'
+        f'{{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{{"name":{big}}}}}'
+    )
+    part = part_of('{"ph":"X","ts":1,"name":"before"}', block)
+    row = rows(part, "timed")[1]
+    assert (row["track"], row["name"]) == (("1", str(big)), str(big))
+    assert lifted(part) == {"input_dims": {1: f"[[{big}]]"}}
+    assert part.metadata[0].args == f'{{"name":{big}}}'
+    assert not [text for text in part.strings if "e+" in text or "e2" in text]
+    assert contents(part) == contents(part_of('{"ph":"X","ts":1,"name":"before"}', block, exact=True))
+
+
+def test_the_block_table_tells_where_events_stand() -> None:
+    """Blocks carry their offsets, lengths and first ordinals, in file order."""
+    part = part_of('{"ph":"i","ts":1},{"ph":"i","ts":2}', "5", '{"ph":"i","ts":3}')
+    blocks = part.tables["blocks"]
+    assert blocks["offset"].tolist() == [0, 36, 38]
+    assert blocks["length"].tolist() == [35, 1, 17]
+    assert blocks["ordinal"].tolist() == [0, 2, 3]
+    assert blocks["count"].tolist() == [2, 1, 1]
+    assert blocks["repaired"].tolist() == [0, 0, 0]
+
+
+def test_an_empty_part() -> None:
+    """A part without events has all tables, empty."""
+    part = PartBuilder(4).finish()
+    assert part.number == 4 and part.events == 0 and part.strings == [""]
+    assert all(rows(part, name) == [] for name in TABLES)
+
+
+# -- real traces --------------------------------------------------------------------------------------------
+
+DIFFERENTIAL = [
+    "aiu/mlp_trace.json",
+    "chrome/catapult_nestable_async.json",
+    "chrome/catapult_simple_trace.json",
+    "chrome/perfetto_json_counter_args.json",
+    "chrome/viztracer_multithread.json",
+    "cpu/torch213_graph_breaks.json",
+    "gpu/hta_mi250_minitoy_rocm62.json.gz",
+    "gpu/aorta_mi350_small.pt.trace.json",
+    "odd/id_types.json",
+    "odd/ts_types.json",
+    "odd/python_NaN_Infinity.json",
+    "odd/deep_nesting_3000.json",
+]
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", DIFFERENTIAL)
+def test_both_decoders_give_the_same_part(name: str) -> None:
+    """The columns of a real trace are the same by either decoder."""
+    parts = [list(Reading(open_source(CORPUS / name), decoder=decoder)) for decoder in ("orjson", "ijson")]
+    assert [contents(part) for part in parts[0]] == [contents(part) for part in parts[1]]
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", [*DIFFERENTIAL, "gpu/tl_h100_qwen_infer.json.gz", "odd/overlapping_x.json"])
+def test_counts_of_real_traces(name: str) -> None:
+    """Events, phases and slices of real traces are as counted independently."""
+    golden = accounting()[name]
+    (part,) = Reading(open_source(CORPUS / name))
+    assert part.events == golden["events"]
+    counts = {key[6:]: number for key, number in part.counts.items() if key.startswith("phase.")}
+    assert counts == golden["phases"]
+    complete = part.tables["timed"]["phase"] == ord("X")
+    assert complete.sum() == golden["X"] - golden["X_unusable_ts_or_dur(not a slice)"]
