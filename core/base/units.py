@@ -6,8 +6,9 @@ _TIME_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"
 _MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 
 
-def format_ns(ns: int, digits: int = 3) -> str:
+def format_ns(ns: float, digits: int = 3) -> str:
     """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h"."""
+    ns = round(ns)
     if ns < 0:
         return "-" + format_ns(-ns, digits)
     if ns >= _DAY:
@@ -46,16 +47,16 @@ def format_short_count(count: int) -> str:
     return str(count)
 
 
-def format_bytes(count: int) -> str:
+def format_bytes(count: float) -> str:
     """Return a size in binary units: "512 B", "4.0 KiB", "1.25 GiB"."""
     if abs(count) < 1024:
-        return f"{count} B"
+        return f"{round(count)} B"
     value = float(count)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         value /= 1024
         if abs(value) < 1024 or unit == "TiB":
-            return f"{value:.1f} {unit}" if abs(value) >= 10 else f"{value:.2f} {unit}"
-    return f"{count} B"
+            break
+    return f"{value:.1f} {unit}" if abs(value) >= 10 else f"{value:.2f} {unit}"
 
 
 def format_share(share: float) -> str:

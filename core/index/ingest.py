@@ -84,8 +84,6 @@ def _build(
         read = read_to_folder(
             source, parts, decoder=decoder, workers=workers, progress=progress, cancelled=cancelled
         )
-        build(
-            read.parts, read, folder, progress, cancelled, path=source.path, fingerprint=source.fingerprint
-        )
+        build(read.parts, read, folder, progress, cancelled, path=source.path, fingerprint=source.fingerprint)
     finally:
         shutil.rmtree(parts, ignore_errors=True)

@@ -163,10 +163,9 @@ class Index:
         needle = text.encode()
         if not needle or len(offsets) < 2:
             return []
-        raw = memoryview(blob)
         step = 64 << 20
-        for base in range(0, len(raw), step):
-            window = bytes(raw[base : base + step + len(needle) - 1])
+        for base in range(0, len(blob), step):
+            window = blob[base : base + step + len(needle) - 1].tobytes()
             at = window.find(needle)
             while at >= 0 and len(found) < limit:
                 number = int(np.searchsorted(offsets, base + at, "right")) - 1
