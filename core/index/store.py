@@ -159,7 +159,8 @@ class Index:
 
     def string_numbers(self, text: str, *, prefix: bool = False, limit: int = 1 << 20) -> list[int]:
         """Return the numbers of the strings equal to (or beginning with) a text, found in the raw blob."""
-        blob, offsets, found = self.column("strings.blob"), self.column("strings.offset"), []
+        found: list[int] = []
+        blob, offsets = self.column("strings.blob"), self.column("strings.offset")
         needle = text.encode()
         if not needle or len(offsets) < 2:
             return []
