@@ -178,7 +178,7 @@ class FileReader(RawReader):
     def __init__(self, inflated: Any, raw: IO[bytes], errors: tuple[type[Exception], ...]) -> None:
         self._inflated = inflated
         self._raw = raw
-        self._errors = errors
+        self._errors: tuple[type[Exception], ...] = (*errors, EOFError, OSError)
         self._produced = 0
         self._damage: Problem | None = None
 
@@ -193,7 +193,7 @@ class FileReader(RawReader):
         while len(data) < n and self._damage is None:
             try:
                 part = self._inflated.read(min(n - len(data), RAW_BLOCK))
-            except (*self._errors, EOFError, OSError) as error:
+            except self._errors as error:
                 message = f"the compressed data is damaged ({error}); read up to there"
                 self._damage = Problem("truncated", 1, self._produced, message)
                 break
