@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -9,6 +10,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual import events, on
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from tracelane.core.base.safe_text import safe
@@ -17,6 +19,7 @@ from tracelane.core.trace import Trace
 
 from .actions import focus, view
 from .config import DARK_THEME, Config, config_path, read_config
+from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
 from .keys import clashes, footer_keys, unbound_message
 from .lanes import messages
@@ -34,8 +37,11 @@ from .viewer.asking import Asking
 from .viewer.closing import Closing
 from .viewer.following import Following
 from .viewer.mouse import Mouse
+from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
 from .widgets.table import VirtualTable
+
+ASCII = AsciiFilter()
 
 
 class TracelaneApp(Closing, Following, Asking, Mouse):
@@ -98,6 +104,11 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
         lanes = len(self.trace.lanes)
         pieces.append(Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"))
         self.main.query_one("#header", Bar).pieces = tuple(pieces)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Draw all in ASCII where the locale has nothing else."""
+        filters = super().get_line_filters()
+        return [*filters, ASCII] if glyphs() is ASCII_GLYPHS else filters
 
     # -- the one watcher ------------------------------------------------------------------------------------
 

@@ -37,9 +37,9 @@ def bindings() -> list[BindingType]:
 class MainScreen(Screen[None]):
     """Header, minimap, ruler, lanes, panel, prompt, footer."""
 
-    CSS = """
+    DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; }
-    #header { background: $panel; }
+    MainScreen > #header { background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     AUTO_FOCUS = "LaneCanvas"

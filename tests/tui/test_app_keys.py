@@ -198,7 +198,7 @@ async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
 
 
 async def test_unbound_keys(trace: Trace) -> None:
-    """A key without a command says so, a Cyrillic letter points to arrows and palette; a command clears it."""
+    """A key without a command says so, a Cyrillic letter points to the palette; a command clears it."""
     async with shown(trace) as (app, pilot):
         await pilot.press("9")
         assert "does nothing" in message(app)
@@ -303,6 +303,24 @@ async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch
     async with shown(trace) as (app, pilot):
         await pilot.press("down", "enter", "L")
         assert "main" in screen_text(app)
+
+
+async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without UTF-8 all of the screen is ASCII: lanes, frames, ticks and arrows, cell for cell."""
+    from tracelane.tui.draw.glyphs import ASCII
+    from tracelane.tui.lanes import look
+
+    monkeypatch.setattr(look, "glyphs", lambda: ASCII)
+    monkeypatch.setattr("tracelane.tui.app.glyphs", lambda: ASCII)
+    async with shown(trace) as (app, pilot):
+        await pilot.press("down", "enter")
+        await settled(app, pilot)
+        for key in ("question_mark", "escape", "L", "ctrl+p"):
+            await pilot.press(key)
+            await pilot.pause(0.1)
+            lines = screen_text(app).splitlines()
+            assert all(line.isascii() for line in lines), [line for line in lines if not line.isascii()]
+            assert {len(line) for line in lines} == {100}
 
 
 def test_nothing_heavy_at_start() -> None:

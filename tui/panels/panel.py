@@ -21,6 +21,9 @@ TABS = (("details", "1 Details"), ("problems", "2 What was read"), ("legend", "L
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
+EMPTY_PANEL = 2
+ROOMY_SCREEN = 40
+"""From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
 LEAST_LANES = 6
 """Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
 
@@ -28,12 +31,14 @@ LEAST_LANES = 6
 def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) -> int:
     """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
 
-    On a small screen an empty panel takes no more than its tabs and one line that says how to fill it.
+    But on a roomy screen an empty panel takes no more than its tabs and one line that says how to fill it.
     """
     if maximised:
         return lines
-    if lines < SMALL_SCREEN:
-        height = 2 if empty else min(wanted, SMALL_PANEL)
+    if empty and lines < ROOMY_SCREEN:
+        height = EMPTY_PANEL
+    elif lines < SMALL_SCREEN:
+        height = min(wanted, SMALL_PANEL)
     else:
         height = max(wanted, lines // 4)
     height = min(height, lines - LEAST_LANES)
@@ -68,9 +73,9 @@ class TextPane(VerticalScroll, can_focus=True):
             """The pane."""
             return self.pane
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty pane."""
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
         self._cells = 0
 
     def compose(self) -> ComposeResult:
@@ -113,8 +118,8 @@ class Panel(Vertical):
         """Make all panels; they are filled when they are shown."""
         yield Bar(id="tabs")
         yield TextPane(id="details")
-        yield VirtualTable(id="problems", empty="nothing was read")
-        yield TextPane(id="legend")
+        yield VirtualTable(id="problems", classes="-hidden", empty="nothing was read")
+        yield TextPane(id="legend", classes="-hidden")
 
     def choose(self, name: str) -> None:
         """Show a panel by its name."""

@@ -77,9 +77,11 @@ class VirtualTable(ScrollView, can_focus=True):
             """The table, for handlers that are picky about it."""
             return self.table
 
-    def __init__(self, *, id: str | None = None, empty: str = "nothing here") -> None:
+    def __init__(
+        self, *, id: str | None = None, classes: str | None = None, empty: str = "nothing here"
+    ) -> None:
         """Make an empty table; `empty` is shown instead of rows."""
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
         self._columns: Sequence[Column] = ()
         self._order: I64 = np.zeros(0, dtype=np.int64)
         self._sorted_by: tuple[int, bool] | None = None
