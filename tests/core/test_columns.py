@@ -6,11 +6,11 @@ import json
 import random
 from collections import Counter
 from decimal import ROUND_HALF_EVEN, Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
 from tracelane.core.ingest.columns import TABLES, TIME_LIMIT, EventFlag, IdKind, Part
 from tracelane.core.ingest.columns_of import PartBuilder
 from tracelane.core.ingest.decode import decode_exact, decode_fast

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tracelane.core.ingest.decode import decode_exact, decode_fast
 
 JSON = st.recursive(
@@ -17,7 +18,9 @@ JSON = st.recursive(
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abts", max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abts", max_size=3), inner, max_size=4)
+    ),
     max_leaves=30,
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tracelane.core.base.exact import ns_from_floats, ns_from_text, ns_from_texts, ns_of
 
 CONTEXT = Context(prec=800)
@@ -86,7 +87,11 @@ def test_floats_are_exact_or_say_that_they_are_not() -> None:
     texts = _texts(random.Random(1), 60_000)
     ns, unsure = ns_from_floats(np.array([float(text) for text in texts]))
     assert unsure is not None
-    wrong = [text for text, value, doubt in zip(texts, ns.tolist(), unsure.tolist()) if not doubt and value != oracle(text)]
+    wrong = [
+        text
+        for text, value, doubt in zip(texts, ns.tolist(), unsure.tolist())
+        if not doubt and value != oracle(text)
+    ]
     assert wrong == []
 
 
@@ -102,7 +107,9 @@ def test_doubt_near_a_half_ns() -> None:
 def test_ordinary_stamps_need_no_text(exponent: int) -> None:
     """Three decimals below 2**42 µs are sure by formula alone: the fast path stays fast."""
     rng = random.Random(exponent)
-    texts = [f"{rng.randrange(2**exponent, 2 ** (exponent + 1))}.{rng.randrange(1000):03d}" for _ in range(5000)]
+    texts = [
+        f"{rng.randrange(2**exponent, 2 ** (exponent + 1))}.{rng.randrange(1000):03d}" for _ in range(5000)
+    ]
     ns, unsure = ns_from_floats(np.array([float(text) for text in texts]))
     assert unsure is None
     assert ns.tolist() == [oracle(text) for text in texts]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.parts import open_part, write_part
 from tracelane.core.ingest.columns import TABLES, LiftedColumn, Metadata, Part, Problem

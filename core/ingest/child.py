@@ -1,0 +1,116 @@
+"""Worker processes as their starter sees them: started, fed jobs, listened to, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, TypeAlias
+
+MODULE = "tracelane.core.ingest.worker"
+MESSAGE_SECONDS = 0.1
+"""So long to wait for a message before the caller may look at other things."""
+EXIT_SECONDS = 5.0
+_QUIET = {
+    "OPENBLAS_NUM_THREADS": "1",  # no linear algebra here, and its threads take memory
+    "OMP_NUM_THREADS": "1",
+    # Blocks come and go by the thousand: keep their memory instead of giving pages back each time.
+    "MALLOC_MMAP_THRESHOLD_": str(16 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+}
+
+Message: TypeAlias = dict[str, Any]
+
+
+class ChildrenError(Exception):
+    """Workers cannot be started here, or one ended without a word."""
+
+
+class Children:
+    """Some worker processes; a context manager that leaves none behind."""
+
+    def __init__(self, count: int, greeting: Message) -> None:
+        """Start `count` workers and greet each; ChildrenError if that cannot be done."""
+        self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        try:
+            for number in range(count):
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", MODULE],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **_QUIET},
+                )
+                self._processes.append(process)
+                threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
+                self.send(number, greeting)
+        except OSError as error:
+            self.close()
+            raise ChildrenError(f"no worker process can be started: {error.strerror}") from error
+
+    def __len__(self) -> int:
+        """How many were started."""
+        return len(self._processes)
+
+    def __enter__(self) -> Children:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all."""
+        self.close()
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Their process ids."""
+        return [process.pid for process in self._processes]
+
+    def send(self, number: int, message: Message) -> None:
+        """Give one worker a line to read; ChildrenError if it is gone."""
+        stdin = self._processes[number].stdin
+        assert stdin is not None
+        try:
+            stdin.write(json.dumps(message).encode() + b"\n")
+            stdin.flush()
+        except OSError as error:
+            raise ChildrenError(f"a worker process ended: {error.strerror}") from error
+
+    def receive(self) -> tuple[int, Message] | None:
+        """Return the next message and whose it is, None if there is none yet; ChildrenError if one ended."""
+        try:
+            number, message = self._messages.get(timeout=MESSAGE_SECONDS)
+        except Empty:
+            return None
+        if message is None:
+            status = self._processes[number].wait(EXIT_SECONDS)
+            raise ChildrenError(f"a worker process ended with status {status}")
+        return number, message
+
+    def close(self) -> None:
+        """End all workers: those that are still reading stop at once."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):  # what was still to be written to a dead process
+                        pipe.close()
+
+    def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                self._messages.put((number, json.loads(line)))
+        except ValueError:
+            pass  # closed while listening, or killed in the middle of a line
+        self._messages.put((number, None))

@@ -1,0 +1,145 @@
+"""A worker process: reads byte ranges of a plain source into part files.
+
+    python -m tracelane.core.ingest.worker
+
+Every line of standard input is a JSON object: first the source (see `source_facts`), then jobs
+`{"job", "first", "a", "b", "number"}`. Every line of standard output answers: `{"ready"}` once,
+`{"progress": bytes, "events": n}` now and then, `{"done": job, "files", "end"}` per job,
+`{"failed", "message"}` before giving up. The process ends when its standard input does, so that nothing
+outlives whoever started it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from ..base.errors import TracelaneError
+from .columns_of import PartBuilder
+from .cut import BLOCK_SIZE
+from .cutter import Separator
+from .decode import DECODERS
+from .part_file import write_part
+from .ranges import RangeEnd, RangeScanner
+from .reader import PART_SIZE, add_item, is_full
+from .source import Source
+
+PROGRESS_BYTES = 4 << 20
+_ENDED = 3
+"""Exit status when the starter went away."""
+
+
+def source_facts(source: Source) -> dict[str, Any]:
+    """Return what a worker must know of a seekable source, for JSON."""
+    return {
+        "path": source.path,
+        "file": str(source.file),
+        "kind": source.kind,
+        "packing": source.packing,
+        "encoding": source.encoding,
+        "size": source.size,
+        "mark": source.mark,
+    }
+
+
+def end_facts(end: RangeEnd) -> dict[str, Any]:
+    """Return a range's end for JSON; `RangeEnd(**facts)` undoes it."""
+    return asdict(end)
+
+
+def read_range(
+    source: Source,
+    folder: Path,
+    job: dict[str, Any],
+    *,
+    decoder: str,
+    separator: Separator,
+    block_size: int = BLOCK_SIZE,
+    tell: Callable[[int, int], None],
+) -> tuple[list[Path], RangeEnd]:
+    """Read one range into part files numbered from `job["number"]` on; `tell` gets bytes and events read."""
+    scanner = RangeScanner(
+        source, job["a"], job["b"], separator, DECODERS[decoder], block_size, first=job["first"]
+    )
+    files: list[Path] = []
+    builder = PartBuilder(job["number"])
+    bytes_told = events_told = 0
+    for item in scanner:
+        add_item(builder, item)
+        if builder.bytes - bytes_told >= PROGRESS_BYTES:
+            tell(builder.bytes - bytes_told, builder.events - events_told)
+            bytes_told, events_told = builder.bytes, builder.events
+        if is_full(builder, 2 * PART_SIZE):
+            tell(builder.bytes - bytes_told, builder.events - events_told)
+            bytes_told = events_told = 0
+            files.append(write_part(builder.finish(), folder))
+            builder = PartBuilder(builder.number + 1)
+    tell(builder.bytes - bytes_told, builder.events - events_told)
+    if builder.events:
+        files.append(write_part(builder.finish(), folder))
+    assert scanner.end is not None
+    return files, scanner.end
+
+
+def main() -> int:
+    """Serve jobs until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
+    gc.disable()  # decoded events have no cycles
+    _tell({"ready": True})
+    lines = _lines()
+    start = next(lines, None)
+    if start is None:
+        return 0
+    source = Source(**{**start["source"], "file": Path(start["source"]["file"]), "fingerprint": {}})
+    separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
+    try:
+        for job in lines:
+            files, end = read_range(
+                source,
+                Path(start["folder"]),
+                job,
+                decoder=start["decoder"],
+                separator=separator,
+                block_size=start["block_size"],
+                tell=lambda size, events: _tell({"progress": size, "events": events}),
+            )
+            _tell({"done": job["job"], "files": [str(file) for file in files], "end": end_facts(end)})
+    except TracelaneError as error:
+        _tell({"failed": type(error).__name__, "message": str(error)})
+        return 1
+    return 0
+
+
+def _tell(message: dict[str, Any]) -> None:
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        os._exit(_ENDED)
+
+
+def _lines() -> Iterator[dict[str, Any]]:
+    """Yield the objects of standard input; when it ends, end the process, whatever it is doing."""
+    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            waiting.put(json.loads(line))
+        os._exit(_ENDED)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        yield waiting.get()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

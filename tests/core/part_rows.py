@@ -1,0 +1,63 @@
+"""Parts in a form that compares: rows with strings, tracks and ordinals of the whole file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tracelane.core.ingest.columns import IdKind, Part
+from tracelane.core.ingest.lifted import LIFTED, Kind
+from tracelane.core.ingest.part_file import PartFile
+
+_TEXTS = {one.key for one in LIFTED if one.kind is Kind.TEXT}
+
+
+def whole(parts: Iterable[Part | PartFile]) -> dict[str, Any]:
+    """Return all that parts in file order say together, wherever they were cut; block tables left out."""
+    found: dict[str, Any] = {"timed": [], "flows": [], "asyncs": [], "counters": []}
+    lifted: dict[str, list[tuple[int, Any]]] = {}
+    metadata: dict[tuple[str, str, str], tuple[int, str]] = {}
+    counts: Counter[str] = Counter()
+    base = 0
+    for part in parts:
+        strings, tracks = part.strings, part.tracks
+        for name in ("timed", "flows", "asyncs", "counters"):
+            table = {column: values.tolist() for column, values in part.tables[name].items()}
+            table["ordinal"] = [ordinal + base for ordinal in table["ordinal"]]
+            table["track"] = [tracks[track] for track in table["track"]]
+            for column in ("category", "name", "series"):
+                if column in table:
+                    table[column] = [strings[number] for number in table[column]]
+            if "id_kind" in table:
+                table["id_value"] = [
+                    strings[value] if kind > IdKind.INTEGER else value
+                    for kind, value in zip(table["id_kind"], table["id_value"])
+                ]
+            found[name] += zip(*table.values())
+        for key, column in part.lifted.items():
+            values = column.values.tolist()
+            if key in _TEXTS:
+                values = [strings[value] for value in values]
+            ordinals = [ordinal + base for ordinal in column.ordinals.tolist()]
+            lifted.setdefault(key, []).extend(zip(ordinals, values))
+        for one in part.metadata:
+            key3 = (one.pid, one.tid, one.name)
+            metadata.pop(key3, None)
+            metadata[key3] = (one.ordinal + base, one.args)
+        counts.update(part.counts)
+        base += part.events
+    found |= {"lifted": lifted, "metadata": list(metadata.items()), "counts": dict(counts), "events": base}
+    return found
+
+
+def blocks(parts: Iterable[Part | PartFile]) -> list[tuple[int, int, int, int, int]]:
+    """Return the block table with ordinals of the whole file."""
+    rows: list[tuple[int, int, int, int, int]] = []
+    base = 0
+    for part in parts:
+        table = {column: values.tolist() for column, values in part.tables["blocks"].items()}
+        table["ordinal"] = [ordinal + base for ordinal in table["ordinal"]]
+        rows += zip(*table.values())
+        base += part.events
+    return rows
