@@ -24,7 +24,7 @@ F64: TypeAlias = npt.NDArray[np.float64]
 AnyArray: TypeAlias = npt.NDArray[Any]
 
 TIME_LIMIT = 1 << 62
-"""Times beyond ± this many ns (73 years x 2) are clamped in the columns; the ledger keeps the exact bounds."""
+"""Times beyond ± this many ns (146 years) are clamped in the columns; the ledger keeps the exact bounds."""
 
 
 class EventFlag(IntFlag):
