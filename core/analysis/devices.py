@@ -1,0 +1,119 @@
+"""Which lanes are an accelerator's, what it is called, and what its slices are by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import AnyArray
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+KernelType: TypeAlias = Literal["compute", "communication", "memory"]
+KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory")
+"""In the order of the numbers that `kernel_types` gives."""
+
+KERNEL_CATEGORIES = frozenset({"kernel", "Kernel", "hpu_op", "mtia_ccp_events", "collective_comm"})
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
+"""Categories of what a device does; annotations and waits on its lanes are no work."""
+
+COMMUNICATION = re.compile(
+    r"[nr]ccl|hccl|oneccl|msccl|gloo|hcoll|nvshmem|aiuComms|SenRdma|cross_device_reduce"
+    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
+    re.IGNORECASE,
+)
+"""The libraries' own prefixes and the collectives that engines write themselves (vLLM, SGLang)."""
+MEMORY = re.compile(
+    r"^(Memcpy|Memset|Memory \(|dma|hipMem(cpy|set)|Copy(Host|Device|Buffer)|FillBuffer)|\bDma[IO]\b", re.I
+)
+LABEL = re.compile(r"^\s*(GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS)\b[ :#]*(\d+)?", re.IGNORECASE)
+WORDS_BY_RUNTIME = (
+    ("cuda_", "CUDA"),  # also ROCm: torch calls both so
+    ("xpu_", "XPU"),
+    ("mtia_", "MTIA"),
+    ("privateuse1_", "PRIVATEUSEONE"),
+)
+"""A process labelled "GPU n" says not whose; the runtime's categories do."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator of one source; `lanes` are places in Trace.lanes that hold slices."""
+
+    source: int
+    process: int  # number in the source's process table
+    pid: str
+    label: str  # "AIU 0", "GPU 3"
+    word: str  # as PyTorch's columns call it: "AIU", "CUDA", "XPU"
+    number: int | None
+    lanes: tuple[int, ...]
+
+
+def devices(trace: Trace) -> tuple[Device, ...]:
+    """Return the accelerators in display order: processes labelled as one or holding device work."""
+    found = []
+    for process in trace.processes:
+        lanes = [trace.lanes[place] for place in process.lanes]
+        lanes = [lane for lane in lanes if lane.slices + lane.unclosed]
+        index = trace.indexes[process.source]
+        labelled = LABEL.match(process.labels)
+        if labelled is None:
+            # A process of the host may hold streams too: only those lanes are the device's then.
+            lanes = [lane for lane in lanes if lane_categories(index, lane.rows) & WORK]
+        if lanes:
+            label = process.labels.strip() if labelled else "device"
+            number = int(labelled[2]) if labelled and labelled[2] else None
+            places = tuple(lane.index for lane in lanes)
+            word = _word(index, labelled[1].upper() if labelled else "")
+            found.append(Device(process.source, process.number, process.pid, label, word, number, places))
+    return tuple(found)
+
+
+def device_word(trace: Trace) -> str:
+    """Return what the accelerators of a trace are called in columns; "Device" where nothing tells."""
+    return next((device.word for device in devices(trace)), "Device")
+
+
+def _word(index: Index, word: str) -> str:
+    if word not in ("", "GPU"):
+        return word
+    for prefix, name in WORDS_BY_RUNTIME:
+        if any(category.startswith(prefix) for category in index.categories):
+            return name
+    return "CUDA" if word else "Device"
+
+
+def lane_categories(index: Index, rows: range) -> set[str]:
+    """Return the categories of the slices in these rows."""
+    kinds = index.column("row_categories")
+    found: set[int] = set()
+    for number in rows:
+        entry = index.rows[number]
+        if int(entry["kind"]) == RowKind.SLICES:
+            first = int(entry["categories"])
+            found.update(kinds[first : first + int(entry["category_count"])].tolist())
+    return {index.categories[number] for number in found}
+
+
+def kernel_type(name: str, category: str = "") -> KernelType:
+    """Return what a device slice is, by its category if that tells, else by its name."""
+    if category in COPY_CATEGORIES or MEMORY.search(name):
+        return "memory"
+    return "communication" if COMMUNICATION.search(name) else "compute"
+
+
+def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the type of each of many device slices as places in KERNEL_TYPES; one look per distinct pair."""
+    pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
+    kinds = [
+        KERNEL_TYPES.index(kernel_type(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
+        for pair in pairs.tolist()
+    ]
+    return np.array(kinds, np.uint8)[which]

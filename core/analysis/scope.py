@@ -1,0 +1,223 @@
+"""What an analysis speaks of: the whole trace or a range of it, all lanes or some; read chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..base.intervals import merge
+from ..base.units import format_ns
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import I64, U32, AnyArray
+from ..query.ranges import ragged
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+CHUNK = 1 << 20
+"""Slices of one chunk at most: bounds the temporaries of every analysis."""
+
+Where: TypeAlias = Callable[[Index, I64], AnyArray]
+"""A filter: (index, positions) -> which of them to keep, as booleans."""
+
+
+class Part(NamedTuple):
+    """The positions [begin, end) of one row that lie in the scope."""
+
+    source: int
+    lane: int  # place in Trace.lanes
+    row: int  # row number of the source
+    offset: int  # lane time + offset = trace time
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Slices of one source, columns of equal length; times are trace time in ns, cut to the range."""
+
+    source: int
+    index: Index
+    positions: I64
+    starts: I64
+    ends: I64
+    names: U32  # string numbers
+    categories: AnyArray  # numbers in index.categories
+    lanes: I64  # places in Trace.lanes
+    rows: I64  # row numbers
+    cut: I64  # which of these slices reach beyond the range
+    low: I64  # the range in lane time, for each of the cut ones
+    high: I64
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.positions)
+
+    @property
+    def durations(self) -> I64:
+        """Ns of each slice inside the range."""
+        return self.ends - self.starts
+
+    @cached_property
+    def self_times(self) -> I64:
+        """Ns of each slice inside the range that none of its children covers."""
+        found = self.index.self_time(self.positions)
+        for at, low, high in zip(self.cut.tolist(), self.low.tolist(), self.high.tolist()):
+            found[at] = self.ends[at] - self.starts[at] - self._covered(at, low, high)
+        return found
+
+    def _covered(self, at: int, low: int, high: int) -> int:
+        """Return how many ns of a cut slice its children cover inside the range."""
+        index, position = self.index, int(self.positions[at])
+        lane = index.lanes[int(index.rows[int(self.rows[at])]["lane"])]
+        low, high = max(low, index.start(position)), min(high, index.end(position))
+        starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
+            begin, end = within(index, number, low, high)
+            children = begin + np.flatnonzero(index.column("slices.parent")[begin:end] == position)
+            starts.append(index.column("slices.start")[children].astype(np.int64))
+            ends.append(starts[-1] + index.duration(children))
+        return merge(np.concatenate(starts), np.concatenate(ends)).clipped(low, high).length
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which slices count. `range` is trace time; a slice counts with its part inside; lanes are places."""
+
+    trace: Trace
+    range: tuple[int, int] | None = None
+    lanes: Collection[int] | None = None
+    where: Where | None = None
+    clocks: Clocks = field(default_factory=Clocks)
+    source: int | None = None
+    label: str = ""  # what the range is, as "step 7"
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What the scope holds of each row, without the filter, in order of position; empty ones left out."""
+        found = []
+        wanted = None if self.lanes is None else frozenset(self.lanes)
+        pids = {(process.source, process.number): process.pid for process in self.trace.processes}
+        base = 0
+        for source, index in enumerate(self.trace.indexes):
+            if self.source is None or source == self.source:
+                processes = index.lanes["process"].tolist()
+                for number in np.flatnonzero(index.rows["kind"] == RowKind.SLICES).tolist():
+                    entry = index.rows[number]
+                    lane = int(entry["lane"])
+                    if wanted is not None and base + lane not in wanted:
+                        continue
+                    offset = self.clocks.offset(source, pids[source, processes[lane]])
+                    begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
+                    if self.range is not None:
+                        low, high = self.range
+                        begin, end = within(index, number, low - offset, high - offset)
+                    if begin < end:
+                        found.append(Part(source, base + lane, number, offset, begin, end))
+            base += len(index.lanes)
+        return tuple(sorted(found, key=lambda part: (part.source, part.begin)))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the slices in order of source and position, at most CHUNK at once."""
+        for source, parts in groupby(self.parts, attrgetter("source")):
+            batch: list[Part] = []
+            size = 0
+            for part in parts:
+                while part.begin < part.end:
+                    piece = part._replace(end=min(part.end, part.begin + CHUNK - size))
+                    batch.append(piece)
+                    size += piece.end - piece.begin
+                    part = part._replace(begin=piece.end)
+                    if size == CHUNK:
+                        yield self._chunk(source, batch)
+                        batch, size = [], 0
+            if batch:
+                yield self._chunk(source, batch)
+
+    def _chunk(self, source: int, parts: list[Part]) -> Chunk:
+        index = self.trace.indexes[source]
+        begins = np.array([part.begin for part in parts], np.int64)
+        ends = np.array([part.end for part in parts], np.int64)
+        counts = ends - begins
+        positions, _ = ragged(begins, ends)
+        facts = np.array([(part.lane, part.row, part.offset) for part in parts], np.int64)
+        lanes, rows, offsets = (np.repeat(facts[:, i], counts) for i in range(3))
+        if self.where is not None:
+            keep = self.where(index, positions)
+            positions, lanes, rows, offsets = positions[keep], lanes[keep], rows[keep], offsets[keep]
+        starts: I64 = index.column("slices.start")[positions].astype(np.int64) + offsets
+        stops: I64 = starts + index.duration(positions)
+        cut = low = high = np.empty(0, np.int64)
+        if self.range is not None:
+            first, last = self.range
+            cut = np.flatnonzero((starts < first) | (stops > last)).astype(np.int64)
+            low, high = first - offsets[cut], last - offsets[cut]
+            starts, stops = np.maximum(starts, first), np.minimum(stops, last)
+        return Chunk(
+            source,
+            index,
+            positions,
+            starts,
+            stops,
+            index.column("slices.name")[positions],
+            index.column("slices.category")[positions],
+            lanes,
+            rows,
+            cut,
+            low,
+            high,
+        )
+
+    @cached_property
+    def cut(self) -> int:
+        """How many slices reach beyond the range (filter aside)."""
+        if self.range is None:
+            return 0
+        count = 0
+        for part in self.parts:
+            index, edges = self.trace.indexes[part.source], [part.begin, part.end - 1]
+            starts = index.column("slices.start")[edges].astype(np.int64) + part.offset
+            beyond = (starts < self.range[0]) | (starts + index.duration(edges) > self.range[1])
+            count += int(beyond[: 1 if part.end - part.begin == 1 else 2].sum())
+        return count
+
+    @cached_property
+    def text(self) -> str:
+        """The scope line: what the numbers speak of."""
+        words = "whole trace"
+        if self.range is not None:
+            origin = self.trace.span_at(self.clocks)[0]
+            low, high = (format_ns(edge - origin) for edge in self.range)
+            words = self.label or "range"
+            words += f" +{low} .. +{high}"
+            if self.cut:
+                what = "slice" if self.cut == 1 else "slices"
+                words += f" ({self.cut} {what} cut by the edge count by their part inside)"
+        if self.lanes is not None:
+            words += f", {len(self.lanes)} of {len(self.trace.lanes)} lanes"
+        if self.source is not None and len(self.trace.indexes) > 1:
+            words += f", source {self.source}"
+        return words + (", filtered" if self.where is not None else "")
+
+
+def within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
+    """Return the positions [begin, end) of a row's slices that lie in or reach into [low, high), lane time.
+
+    A slice of no length counts where it stands; one that ends where the range begins does not.
+    """
+    entry = index.rows[row]
+    first, last = int(entry["first"]), int(entry["first"]) + int(entry["count"])
+    starts = index.column("slices.start")[first:last]
+    bounds = np.clip(np.array([low, max(low, high)], object), -(2**63), 2**63 - 1).astype(np.int64)
+    begin, end = (first + int(at) for at in np.searchsorted(starts, bounds))
+    if begin > first and index.end(begin - 1) > low and high > low:
+        begin -= 1
+    return begin, end
