@@ -1,0 +1,111 @@
+"""Scopes: the range counts every slice by its part inside, chunk by chunk; devices are told from hosts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete, index_of, metadata
+from tests.tui.small_file import small_file
+from tracelane.core.analysis import scope as scope_module
+from tracelane.core.analysis.devices import KERNEL_TYPES, devices, kernel_type, kernel_types
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+
+
+def _sums(scope: Scope) -> tuple[int, int, int]:
+    chunks = list(scope.chunks())
+    return (
+        sum(len(chunk) for chunk in chunks),
+        sum(int(chunk.durations.sum()) for chunk in chunks),
+        sum(int(chunk.self_times.sum()) for chunk in chunks),
+    )
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Trace:
+    """Two threads of slices that nest and overlap at random, and some of no length."""
+    pick = random.Random(3)
+    events = [
+        complete(pick.randrange(400), pick.choice([0, 1, 5, 40, 200]), f"n{i % 3}", tid=1 + i % 2)
+        for i in range(300)
+    ]
+    return Trace([index_of(events, tmp_path / "index")])
+
+
+@pytest.mark.parametrize("cut", [1_000, 50_000, 123_456, 399_000])
+def test_two_halves_make_the_whole(nested: Trace, cut: int) -> None:
+    """Time and self time of the parts left and right of any cut add up to those of the whole."""
+    _, total, own = _sums(Scope(nested))
+    left, right = (_sums(Scope(nested, edges)) for edges in ((0, cut), (cut, 10**7)))
+    assert (left[1] + right[1], left[2] + right[2]) == (total, own)
+
+
+def test_a_range_holds_what_brute_force_finds(nested: Trace) -> None:
+    """A slice is in the range when some of it is, one of no length when it stands inside."""
+    index = nested.indexes[0]
+    starts = index.column("slices.start").astype("i8")
+    ends = starts + index.duration(range(len(starts)))
+    for low, high in ((0, 1_000), (17_000, 90_000), (5_000, 5_001), (399_000, 400_000)):
+        expected = {
+            at
+            for at, (a, b) in enumerate(zip(starts.tolist(), ends.tolist()))
+            if a < high and (b > low or a == b >= low)
+        }
+        found = [int(at) for chunk in Scope(nested, (low, high)).chunks() for at in chunk.positions]
+        assert sorted(found) == sorted(expected)
+        beyond = sum(starts[at] < low or ends[at] > high for at in expected)
+        assert Scope(nested, (low, high)).cut == beyond
+
+
+def test_chunks_are_bounded_and_filtered(nested: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller chunks give the same sums; a filter and a lane leave out the rest and the text says so."""
+    whole = _sums(Scope(nested))
+    monkeypatch.setattr(scope_module, "CHUNK", 7)
+    assert _sums(Scope(nested)) == whole
+    assert max(len(chunk) for chunk in Scope(nested).chunks()) <= 7
+    lanes = [_sums(Scope(nested, lanes=[place])) for place in (0, 1)]
+    assert tuple(map(sum, zip(*lanes))) == whole
+    odd = Scope(nested, where=lambda index, positions: positions % 2 == 1)
+    assert _sums(odd)[0] == whole[0] // 2
+    assert Scope(nested).text == "whole trace"
+    assert "1 of 2 lanes" in Scope(nested, lanes=[0]).text
+    assert odd.text.endswith(", filtered")
+
+
+def test_devices_are_found_by_label_or_by_their_work(tmp_path: Path) -> None:
+    """A labelled process is a device with all its lanes; of another only the lanes with kernels are."""
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "cache")
+    (device,) = devices(trace)
+    assert (device.label, device.word, device.number) == ("AIU 0", "AIU", 0)
+    events = [
+        complete(1, 5, "aten::mm", tid=1),
+        complete(1, 5, "cudaLaunchKernel", "cuda_runtime", tid=1),
+        complete(3, 5, "gemm", "kernel", tid="stream 7"),
+        metadata("process_labels", 1, labels="CPU"),
+    ]
+    (bare,) = devices(Trace([index_of(events, tmp_path / "index")]))
+    assert (bare.word, bare.number, len(bare.lanes)) == ("CUDA", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "kernel", 1),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(...)", "kernel", 1),
+        ("aiuCommsCollAllreduce", "privateuse1_runtime", 1),
+        ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 2),
+        ("CopyHostToDevice", "kernel", 2),
+        ("whatever", "gpu_memset", 2),
+        ("ampere_sgemm_128x64_tn", "kernel", 0),
+        ("/tmp/sdsc_fused_bmm_mul_silu_0_", "kernel", 0),
+    ],
+)
+def test_kernel_types(name: str, category: str, kind: int, tmp_path: Path) -> None:
+    """Collectives by name, copies by category or name, the rest computes; arrays say the same."""
+    assert kernel_type(name, category) == KERNEL_TYPES[kind]
+    index = index_of([complete(1, 1, name, category), complete(2, 1, "other", "kernel")], tmp_path / "i")
+    found = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
+    assert found.tolist() == [kind, 0]
