@@ -70,9 +70,14 @@ class Trace:
         """The files of the trace."""
         return tuple(make_source(index, number) for number, index in enumerate(self.indexes))
 
-    @cached_property
+    @property
     def processes(self) -> tuple[Process, ...]:
         """All processes in display order, those without lanes among them."""
+        return self._processes
+
+    @cached_property
+    def _processes(self) -> tuple[Process, ...]:
+        """All processes as the sources' tables have them, source by source."""
         made = (
             make_processes(index, source, base)
             for source, (index, base) in enumerate(zip(self.indexes, self._lane_bases))
@@ -86,7 +91,7 @@ class Trace:
     def _make_lane(self, place: int) -> Lane:
         source = bisect_right(self._lane_bases, place) - 1
         index, number = self.indexes[source], place - self._lane_bases[source]
-        process = self.processes[self._process_bases[source] + int(index.lanes[number]["process"])]
+        process = self._processes[self._process_bases[source] + int(index.lanes[number]["process"])]
         return make_lane(index, process, place, number)
 
     def row(self, lane: Lane | int, depth: int) -> Row:

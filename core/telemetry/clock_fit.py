@@ -96,17 +96,22 @@ def propose(
     busy: Mapping[str, tuple[I64, I64]],
     window: tuple[int, int],
     host_offset_s: int | None = None,
+    zone_s: int | None = None,
 ) -> Proposal:
     """Propose zone, lag and device mapping of a log.
 
     `busy` are the device-busy intervals by process (wall time, UTC ns, any order), best of kernels and
     copies; `window` is begin and end of the trace likewise; `host_offset_s` is the zone of the viewer's
-    host, preferred where zones fit equally well.
+    host, preferred where zones fit equally well. `zone_s` is the log's zone where it is known: only the lag is
+    looked for then.
     """
     span = log.span
     if span is None:
         return Proposal(0, 0.0, 0.0, "the log has no rows")
-    zones, zone_reason = _zones(log, span, window, host_offset_s)
+    if zone_s is None:
+        zones, zone_reason = _zones(log, span, window, host_offset_s)
+    else:
+        zones, zone_reason = [zone_s * SECOND], f"its zone is given as {_hours(zone_s * SECOND)}"
     devices, processes = list(log.devices), list(busy)
     times = {process: BusyTime.of(*busy[process]) for process in processes}
     activities = {device: _activities(log, device) for device in devices}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from .segments import Chosen, band_segments, busy_segments, mark_segments, slice
 
 NARROW_TITLE = 16
 WIDE_TITLE = 30
+_RANGE = re.compile(r" \S+\.\.\S+")
 
 
 def title_cells(width: int) -> int:
@@ -141,6 +143,8 @@ def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: ob
     if line.overlap:
         text = f"{text} {glyphs.overlap}".strip()
     tail = f" {value}" if value and cell_len(value) + 6 < room else ""
+    if tail and cell_len(lead + text + tail) > room:
+        text = _RANGE.sub("", text)  # the value at the cursor tells more than the range
     space = room - cell_len(lead) - cell_len(tail)
     return fit(lead + fit_middle(text, max(0, space), glyphs.ellipsis) + tail, room, "")
 

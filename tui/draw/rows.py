@@ -16,6 +16,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
+from tracelane.core.overlay.log_index import LogIndex
 from tracelane.core.query.busy import lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Span, row_cells
 from tracelane.core.query.samples import instant_cells, sample_cells
@@ -245,9 +246,15 @@ class RowReader:
         return SampleRow(tuple(levels), tuple(cells.last.tolist()), series, key_of_name(lane.name or series))
 
     def _scale(self, source: int, index: Index, number: int) -> tuple[float, float]:
-        """Return the least and greatest value of the whole series, zero included: its scale does not jump."""
+        """Return the least and greatest value of the whole series, zero included: its scale does not jump.
+
+        A log's series has a scale of its own: temperatures are never near zero.
+        """
         found = self._scales.get((source, number))
         if found is None:
+            if isinstance(index, LogIndex):
+                found = self._scales[source, number] = index.scale(number)
+                return found
             row = index.rows[number]
             whole = [int(row["start"]), int(row["end"]) + 1]
             cells = sample_cells(index, number, whole)

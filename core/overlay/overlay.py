@@ -1,0 +1,251 @@
+"""A trace with telemetry logs over it: it answers what a Trace does, its logs being further sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from ..analysis.devices import Device
+from ..base.clock import Clocks
+from ..base.errors import UsageError
+from ..query.args import Arguments
+from ..query.views import Process, Row
+from ..telemetry.clock_fit import Proposal
+from ..telemetry.header import csv_header, text_header
+from ..telemetry.log import TelemetryLog, open_log
+from ..telemetry.series import Series
+from ..trace import Trace
+from .align import SECOND, LogOptions, Wall, align
+from .log_index import LogIndex, Metric
+from .zones import offset_text
+
+NO_CLOCKS = Clocks()
+LOG_SUFFIXES = (".txt", ".csv", ".log")
+HEAD = 4096
+MOST_FILES = 1000
+"""Files of a folder that are looked at for a log, at most."""
+
+
+@dataclass(frozen=True)
+class PlacedLog:
+    """A log, its clock, and which of its devices lie over the trace."""
+
+    log: TelemetryLog
+    proposal: Proposal
+    devices: tuple[str, ...]
+
+    def lag_s(self, clocks: Clocks, source: int) -> float:
+        """Return by how much its clock runs ahead of the trace's, as nudged."""
+        return self.proposal.lag_s - clocks.offset(source) / SECOND
+
+    def clock_text(self, clocks: Clocks, source: int) -> str:
+        """Return its clock in words: zone, lag, and how sure that is or that it was set."""
+        lag = f"{offset_text(self.proposal.utc_offset_s)}, lag {self.lag_s(clocks, source):+.3g} s"
+        if clocks.offset(source):
+            return f"{lag} (set by hand, proposed {self.proposal.lag_s:+.3g} s)"
+        return f"{lag} (confidence {self.proposal.confidence:.0%})"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a log says at a time: the metric, its value (None where there is none), the line it stands on."""
+
+    metric: Metric
+    device: str
+    value: float | None
+    start: int  # of the interval, trace time
+    end: int
+    line: int  # 0: none
+    text: str
+
+
+class Overlay(Trace):
+    """A trace and its logs. The clock of a log is (its source's number, ""): 0 is what was proposed."""
+
+    def __init__(self, trace: Trace, placed: Sequence[PlacedLog]) -> None:
+        """Lay placed logs over a trace, which must tell its wall time (else UsageError)."""
+        wall = Wall(trace)
+        if wall.base is None:
+            raise UsageError(wall.missing)
+        self.own, self.placed = trace, tuple(placed)
+        self._keys = dict(wall.devices)
+        self._first_log = len(trace.indexes)
+        base = wall.base
+        logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
+        super().__init__([*trace.indexes, *logs])
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The trace's own: a log that ran for hours does not make it longer."""
+        return self.own.span
+
+    @property
+    def opening_span(self) -> tuple[int, int]:
+        """The trace's own."""
+        return self.own.opening_span
+
+    @cached_property
+    def _processes(self) -> tuple[Process, ...]:
+        return tuple(self._titled(process) for process in super()._processes)
+
+    def _titled(self, process: Process) -> Process:
+        one = self.log_of(process.source)
+        if one is None:
+            return process
+        device, tool = self._device_of(process), one.log.tool or Path(one.log.path).name
+        name = f"{tool} {one.devices[process.number]}"
+        return replace(
+            process, title=f"{device.label} · {name}" if device else f"{name} (no device of the trace)"
+        )
+
+    def _device_of(self, process: Process) -> Device | None:
+        one = self.log_of(process.source)
+        if one is None:
+            return None
+        return self._keys.get(one.proposal.device_of.get(one.devices[process.number], ""))
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """The trace's processes, each device's telemetry below it; last what belongs to no device."""
+        below: dict[tuple[int, int], list[Process]] = {}
+        rest: list[Process] = []
+        for process in self._processes:
+            if process.source >= self._first_log:
+                device = self._device_of(process)
+                where = rest if device is None else below.setdefault((device.source, device.process), [])
+                where.append(process)
+        found: list[Process] = []
+        for process in self.own.processes:
+            found += [process, *below.get((process.source, process.number), ())]
+        return (*found, *rest)
+
+    def log_of(self, source: int) -> PlacedLog | None:
+        """Return the log behind a source, None for a file of the trace."""
+        return self.placed[source - self._first_log] if source >= self._first_log else None
+
+    @property
+    def log_sources(self) -> range:
+        """The sources that are logs."""
+        return range(self._first_log, len(self.indexes))
+
+    def metric(self, source: int, row: int) -> Metric | None:
+        """Return the metric behind a row of a log."""
+        index = self.indexes[source]
+        return index.metrics[row] if isinstance(index, LogIndex) else None
+
+    def metrics(self) -> Iterator[tuple[int, int, Metric]]:
+        """Yield (source, place of the lane, metric) of all telemetry lanes."""
+        for source in self.log_sources:
+            index = self.indexes[source]
+            if isinstance(index, LogIndex):
+                for number, metric in enumerate(index.metrics):
+                    yield source, self._lane_bases[source] + number, metric
+
+    def series(self, source: int, row: int, clocks: Clocks = NO_CLOCKS) -> Series | None:
+        """Return the series behind a row of a log, in trace time."""
+        metric = self.metric(source, row)
+        return None if metric is None else metric.series.shifted(clocks.offset(source))
+
+    def reading(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> Reading | None:
+        """Return what a log says at a trace time, None for rows that are no log's."""
+        at = self.nearest(row, time, clocks) if self.metric(row.source, row.number) is not None else None
+        return None if at is None else self.reading_at(row, at, clocks)
+
+    def reading_at(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Reading | None:
+        """Return what an entry of a log's row says, None for rows that are no log's."""
+        one, metric = self.log_of(row.source), self.metric(row.source, row.number)
+        if one is None or metric is None:
+            return None
+        series, sample = metric.series, int(metric.sample_of[at])
+        start, end = self.bounds(row, at, clocks)
+        if sample < 0:
+            return Reading(metric, series.device, None, start, end, 0, "")
+        line = int(series.line[sample])
+        value = None if series.missing[sample] else float(series.value[sample])
+        return Reading(metric, series.device, value, start, end, line, one.log.line_text(line))
+
+    # -- a sample holds over its interval -------------------------------------------------------------------
+
+    def bounds(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return (start, end) in trace time; of a log's sample its interval."""
+        start, end = super().bounds(row, at, clocks)
+        if self.metric(row.source, row.number) is not None:
+            end = super().bounds(row, at + 1, clocks)[0] if at + 1 < row.count else start
+        return start, end
+
+    def nearest(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return what lies at a time or nearest to it; of a log's samples the one whose interval holds it."""
+        metric = self.metric(row.source, row.number)
+        if metric is None:
+            return super().nearest(row, time, clocks)
+        after = super().next_after(row, time, clocks)
+        return max(0, (row.count if after is None else after) - 1)
+
+    def event_arguments(self, source: int, ordinal: int) -> Arguments:
+        """Return what stands in the file of an event; of a log's sample its line."""
+        found = self.find_instant(source, ordinal)
+        reading = None if found is None else self.reading_at(*found)
+        if reading is None:
+            return super().event_arguments(source, ordinal)
+        return Arguments({f"line {reading.line:,} of the log": reading.text} if reading.line else {})
+
+    def close(self) -> None:
+        """Let go of the trace's mappings and locks."""
+        self.own.close()
+
+
+def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
+    """Read logs and lay them over a trace by the clock given or proposed.
+
+    Of each log the devices that the trace has are shown, all where it has none of them. Raises
+    UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
+    """
+    wall = Wall(trace)
+    if wall.base is None:
+        raise UsageError(wall.missing)
+    logs = [open_log(path) for path in paths]
+    check_cards(logs, options)
+    placed = []
+    for log in logs:
+        proposal = align(wall, log, options)
+        known = tuple(card for card in log.devices if card in proposal.device_of)
+        placed.append(PlacedLog(log, proposal, known or tuple(log.devices)))
+    return Overlay(trace, placed)
+
+
+def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
+    """Raise UsageError where a device is given that no log has."""
+    cards = list(dict.fromkeys(card for log in logs for card in log.devices))
+    for card in options.device_of:
+        if card not in cards:
+            raise UsageError(f"no log has a device {card}; there is {', '.join(cards) or 'none'}")
+
+
+def logs_beside(trace: Trace) -> list[Path]:
+    """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
+    folders = dict.fromkeys(Path(source.path).parent for source in trace.sources if source.form != "stdin")
+    found = []
+    for folder in folders:
+        try:
+            files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MOST_FILES]
+        except OSError:
+            continue
+        found += [path for path in files if is_aiu_smi(path)]
+    return found
+
+
+def is_aiu_smi(path: Path) -> bool:
+    """Tell whether a file begins as aiu-smi's logs do."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return False
+    for line in head.splitlines()[:20]:
+        text = line.lstrip().startswith(b"#") and b"," not in line
+        header = text_header(line) if text else csv_header(line)
+        if header is not None:
+            return header.tool == "aiu-smi"
+    return False
