@@ -33,6 +33,7 @@ from .query.detail import (
 )
 from .query.flows import Flow, flows_in, flows_out
 from .query.lanes import LaneList, make_lane, make_processes, make_row, make_source
+from .query.launches import Launched, Launches, kernels_under, launches_of
 from .query.spans import spans
 from .query.steps import Step as LaneStep
 from .query.steps import steps_of
@@ -57,6 +58,7 @@ class Trace:
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
         self._positions: dict[SliceId, int] = {}
+        self._launches: dict[int, Launches] = {}
 
     def close(self) -> None:
         """Let go of all mappings and locks."""
@@ -399,6 +401,19 @@ class Trace:
             )
         return found
 
+    def launches(self, source: int) -> Launches:
+        """Return which launch all device work of a source comes from; found out once."""
+        if source not in self._launches:
+            self._launches[source] = launches_of(self.indexes[source])
+        return self._launches[source]
+
+    def kernels_under(self, slice_id: SliceId) -> Launched | None:
+        """Return the device work launched within a slice's time on its lane; None for no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        return kernels_under(self.indexes[slice_id.source], self.launches(slice_id.source), position)
+
     # -- inner --------------------------------------------------------------------------------------------
 
     def _place(self, row: Row, at: int) -> int:
@@ -477,6 +492,7 @@ __all__ = [
     "Lane",
     "LaneKind",
     "LaneList",
+    "Launched",
     "Link",
     "Process",
     "Row",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.lifted import GROUPS
 from .flows import flows_in
-from .lookup import ancestors
+from .lookup import ancestors, previous_before, started_by
 
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async"})
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = GROUPS["runtime"] - {"overhead", "privateuse1_driver"}
 OPS = frozenset({"cpu_op", "Operator", "operator"})
 ANNOTATIONS = frozenset({"user_annotation"})
+NOT_LAUNCHED = frozenset({"gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event"})
+"""Device categories that tell of work but are none."""
+STEP = "ProfilerStep"
+MODULE = "nn.Module: "
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class ChainLink:
     "external id", "enclosing"; "" for the first.
     """
 
-    role: str  # "kernel", "launch", "op", "annotation", "slice"
+    role: str  # "kernel", "launch", "op", "annotation", "module", "step", "slice"
     position: int
     via: str
 
@@ -50,16 +55,109 @@ def chain_of(index: Index, position: int) -> list[ChainLink]:
         inner = launch
     if inner is None:
         return links
-    around = ancestors(index, inner)
-    if not any(link.role == "op" for link in links):
-        op = next((p for p in around if _category(index, p) in OPS | ANNOTATIONS), None)
-        if op is not None:
-            role = "op" if _category(index, op) in OPS else "annotation"
-            links.append(ChainLink(role, op, "enclosing"))
-    outer = [p for p in around if _category(index, p) in ANNOTATIONS]
-    if outer and outer[-1] != links[-1].position:
-        links.append(ChainLink("annotation", outer[-1], "enclosing"))
+    known = {link.position for link in links}
+    for role, around in _hosts(index, inner, any(link.role == "op" for link in links)):
+        if around not in known:
+            known.add(around)
+            links.append(ChainLink(role, around, "enclosing"))
     return links
+
+
+def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
+    """Return the slices around one that a chain names, innermost first: the innermost op or annotation, the
+    innermost op and module (unless they are that), the step, the outermost annotation.
+    """
+    around = enclosing(index, inner)
+    categories = [_category(index, position) for position in around]
+    hosts = [at for at, category in enumerate(categories) if category in OPS | ANNOTATIONS]
+    ops = [at for at in hosts if categories[at] in OPS]
+    annotations = [at for at in hosts if at not in ops]
+    names = {at: index.string(int(index.column("slices.name")[around[at]])) for at in range(len(around))}
+    steps = [at for at in annotations if names[at].startswith(STEP)]
+    modules = [at for at in range(len(around)) if names[at].startswith(MODULE)]
+    roles: dict[int, str] = {}
+    if annotations:
+        roles[annotations[-1]] = "annotation"
+    if steps:
+        roles[steps[0]] = "step"
+    if modules:
+        roles[modules[0]] = "module"
+    if not has_op:
+        for at in hosts[:1] + ops[:1]:
+            roles[at] = "op" if at in ops else roles.get(at, "annotation")
+    return [(roles[at], around[at]) for at in sorted(roles)]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Where a kernel comes from, in positions; times in ns.
+
+    `ancestors` are all slices around the launch, outermost first, Python and module frames among them, `op`
+    the innermost op or annotation of them. Known by External id only, a kernel has an op but no launch.
+    `launch_delay` runs from the launch's end to the kernel's start and is negative where clocks disagree;
+    `queue_wait` is the part of it in which the kernel's lane was busy with what stood before it.
+    """
+
+    kernel: int
+    via: str  # "flow", "correlation", "external id"; "" where the trace does not say
+    launch: int | None
+    op: int | None
+    ancestors: tuple[int, ...]
+    launch_delay: int | None
+    queue_wait: int | None
+
+
+def full_chain(index: Index, kernel: int, launch: int | None, via: str) -> Chain:
+    """Return the whole chain of a kernel of which `launch_of` (or Launches) told the launch."""
+    if launch is None:
+        return Chain(kernel, "", None, None, (), None, None)
+    around = enclosing(index, launch)
+    if via == "external id":
+        return Chain(kernel, via, None, launch, (*around[::-1], launch), None, None)
+    op = next((p for p in around if _category(index, p) in OPS | ANNOTATIONS), None)
+    launched = index.end(launch)
+    delay = index.start(kernel) - launched
+    wait = None if delay < 0 else max(0, min(_busy_until(index, kernel), index.start(kernel)) - launched)
+    return Chain(kernel, via, launch, op, tuple(around[::-1]), delay, wait)
+
+
+def _busy_until(index: Index, position: int) -> int:
+    """Return the latest end of what begins before a slice on its lane; its own start where nothing does."""
+    row = index.rows[index.row_of(position)]
+    lane = index.lanes[int(row["lane"])]
+    start, latest = index.start(position), -(1 << 63)
+    for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
+        if int(index.rows[number]["kind"]) != RowKind.SLICES:
+            continue
+        before = previous_before(index, number, start)
+        if before is not None:
+            latest = max(latest, index.end(int(index.rows[number]["first"]) + before))
+    return latest
+
+
+def enclosing(index: Index, position: int) -> list[int]:
+    """Return the slices of a lane in which a slice begins, innermost first, by (start, -end, file order).
+
+    Beside those that contain it whole these are slices that end while it still runs: where a lane's slices
+    overlap, they too are what the launch was made in.
+    """
+    row = index.rows[index.row_of(position)]
+    lane = index.lanes[int(row["lane"])]
+    if int(lane["overlapping"]) == 0:
+        return ancestors(index, position)
+    time, end = index.start(position), index.end(position)
+    found = set(ancestors(index, position))
+    for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
+        if int(index.rows[number]["kind"]) != RowKind.SLICES:
+            continue
+        before = started_by(index, number, time) - 1
+        other = int(index.rows[number]["first"]) + before
+        if before < 0 or other == position or index.end(other) <= time:
+            continue
+        if index.start(other) < time or index.end(other) > end:
+            found.add(other)
+    ordinals = index.column("slices.ordinal")
+    return sorted(found, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
 
 
 def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:

@@ -1,0 +1,105 @@
+"""Chains as JSON: the slices named by what stands in the file, times in ns exactly as there."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from ..index.store import Index
+from ..ingest.columns import I64, U32
+from ..query.chain import Chain, full_chain
+from ..query.launches import Launched, Launches
+
+CHUNK = 1 << 20
+
+
+def slice_json(index: Index, position: int) -> dict[str, Any]:
+    """Return what a slice is called, where it lies and when, as it stands in the file."""
+    lane = index.lanes[int(index.rows[index.row_of(position)]["lane"])]
+    process = index.processes[int(lane["process"])]
+    return {
+        "name": index.string(int(index.column("slices.name")[position])),
+        "category": index.categories[int(index.column("slices.category")[position])],
+        "pid": _plain(index.string(int(process["pid"]))),
+        "tid": _plain(index.string(int(lane["tid"]))),
+        "ts_ns": index.start(position),
+        "dur_ns": int(index.duration([position])[0]),
+    }
+
+
+def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
+    """Return a kernel's chain; what the trace does not say is null."""
+
+    def known(position: int | None) -> dict[str, Any] | None:
+        return None if position is None else slice_json(index, position)
+
+    return {
+        "kernel": slice_json(index, chain.kernel),
+        "via": chain.via or None,
+        "launch": known(chain.launch),
+        "op": known(chain.op),
+        "ancestors": [slice_json(index, position) for position in chain.ancestors],
+        "launch_delay_ns": chain.launch_delay,
+    }
+
+
+def launched_json(index: Index, position: int, launched: Launched) -> dict[str, Any]:
+    """Return what a slice launched, in order of start."""
+    return {
+        "slice": slice_json(index, position),
+        "launches": launched.launches,
+        "kernels": [slice_json(index, kernel) for kernel in launched.kernels.tolist()],
+        "device_ns": launched.total,
+        "busy_ns": launched.busy,
+        "idle_ns": launched.idle,
+        "gaps": launched.gaps,
+    }
+
+
+def chain_from(index: Index, launches: Launches, kernel: int) -> Chain:
+    """Return the chain of a kernel, its launch looked up in the table of all launches."""
+    return full_chain(index, kernel, *launches.launch_of(kernel))
+
+
+def slices_named(index: Index, pattern: re.Pattern[str]) -> U32:
+    """Return the positions of the slices whose raw name the pattern finds, by start and position."""
+    names = index.column("slices.name")
+    used = np.unique(np.concatenate([np.unique(part) for part in _chunks(names)] or [names]))
+    wanted = used[[pattern.search(index.string(int(number))) is not None for number in used]]
+    found = [
+        at + np.flatnonzero(np.isin(part, wanted)) for at, part in zip(_steps(len(names)), _chunks(names))
+    ]
+    positions: I64 = np.concatenate(found) if found else np.zeros(0, np.int64)
+    order = np.lexsort((positions, index.column("slices.start")[positions]))
+    return positions[order].astype(np.uint32)
+
+
+def slices_at(index: Index, positions: U32, time: int) -> U32:
+    """Return those of the slices that cover a lane time, else the one nearest to it; innermost first."""
+    if not len(positions):
+        return positions
+    start: I64 = index.column("slices.start")[positions].astype(np.int64)
+    length = index.duration(positions)
+    away = np.maximum(start - time, np.maximum(0, time - start - np.maximum(length, 1) + 1))
+    order = np.lexsort((positions, length, -start))
+    near = order[away[order] == 0] if (away == 0).any() else order[np.argsort(away[order], kind="stable")][:1]
+    return positions[near]
+
+
+def _chunks(column: U32) -> list[U32]:
+    return [column[at : at + CHUNK] for at in _steps(len(column))]
+
+
+def _steps(size: int) -> range:
+    return range(0, size, CHUNK)
+
+
+def _plain(text: str) -> Any:
+    """Return the value that a pid's or tid's JSON text stands for; what is none stays a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,124 @@
+"""`tracelane chain`: where a kernel comes from, and what an op launched."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import TracelaneError, UsageError
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACE
+
+if TYPE_CHECKING:
+    from tracelane.core.trace import Trace
+
+
+@click.command()
+@TRACE
+@click.option("--name", required=True, metavar="REGEX", help="Slices whose name this finds.")
+@click.option(
+    "--at", metavar="TIME", help="The one there: +12.5ms, @µs or a whole number of ns as in the file, step:4."
+)
+@click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+@DECODER
+@INDEX_DIR
+@FORCE
+def chain(
+    trace: str,
+    name: str,
+    at: str | None,
+    every: bool,
+    as_json: bool,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Say what launched a kernel: annotation, op, launch, kernel, with the time between them.
+
+    Where the name is that of an op or annotation, say which kernels were launched under it.
+    """
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    try:
+        pattern = re.compile(name)
+    except re.error as error:
+        raise UsageError(f"--name is no regular expression: {error}") from None
+    with ProgressBar(Path(trace).name) as progress:
+        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    found, count = _found(opened, pattern, None if at is None else _time(opened, at), every)
+    if as_json:
+        _print_json(opened, found)
+        return
+    if not found:
+        raise TracelaneError(f"no slice has a name in which {name!r} is found")
+    from tracelane.tui.text.chains import chain_text, launched_text
+
+    for number, (source, position, is_kernel) in enumerate(found):
+        write = chain_text if is_kernel else launched_text
+        click.echo(("\n" if number else "") + write(opened, source, opened.launches(source), position))
+    if len(found) < count:
+        click.echo(f"\n{len(found)} of {count:,} that match: --all shows all, --at TIME the one there")
+
+
+def _time(trace: Trace, text: str) -> int:
+    from tracelane.tui.clock import time_frame
+    from tracelane.tui.times import parse_time
+
+    if re.fullmatch(r"\s*-?\d+\s*", text):
+        return int(text)  # what `ts_ns` says
+    return parse_time(text, time_frame(trace))
+
+
+def _found(
+    trace: Trace, pattern: re.Pattern[str], time: int | None, every: bool
+) -> tuple[list[tuple[int, int, bool]], int]:
+    """Return ((source, position, whether it is device work) of what is to be shown, how many match)."""
+    import numpy as np
+
+    from tracelane.core.export.chains import slices_at, slices_named
+
+    named = [slices_named(index, pattern) for index in trace.indexes]
+    device = [np.isin(some, trace.launches(source).kernels) for source, some in enumerate(named)]
+    kernels = any(mask.any() for mask in device)
+    shown: list[tuple[int, int, int]] = []
+    count = 0
+    for source, (index, some, mask) in enumerate(zip(trace.indexes, named, device)):
+        some = some[mask] if kernels else some
+        count += len(some)
+        if time is not None:
+            some = slices_at(index, some, time)
+        elif not every:
+            some = some[:1]
+        shown += [(index.start(p), source, p) for p in some.tolist()]
+    if time is None:
+        shown.sort()
+    elif not every and len(shown) > 1:
+        shown.sort(key=lambda entry: abs(entry[0] - time))
+    return [(source, p, kernels) for _, source, p in (shown if every else shown[:1])], count
+
+
+def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
+    """Write the list an entry at a time: it may be long."""
+    click.echo("[", nl=False)
+    for number, entry in enumerate(_entries(trace, found)):
+        click.echo((",\n " if number else "\n ") + json.dumps(entry), nl=False)
+    click.echo("\n]")
+
+
+def _entries(trace: Trace, found: list[tuple[int, int, bool]]) -> Iterator[object]:
+    from tracelane.core.export.chains import chain_from, chain_json, launched_json
+    from tracelane.core.query.launches import kernels_under
+
+    for source, position, is_kernel in found:
+        index, launches = trace.indexes[source], trace.launches(source)
+        if is_kernel:
+            yield chain_json(index, chain_from(index, launches, position))
+        else:
+            yield launched_json(index, position, kernels_under(index, launches, position))

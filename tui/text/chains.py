@@ -1,0 +1,102 @@
+"""A kernel's chain and an op's kernels as lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.short_names import short_name
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.export.chains import chain_from
+from tracelane.core.index.store import Index
+from tracelane.core.query.chain import ANNOTATIONS, MODULE, OPS, RUNTIME, STEP
+from tracelane.core.query.launches import Launched, Launches, kernels_under
+from tracelane.core.trace import Trace
+
+MOST_NAMES = 8
+"""Names of kernels that are told; the rest is counted."""
+NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
+
+
+def chain_text(trace: Trace, source: int, launches: Launches, position: int) -> str:
+    """Return a kernel's chain, outermost first, a slice a line: start, duration, what it is, its name."""
+    index = trace.indexes[source]
+    found = chain_from(index, launches, position)
+    launch = [] if found.launch is None else [found.launch]
+    zero = trace.opening_span[0]
+    lines = []
+    for depth, at in enumerate((*found.ancestors, *launch, position)):
+        lines.append(_line(index, at, zero, depth, "kernel" if at == position else ""))
+    if not found.via:
+        return "\n".join([*lines, NOT_SAID])
+    lines.append(f"known by {found.via}")
+    if found.launch_delay is not None:
+        delay = f"launch delay {format_ns(found.launch_delay)} (end of the launch to start of the kernel)"
+        if found.launch_delay < 0:
+            delay += ": their clocks disagree"
+        elif found.queue_wait:
+            delay += f", of it {format_ns(found.queue_wait)} behind other work of its lane"
+        lines.append(delay)
+    if found.launch is not None:
+        unit = kernels_under(index, launches, found.launch)
+        if len(unit.kernels) > 1:
+            lines.append(f"this launch started {_amount(unit)}, {_shape(unit)}")
+    return "\n".join(lines)
+
+
+def launched_text(trace: Trace, source: int, launches: Launches, position: int) -> str:
+    """Return what was launched under a slice: count, device time, and the kernels by name."""
+    index = trace.indexes[source]
+    line = _line(index, position, trace.opening_span[0], 0)
+    found = kernels_under(index, launches, position)
+    if not len(found.kernels):
+        return f"{line}\nlaunches no device work that the trace tells of"
+    by_name: Counter[int] = Counter()
+    times: Counter[int] = Counter()
+    names = index.column("slices.name")
+    for kernel, duration in zip(found.kernels.tolist(), index.duration(found.kernels).tolist()):
+        by_name[int(names[kernel])] += 1
+        times[int(names[kernel])] += duration
+    told = [
+        f"{by_name[name]} × {safe(short_name(index.string(name)))} {format_ns(time)}"
+        for name, time in times.most_common(MOST_NAMES)
+    ]
+    if len(times) > MOST_NAMES:
+        told.append(f"{format_count(len(times) - MOST_NAMES)} more names")
+    calls = "one launch" if found.launches == 1 else f"{format_count(found.launches)} launches"
+    return f"{line}\nlaunches {_amount(found)}: {', '.join(told)}\nby {calls}, {_shape(found)}"
+
+
+def _amount(found: Launched) -> str:
+    count = len(found.kernels)
+    return f"{format_count(count)} kernel{'s' if count != 1 else ''}, {format_ns(found.total)}"
+
+
+def _shape(found: Launched) -> str:
+    text = f"busy {format_ns(found.busy)} of {format_ns(found.end - found.start)}"
+    if found.gaps:
+        gaps = f"{format_count(found.gaps)} gap{'s' if found.gaps != 1 else ''}"
+        text += f", {gaps} inside: {format_ns(found.idle)}, the longest {format_ns(found.longest_gap)}"
+    return text
+
+
+def _line(index: Index, position: int, zero: int, depth: int, role: str = "") -> str:
+    name = index.string(int(index.column("slices.name")[position]))
+    category = index.categories[int(index.column("slices.category")[position])]
+    start = index.start(position) - zero
+    stamp = ("-" if start < 0 else "+") + format_ns(abs(start), 9)
+    duration = format_ns(int(index.duration([position])[0]))
+    what = role or _role(name, category)
+    return f"{stamp:>20} {duration:>12}  {what:<10} {' ' * min(depth, 40)}{safe(short_name(name))}"
+
+
+def _role(name: str, category: str) -> str:
+    if name.startswith(MODULE):
+        return "module"
+    if category in ANNOTATIONS:
+        return "step" if name.startswith(STEP) else "annotation"
+    if category in OPS:
+        return "op"
+    if category in RUNTIME:
+        return "launch"
+    return "frame" if category == "python_function" else category or "slice"
