@@ -11,6 +11,7 @@ from rich.text import Text
 from textual import events, on
 from textual.binding import BindingType
 from textual.filter import LineFilter
+from textual.geometry import Size
 from textual.screen import Screen
 
 from tracelane.core.base.safe_text import safe
@@ -21,6 +22,8 @@ from .actions import focus, view
 from .config import DARK_THEME, Config, config_path, read_config
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
+from .draw.layout import layout_of
+from .draw.opening import with_devices_in_view
 from .keys import clashes, footer_keys, unbound_message
 from .lanes import messages
 from .lanes.canvas import LaneCanvas
@@ -55,6 +58,7 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
     def __init__(self, trace: Trace, session: Session | None = None, config: Config | None = None) -> None:
         """Show a trace as a session sees it, or as at first; settings come from the user's file."""
         super().__init__(trace, session, read_config(config_path()) if config is None else config)
+        self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
         self.use_command_palette = True
         for theme in THEMES:
             self.register_theme(theme)
@@ -152,13 +156,17 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
         session, lines = self.session, self.lane_lines
         self.lane_lines = max(1, message.lines)
         seen = focus.in_view(session, self.layout_now, lines) == session
+        room = self.main.size, self.lane_lines
+        if session.selection is None and session.panel == "details" and room != self._roomed_for:
+            self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
+            session = with_devices_in_view(self.trace, session, self.lane_lines)
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
             session = view.keep_cursor(replace(session, viewport=viewport))
-        scroll = self.layout_now.scrolled(session.scroll, self.lane_lines)
-        session = replace(session, scroll=scroll)
+        layout = layout_of(self.trace, session, self.layout_now)
+        session = replace(session, scroll=layout.scrolled(session.scroll, self.lane_lines))
         if seen:  # what was in sight stays in sight
-            session = focus.in_view(session, self.layout_now, self.lane_lines)
+            session = focus.in_view(session, layout, self.lane_lines)
         if session == self.session:
             self.watch_session(session, session)
             self.main.query_one(Minimap).show(self.trace, session, self.layout_now)

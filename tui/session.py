@@ -11,6 +11,8 @@ ZOOM_STEP = 1.5
 ZOOM_LEAP = 10.0
 PAN_STEP = 0.3
 MIN_CELL_NS = 1
+FOLD_ROWS = 24
+"""Lanes deeper than this open folded to so many rows, with one line that counts the rest."""
 
 
 @dataclass(frozen=True)
@@ -119,5 +121,6 @@ class Session:
     panel: str = "details"
     panel_size: int = 8
     show_quiet: bool = False
+    host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"
     ruler: str = "relative"  # relative, file, wall

@@ -16,6 +16,10 @@ class Clocks:
 
     offsets: MappingProxyType[ClockKey, int] = field(default_factory=lambda: MappingProxyType({}))
 
+    def __hash__(self) -> int:
+        """Hash the offsets: a mapping proxy itself has no hash."""
+        return hash(frozenset(self.offsets.items()))
+
     def offset(self, source: int, process: str = "") -> int:
         """Return what to add to a lane time of this process to get trace time, in ns."""
         offsets = self.offsets

@@ -16,7 +16,15 @@ LARGEST_SORT = (1 << 62) - 1
 _LABEL_EVENTS = ("process_labels", "process_label")
 """The second is what aiu-trace-analyzer writes."""
 
+_ASIDE = frozenset({'""', "null", '"Spans"', '"Traces"'})
+"""Pids, as JSON texts, under which profilers file notes about themselves, and what has no pid."""
+
 SortKey = tuple[Any, ...]
+
+
+def stands_aside(pid: str, name: str) -> bool:
+    """Tell whether a process is none: the profiler's own notes, or events without a pid."""
+    return not name and pid in _ASIDE
 
 
 @dataclass
@@ -154,8 +162,8 @@ def counter_entry(lane: CounterLane, pid: str, name: str, id_text: str) -> LaneE
 
 
 def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEntry]:
-    """Return all processes that hold a lane or have metadata: by sort index, numeric pid, text; in each its
-    threads, then async lanes, then counters.
+    """Return all processes that hold a lane or have metadata: by sort index, numeric pid, text, what is no
+    process last; in each its threads, then async lanes, then counters.
     """
     by_pid: dict[str, list[LaneEntry]] = {pid: [] for pid in names.processes}
     for pid, _ in names.threads:
@@ -174,4 +182,6 @@ def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEn
         )
         for pid, own in by_pid.items()
     ]
-    return sorted(entries, key=lambda e: (e.names.sort, *numeric_first(e.pid)))
+    return sorted(
+        entries, key=lambda e: (stands_aside(e.pid, e.names.name), e.names.sort, *numeric_first(e.pid))
+    )

@@ -25,7 +25,9 @@ def process_title(pid: str, name: str, labels: str) -> str:
     if number in ("", "null"):
         number = "" if shown else "(no process)"
     head = shown if shown == number else " ".join(part for part in (shown, number) if part)
-    if not shown and number and number[:1].isdigit():
+    if shown.endswith(f" {number}"):
+        head = shown  # as in "MTIA 17"
+    elif not shown and number and number[:1].isdigit():
         head = f"process {number}"
     return f"{head} · {marks}" if marks and marks != shown else head
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..base.ids import SliceId
 from ..index.format import LaneKind, RowKind
+from ..index.lanes import stands_aside
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Process:
     title: str
     lanes: range
     empty: int
+
+    @property
+    def aside(self) -> bool:
+        """Whether this is no process but the profiler's own notes, or events without a pid."""
+        return stands_aside(self.pid, self.name)
 
 
 @dataclass(frozen=True)

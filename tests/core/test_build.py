@@ -156,18 +156,24 @@ def titles(index: Index) -> list[tuple[str, list[str]]]:
 
 
 def test_display_order(tmp_path: Path) -> None:
-    """Processes by sort index, number, text; threads likewise; then async lanes, then counters."""
+    """Processes by sort index, number, text, the profiler's own notes last; threads likewise; then async
+    lanes, then counters.
+    """
     events: list[Event] = [
         *(complete(1, 1, pid=p) for p in (10, 9, "b", "a", -1, 2.5)),
+        *(complete(1, 1, pid=p) for p in ("", "Traces", "Spans", None)),
         *(complete(1, 1, tid=t) for t in (10, 9, "x", 7)),
         counter(1, "zeta", v=1), counter(1, "alpha", v=1),
         event("b", 1, "n", cat="net", id=1), event("b", 1, "n", cat="gc", id=1),
         metadata("process_sort_index", 10, sort_index=-3),
+        metadata("process_sort_index", "Spans", sort_index=-9),
+        metadata("process_sort_index", "b", sort_index=9),
         metadata("thread_sort_index", 1, 10, sort_index=-3),
         metadata("thread_sort_index", 1, 7, sort_index="5"),
     ]  # fmt: skip
     found = titles(index_of(events, tmp_path))
-    assert [pid for pid, _ in found] == ["10", "-1", "1", "2.5", "9", '"a"', '"b"']
+    notes = ['"Spans"', '""', '"Traces"', "null"]
+    assert [pid for pid, _ in found] == ["10", "-1", "1", "2.5", "9", '"a"', '"b"', *notes]
     assert found[2][1] == ["10", "9", '"x"', "7", "gc", "net", "alpha", "zeta"]
 
 

@@ -38,6 +38,7 @@ def traced(folder: Path, *sources: list[L], **more) -> Trace:
         ('""', "", "", "(no process)"),
         ("null", "", "", "(no process)"),
         ("null", "renderer", "", "renderer"),
+        ("17", "MTIA 17", "MTIA 17", "MTIA 17"),
     ],
 )
 def test_process_titles(pid: str, name: str, labels: str, title: str) -> None:

@@ -11,7 +11,6 @@ from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.layout import (
     FOLD_LANES,
-    FOLD_ROWS,
     Layout,
     LineKind,
     alike,
@@ -20,7 +19,7 @@ from tracelane.tui.draw.layout import (
     process_key,
     toggled,
 )
-from tracelane.tui.session import RowKey, Session, Viewport
+from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)
 QUIET = {"slices": 3, "start": 10, "end": 20}

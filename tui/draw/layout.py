@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -12,11 +13,9 @@ from itertools import accumulate
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
-from ..session import LaneKey, RowKey, Session
-from .quiet import quiet_lanes
+from ..session import FOLD_ROWS, LaneKey, RowKey, Session
+from .quiet import is_device, quiet_lanes
 
-FOLD_ROWS = 24
-"""Lanes deeper than this open folded to so many rows, with one line that counts the rest."""
 FOLD_LANES = 50
 """Processes of more lanes than this open folded to one line."""
 PINNED_LINES = 12
@@ -231,8 +230,11 @@ class Layout:
                     shown.append(number)
             if not shown and not silent:
                 continue
-            crowded = len(shown) + len(silent) > FOLD_LANES
-            folded = key in session.folded or (crowded and key not in session.unfolded and pattern is None)
+            folded = key in session.folded or (
+                key not in session.unfolded
+                and pattern is None
+                and self._opens_folded(process, (*shown, *silent), session)
+            )
             count = len(shown) + len(silent)
             header = _Block(
                 LineKind.PROCESS, 1, process, folded=folded, members=tuple(shown if folded else ())
@@ -250,6 +252,11 @@ class Layout:
                     self._block_of_lane[number] = len(self._blocks)
                 self._add(_Block(LineKind.QUIET, 1, process, members=tuple(silent)))
         self._add_note()
+
+    def _opens_folded(self, process: Process, lanes: Sequence[int], session: Session) -> bool:
+        if process.aside or len(lanes) > FOLD_LANES:
+            return True
+        return not session.host_rows and not any(is_device(self.trace.lanes[number]) for number in lanes)
 
     @staticmethod
     def _is_hidden(lane: Lane, session: Session, pattern: re.Pattern[str] | None) -> bool:
@@ -269,8 +276,8 @@ class Layout:
         outside = rows > 1 and is_outside(lane, self.trace) and key not in session.unfolded
         if key in session.folded or outside:
             self._add(_Block(LineKind.LANE, 1, process, number, folded=True))
-        elif rows > FOLD_ROWS and key not in session.unfolded:
-            self._add(_Block(LineKind.ROW, FOLD_ROWS + 1, process, number, more=rows - FOLD_ROWS))
+        elif rows > (most := rows_shown(lane, session)) and key not in session.unfolded:
+            self._add(_Block(LineKind.ROW, most + 1, process, number, more=rows - most))
         else:
             self._add(_Block(LineKind.ROW, max(1, rows), process, number))
 
@@ -323,6 +330,12 @@ def _row_line(lane: Lane, process: Process | None, depth: int) -> Line:
     return Line(LineKind.ROW, title, process, lane, depth, overlap=overlap)
 
 
+def rows_shown(lane: Lane, session: Session) -> int:
+    """Return how many rows a lane opens with at most; one that is only a row deeper shows it, uncounted."""
+    most = FOLD_ROWS if not session.host_rows or is_device(lane) else session.host_rows
+    return most + 1 if len(lane.rows) == most + 1 else most
+
+
 def is_outside(lane: Lane, trace: Trace) -> bool:
     """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
     return lane.end < trace.opening_span[0] or lane.start > trace.opening_span[1]
@@ -342,11 +355,13 @@ def toggled(session: Session, line: Line, trace: Trace) -> Session:
     if line.folded:
         return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
     unfolded = session.unfolded - {key}
-    if line.kind is LineKind.PROCESS and line.process is not None and len(line.process.lanes) > FOLD_LANES:
-        return replace(session, unfolded=unfolded, folded=session.folded - {key})
-    if line.lane is not None and len(line.lane.rows) > FOLD_ROWS and key in session.unfolded:
+    if line.lane is not None and key in session.unfolded and _is_deep(line.lane, session):
         return replace(session, unfolded=unfolded)
     return replace(session, folded=session.folded | {key}, unfolded=unfolded)
+
+
+def _is_deep(lane: Lane, session: Session) -> bool:
+    return len(lane.rows) > rows_shown(lane, session)
 
 
 def layout_of(trace: Trace, session: Session, known: Layout | None = None) -> Layout:
@@ -369,4 +384,5 @@ def _facts(session: Session) -> tuple[object, ...]:
         session.hidden_alike,
         session.only,
         session.show_quiet,
+        session.host_rows,
     )

@@ -12,6 +12,7 @@ from tracelane.core.trace import Trace
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.layout import Layout
 from ..draw.lines import Look, line_segments, title_cells
+from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
@@ -48,8 +49,9 @@ def picture(
     lines += ruler_lines(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
     )
-    layout = Layout(trace, session)
     room = height - len(lines)
+    session = with_devices_in_view(trace, session, room)
+    layout = Layout(trace, session)
     total = layout.height + len(layout.pinned)
     shown = min(total, room if total <= room else room - 1)
     reader = RowReader(trace)
