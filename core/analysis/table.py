@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of an analysis as columns; `positions` (with their source) is each row's slice to jump to."""
+    """Rows of an analysis as columns; `positions` (with source or sources) is each row's slice to jump to."""
 
     schema: str
     title: str
@@ -36,6 +36,7 @@ class Table:
     notes: tuple[str, ...] = ()
     positions: AnyArray | None = None
     source: int = 0
+    sources: AnyArray | None = None  # of each row's position, where they differ
 
     def __len__(self) -> int:
         """Return the number of rows."""

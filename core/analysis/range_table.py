@@ -1,0 +1,259 @@
+"""What happens in a range: per name and category how often, how long, on its own; per lane how busy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..base.errors import Cancelled
+from ..base.intervals import merge
+from ..base.progress import CancelledCallback, never
+from ..base.safe_text import safe
+from ..base.short_names import short_name
+from ..index.format import NONE
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from .scope import Chunk, Scope
+from .table import Column, Table
+
+MOST_ROWS = 200_000
+"""Names that a table holds; of more, those that took the most time, and a note counts the rest."""
+
+COLUMNS = (
+    Column("name", "name", "text"),
+    Column("category", "category", "text"),
+    Column("count", "count", "count"),
+    Column("total_ns", "total", "ns"),
+    Column("self_ns", "self", "ns"),
+    Column("share", "share", "share"),
+    Column("mean_ns", "mean", "ns"),
+    Column("min_ns", "min", "ns"),
+    Column("max_ns", "max", "ns"),
+)
+LANE_COLUMNS = (
+    Column("lane", "lane", "text"),
+    Column("process", "process", "text"),
+    Column("count", "count", "count"),
+    Column("busy_ns", "busy", "ns"),
+    Column("share", "busy share", "share"),
+)
+UNKNOWN = np.int64(-1)
+FAR = np.iinfo(np.int64).max
+
+
+def range_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
+    """Return per name and category: count, total, self, mean, min, max (ns inside the range), self share.
+
+    `positions` and `sources` tell the longest slice of each. Raises Cancelled.
+    """
+    groups: dict[int, _Groups] = {}
+    for chunk in scope.chunks():
+        if cancelled():
+            raise Cancelled
+        found = groups.get(chunk.source)
+        if found is None:
+            found = groups[chunk.source] = _Groups(chunk.index)
+        found.add(chunk)
+    return _as_table(scope, groups)
+
+
+def lane_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
+    """Return per lane with slices in the scope: count, ns in which any of them runs, share of the scope."""
+    counts: dict[int, int] = {}
+    busy: dict[int, int] = {}
+    pieces: dict[int, list[tuple[I64, I64]]] = {}
+    for chunk in scope.chunks():
+        if cancelled():
+            raise Cancelled
+        for lane, begin, end in _runs(chunk.lanes):
+            counts[lane] = counts.get(lane, 0) + end - begin
+        keep = slice(None) if scope.where is not None else _outermost(chunk)
+        lanes, rows, starts, ends = (a[keep] for a in (chunk.lanes, chunk.rows, chunk.starts, chunk.ends))
+        for lane, begin, end in _runs(lanes):
+            same_row = bool(rows[begin] == rows[end - 1])
+            alone = same_row and scope.trace.lanes[lane].overlapping == 0 and scope.where is None
+            if alone:  # one row: disjoint already
+                busy[lane] = busy.get(lane, 0) + int((ends[begin:end] - starts[begin:end]).sum())
+            else:
+                merged = merge(starts[begin:end], ends[begin:end])
+                pieces.setdefault(lane, []).append((merged.starts, merged.ends))
+    for lane, parts in pieces.items():
+        both = merge(np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts]))
+        busy[lane] = busy.get(lane, 0) + both.length
+    low, high = scope.range or scope.trace.span_at(scope.clocks)
+    places = sorted(counts)
+    length = max(1, high - low)
+    lanes_of = [scope.trace.lanes[place] for place in places]
+    time = np.array([busy.get(place, 0) for place in places], np.int64)
+    return Table(
+        "lanes",
+        "Lanes",
+        scope.text,
+        LANE_COLUMNS,
+        {
+            "lane": [safe(lane.title) for lane in lanes_of],
+            "process": [safe(lane.process.title) for lane in lanes_of],
+            "count": np.array([counts[place] for place in places], np.int64),
+            "busy_ns": time,
+            "share": time / length,
+        },
+        {"range_ns": high - low},
+    )
+
+
+@dataclass
+class _Groups:
+    """Sums per (name, category) of one source. Slots are given to pairs as they are met.
+
+    Nearly every name has one category, so a table by name finds the slot; other pairs stand in `others`.
+    """
+
+    index: Index
+    slot_of: I64 = field(init=False)  # by string number; -1: not met
+    category: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    name: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    count: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    total: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    own: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    least: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    most: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    longest: I64 = field(default_factory=lambda: np.empty(0, np.int64))  # position
+    others: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.slot_of = np.full(max(0, len(self.index.column("strings.offset")) - 1), UNKNOWN)
+
+    def add(self, chunk: Chunk) -> None:
+        """Add a chunk's slices."""
+        if not len(chunk):
+            return
+        durations = chunk.durations
+        slots = self._slots(chunk)
+        size = len(self.name)
+        self.count += np.bincount(slots, minlength=size)
+        np.add.at(self.total, slots, durations)
+        np.add.at(self.own, slots, chunk.self_times)
+        np.minimum.at(self.least, slots, durations)
+        before = self.most.copy()
+        np.maximum.at(self.most, slots, durations)
+        at = np.flatnonzero((durations == self.most[slots]) & (before[slots] < durations))[::-1]
+        self.longest[slots[at]] = chunk.positions[at]  # backwards: the first of equals is written last
+
+    def _slots(self, chunk: Chunk) -> I64:
+        names, categories = chunk.names, chunk.categories
+        slots: I64 = self.slot_of[names]
+        new = np.flatnonzero(slots == UNKNOWN)
+        if len(new):
+            fresh, first = np.unique(names[new], return_index=True)
+            self._grow(fresh.astype(np.int64), categories[new[first]].astype(np.int64))
+            self.slot_of[fresh] = np.arange(len(self.name) - len(fresh), len(self.name))
+            slots[new] = self.slot_of[names[new]]
+        wrong = np.flatnonzero(self.category[slots] != categories)
+        if len(wrong):
+            kinds = len(self.index.categories)
+            pairs, which = np.unique(
+                names[wrong].astype(np.int64) * kinds + categories[wrong], return_inverse=True
+            )
+            missing = np.array([pair for pair in pairs.tolist() if pair not in self.others], np.int64)
+            self.others.update(zip(missing.tolist(), range(len(self.name), len(self.name) + len(missing))))
+            self._grow(missing // kinds, missing % kinds)
+            slots[wrong] = np.array([self.others[pair] for pair in pairs.tolist()], np.int64)[which]
+        return slots
+
+    def _grow(self, names: I64, categories: I64) -> None:
+        zero = np.zeros(len(names), np.int64)
+        self.name = np.concatenate([self.name, names])
+        self.category = np.concatenate([self.category, categories])
+        for key, value in (("count", 0), ("total", 0), ("own", 0), ("least", FAR), ("most", -1)):
+            setattr(self, key, np.concatenate([getattr(self, key), zero + value]))
+        self.longest = np.concatenate([self.longest, zero])
+
+
+def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
+    """Put the sums of all sources together, the same name and category of several being one row."""
+    columns = {
+        key: np.concatenate([getattr(group, key) for group in groups.values()] or [np.empty(0, np.int64)])
+        for key in ("name", "category", "count", "total", "own", "least", "most", "longest")
+    }
+    sources = np.repeat(
+        np.array(list(groups), np.int64), np.array([len(group.name) for group in groups.values()], np.int64)
+    )
+    spent = int(columns["own"].sum())
+    slices = int(columns["count"].sum())
+    order = np.argsort(-columns["own"], kind="stable")
+    notes = []
+    if len(order) > MOST_ROWS:
+        rest = order[MOST_ROWS:]
+        notes.append(
+            f"{len(rest):,} more names with {int(columns['count'][rest].sum()):,} slices are not listed: "
+            "they took the least time"
+        )
+        order = order[:MOST_ROWS]
+    columns = {key: value[order] for key, value in columns.items()}
+    sources = sources[order]
+    indexes = scope.trace.indexes
+    names = [indexes[s].string(n) for s, n in zip(sources.tolist(), columns["name"].tolist())]
+    kinds = [indexes[s].categories[c] for s, c in zip(sources.tolist(), columns["category"].tolist())]
+    if len(groups) > 1:
+        columns, sources, names, kinds = _joined(columns, sources, names, kinds)
+    count = columns["count"]
+    return Table(
+        "range",
+        "Slices by name",
+        scope.text,
+        COLUMNS,
+        {
+            "name": [short_name(name) for name in names],
+            "category": [safe(kind) for kind in kinds],
+            "count": count,
+            "total_ns": columns["total"],
+            "self_ns": columns["own"],
+            "share": columns["own"] / max(1, spent),
+            "mean_ns": columns["total"] / np.maximum(1, count),
+            "min_ns": columns["least"],
+            "max_ns": columns["most"],
+        },
+        {"slices": slices, "names": len(names), "self_ns": spent, "cut": scope.cut},
+        tuple(notes),
+        columns["longest"],
+        sources=sources,
+    )
+
+
+def _joined(
+    columns: dict[str, I64], sources: I64, names: list[str], kinds: list[str]
+) -> tuple[dict[str, I64], I64, list[str], list[str]]:
+    """Join the rows of several sources that have one name and category; the first one stays in place."""
+    place: dict[tuple[str, str], int] = {}
+    slots = np.array([place.setdefault(key, len(place)) for key in zip(names, kinds)], np.int64)
+    size = len(place)
+    joined = {key: np.zeros(size, np.int64) for key in ("count", "total", "own")}
+    for key, values in joined.items():
+        np.add.at(values, slots, columns[key])
+    least, most = np.full(size, FAR), np.full(size, -1, np.int64)
+    np.minimum.at(least, slots, columns["least"])
+    np.maximum.at(most, slots, columns["most"])
+    longest, whose = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    at = np.flatnonzero(columns["most"] == most[slots])[::-1]
+    longest[slots[at]], whose[slots[at]] = columns["longest"][at], sources[at]
+    joined |= {"least": least, "most": most, "longest": longest}
+    return joined, whose, [name for name, _ in place], [kind for _, kind in place]
+
+
+def _outermost(chunk: Chunk) -> AnyArray:
+    """Tell which slices lie in no other: their union is that of all."""
+    outer: AnyArray = chunk.index.column("slices.parent")[chunk.positions] == NONE
+    return outer
+
+
+def _runs(values: I64) -> list[tuple[int, int, int]]:
+    """Return (value, begin, end) of each stretch of equal values."""
+    if not len(values):
+        return []
+    edges = np.flatnonzero(values[1:] != values[:-1]) + 1
+    begins, ends = [0, *edges.tolist()], [*edges.tolist(), len(values)]
+    return [(int(values[begin]), begin, end) for begin, end in zip(begins, ends)]
+
+
+__all__ = ["lane_table", "range_table"]
