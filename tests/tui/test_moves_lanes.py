@@ -126,6 +126,27 @@ def test_enter_selects_what_is_at_the_cursor(trace: Trace, first: Session) -> No
     assert isinstance(select.at_cursor(trace, session, Layout(trace, session), HEIGHT).selection, InstantId)
 
 
+def test_enter_in_a_gap(trace: Trace, first: Session) -> None:
+    """In a gap Enter takes what is in view though more distant, and the nearest where nothing is in view."""
+    row = key(trace, "main", 2)
+    before, after = (thing_by_id(trace, first.clocks, SliceId(0, ordinal)) for ordinal in (3, 12))
+    assert before is not None and after is not None and before.key == after.key == row
+    gap = after.start - before.end
+    cases = [
+        (before.end + gap // 8, after.start + 10, before.end + gap // 8, 12),
+        (before.start, after.start - gap // 8, after.start - gap // 8 - 1, 3),
+        (before.end + gap // 4, after.start - gap // 4, before.end + gap // 3, 3),
+        (before.end + gap // 4, after.start - gap // 4, after.start - gap // 3, 12),
+    ]
+    for start, end, cursor, ordinal in cases:
+        session = replace(first, focus=row, cursor=cursor, viewport=view.view_of(start, end, 80))
+        found = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
+        assert found.selection == SliceId(0, ordinal)
+        assert found.viewport.span == session.viewport.span
+        thing = before if ordinal == 3 else after
+        assert thing.start < found.viewport.end and found.viewport.start <= thing.end
+
+
 def test_focus_then_all(trace: Trace, first: Session) -> None:
     """f fits the selection, again the whole trace; a range is fitted where nothing is selected."""
     session = do(trace, chosen(trace, first, 11), "focus")

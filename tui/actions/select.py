@@ -80,7 +80,7 @@ def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
 
 
 def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    """Select what lies at the cursor on the focused row, else what lies nearest in the view."""
+    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is."""
     row = session.focus
     if row is None:
         row = first_row(layout, session, height)
@@ -89,9 +89,9 @@ def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Se
     line = layout.y_of(row)
     if line is None or (shown := layout.line(line)) is None or shown.kind is not LineKind.ROW:
         raise Refusal("this line stands for several rows: Space opens it")
-    thing = _nearest_visible(trace, session, layout, row)
+    thing = _nearest_visible(trace, session, layout, row) or _nearest(trace, session, layout, row)
     if thing is None:
-        raise Refusal("nothing on this row in view")
+        raise Refusal("nothing lies on this row")
     return select(trace, session, layout, height, thing)
 
 
@@ -175,10 +175,22 @@ def _focused(trace: Trace, session: Session, layout: Layout, height: int, key: R
     return in_view(moved, layout, height)
 
 
+def _nearest(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
+    row = row_of(layout, key)
+    return None if row is None else nearest(trace, session.clocks, row, session.cursor)
+
+
 def _nearest_visible(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
     """Return what lies at the cursor on a row, else the nearest thing that reaches into the view."""
-    row = row_of(layout, key)
-    thing = None if row is None else nearest(trace, session.clocks, row, session.cursor)
-    if thing is None or thing.end < session.viewport.start or thing.start >= session.viewport.end:
-        return None
-    return thing
+    thing = _nearest(trace, session, layout, key)
+    if thing is None or _is_visible(thing, session):
+        return thing
+    # The cursor lies in a gap and nearer to its end out of view: what ends the gap in view comes next to it.
+    other = thing_in(
+        trace, session.clocks, thing.row, thing.index + (1 if thing.end <= session.cursor else -1)
+    )
+    return other if other is not None and _is_visible(other, session) else None
+
+
+def _is_visible(thing: Thing, session: Session) -> bool:
+    return thing.end >= session.viewport.start and thing.start < session.viewport.end
