@@ -115,6 +115,8 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
     if options.lag_s is not None:
         reason = f"{found.reason.partition('; ')[0]}; its lag is given"
         found = replace(found, lag_s=options.lag_s, confidence=1.0, reason=reason)
+    if span and not (span[0] + found.shift_ns < time.window[1] and span[1] + found.shift_ns > time.window[0]):
+        found = replace(found, confidence=0.0, reason=f"{found.reason}; so log and trace do not overlap")
     given = {
         card: _process(wall, card, pid) for card, pid in options.device_of.items() if card in log.devices
     }

@@ -70,9 +70,10 @@ class Overlay(Trace):
         if wall.base is None:
             raise UsageError(wall.missing)
         self.own, self.placed = trace, tuple(placed)
-        self._keys = dict(wall.devices)
+        self.device_keys = dict(wall.devices)
+        self.base_ns = wall.base
         self._first_log = len(trace.indexes)
-        base = wall.base
+        base = self.base_ns
         logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
         super().__init__([*trace.indexes, *logs])
 
@@ -104,7 +105,7 @@ class Overlay(Trace):
         one = self.log_of(process.source)
         if one is None:
             return None
-        return self._keys.get(one.proposal.device_of.get(one.devices[process.number], ""))
+        return self.device_keys.get(one.proposal.device_of.get(one.devices[process.number], ""))
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
@@ -124,6 +125,12 @@ class Overlay(Trace):
     def log_of(self, source: int) -> PlacedLog | None:
         """Return the log behind a source, None for a file of the trace."""
         return self.placed[source - self._first_log] if source >= self._first_log else None
+
+    def device_name(self, device: Device) -> str:
+        """Return a device's label, with its file's name where the trace has several."""
+        if len(self.own.sources) == 1:
+            return device.label
+        return f"{device.label} of {Path(self.own.sources[device.source].path).name}"
 
     @property
     def log_sources(self) -> range:

@@ -21,6 +21,7 @@ COMMANDS = {
     "view": "view",
     "index": "index",
     "info": "info",
+    "telemetry": "telemetry",
     "chain": "chain",
     "cache": "cache",
     "demo": "demo",

@@ -1,0 +1,130 @@
+"""`tracelane telemetry`: logs understood, their clocks fitted to the trace, energy per step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.cli.main import main
+
+FOLDER = CORPUS / "aiu_smi"
+PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []
+FIELDS = [
+    "path",
+    "format",
+    "columns",
+    "devices",
+    "rows",
+    "missing",
+    "unparsed",
+    "interval_s",
+    "utc_offset_s",
+    "lag_s",
+    "confidence",
+    "reason",
+]
+
+pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p["smi_log"][:5])
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the demo's two ranks and their log."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)
+    return folder
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """Run the command and return its JSON object."""
+    assert main(["telemetry", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@needs_corpus
+@pairs
+def test_pairs(pair: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The proposed zone is exactly the true one, the lag within an interval, the traced card found."""
+    trace = CORPUS / "aiu" / "spyre_torch_profiler" / pair["trace"]
+    log = FOLDER / pair["smi_log"]
+    found = told(capsys, str(trace), "--smi", str(log), "--index-dir", str(tmp_path))
+    (entry,) = found["logs"]
+    assert found["schema"] == 1
+    assert [key for key in FIELDS if key not in entry] == []
+    assert entry["path"] == str(log)
+    assert entry["utc_offset_s"] == pair["utc_offset_s"]
+    assert abs(entry["lag_s"] - pair["clock_skew_s"]) <= pair["interval_s"]
+    traced = [str(device["smi_id"]) for device in pair["devices"] if device["is_the_traced_AIU"]]
+    assert entry["device_of"] == {traced[0]: "0"}
+    assert entry["rows"] + entry["missing"] == pair["device_rows"]
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "value"),
+    [
+        (("--smi-tz", "+02:00"), "utc_offset_s", 7200),
+        (("--smi-tz", "America/New_York"), "utc_offset_s", -14400),
+        (("--smi-offset", "-1.5"), "lag_s", -1.5),
+        (("--smi-device", "1=0"), "device_of", {"1": "0"}),
+    ],
+)
+def test_what_is_given_holds(
+    demo: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, str],
+    key: str,
+    value: Any,
+) -> None:
+    """Zone, lag and card are those given, whatever would fit better."""
+    trace = str(demo / "rank0.pt.trace.json")
+    found = told(capsys, trace, *options, "--index-dir", str(tmp_path))
+    assert found["logs"][0][key] == value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--smi-tz", "Mars/Base"), "no time zone is called 'Mars/Base'"),
+        (("--smi-device", "0=77"), "no device of the trace has this pid"),
+        (("--smi-device", "9=0"), "no log has a device 9"),
+        (("--smi-device", "0"), "takes ID=PID"),
+        (("--smi", "nowhere.txt"), "nowhere.txt: No such file"),
+    ],
+)
+def test_what_cannot_be(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, str], message: str
+) -> None:
+    """What does not exist is told in one line."""
+    trace = str(demo / "rank0.pt.trace.json")
+    assert main(["telemetry", trace, *options, "--index-dir", str(tmp_path)]) != 0
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_a_trace_without_wall_time(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log is described all the same, and why it has no clock is told."""
+    trace = tmp_path / "bare.json"
+    trace.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
+    log = str(demo / "aiu-smi.log")
+    (entry,) = told(capsys, str(trace), "--smi", log, "--index-dir", str(tmp_path / "i"))["logs"]
+    assert entry["utc_offset_s"] is None and "tells no wall time" in entry["reason"]
+    assert entry["rows"] > 0
+
+
+def test_energy_by_step(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each step of each rank has an energy that is its mean power times its duration, where it is covered."""
+    found = told(capsys, str(demo), "--by", "step", "--index-dir", str(tmp_path))
+    assert [(row["step"], row["device"][:5]) for row in found["steps"]] == [
+        (step, "AIU 0") for step in ("10", "10", "11", "11", "12", "12")
+    ]
+    for row in found["steps"]:
+        assert row["coverage"] == 1.0
+        assert row["energy_j"] == pytest.approx(row["power_mean_w"] * row["duration_ns"] / 1e9, rel=1e-6)
+        assert 20 < row["power_mean_w"] <= row["power_max_w"] < 80

@@ -1,0 +1,135 @@
+"""`tracelane telemetry`: what was understood of logs, how their clocks fit a trace, energy per step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES
+
+if TYPE_CHECKING:
+    from tracelane.core.overlay.align import LogOptions
+
+Wrapped = TypeVar("Wrapped", bound=Callable[..., object])
+
+SMI = click.option(
+    "--smi",
+    "logs",
+    metavar="LOG",
+    multiple=True,
+    help="An aiu-smi log (text or CSV), or any CSV with a header and times; may be given again.",
+)
+SMI_TZ = click.option(
+    "--smi-tz",
+    "zone",
+    metavar="ZONE",
+    help="Time zone of the logs' stamps: Europe/Zurich, -04:00, UTC, local. Else the one that fits.",
+)
+SMI_OFFSET = click.option(
+    "--smi-offset",
+    "lag",
+    metavar="S",
+    type=float,
+    help="Seconds by which the logs' clock runs ahead of the trace's. Else what fits best.",
+)
+SMI_DEVICE = click.option(
+    "--smi-device",
+    "cards",
+    metavar="ID=PID",
+    multiple=True,
+    help="Which device of a log is which process of the trace; may be given again.",
+)
+
+
+def smi_options(command: Wrapped) -> Wrapped:
+    """Give a command the options that say which logs, and how their clocks and devices relate."""
+    for option in (SMI_DEVICE, SMI_OFFSET, SMI_TZ, SMI):
+        command = option(command)
+    return command
+
+
+def log_options(zone: str | None, lag: float | None, cards: tuple[str, ...]) -> LogOptions:
+    """Return what the options say of the logs; UsageError for what is not ID=PID."""
+    from tracelane.core.overlay.align import LogOptions
+
+    pairs = {}
+    for text in cards:
+        card, found, pid = text.partition("=")
+        if not found or not card.strip() or not pid.strip():
+            raise UsageError(f"--smi-device takes ID=PID, such as 0=0, not {text!r}")
+        pairs[card.strip()] = pid.strip()
+    return LogOptions(zone or "", lag, pairs)
+
+
+@click.command()
+@TRACES
+@smi_options
+@click.option("--by", type=click.Choice(["step"]), help="Add means, greatest values and energy per step.")
+@JSON
+@DECODER
+@INDEX_DIR
+@FORCE
+def telemetry(
+    traces: tuple[str, ...],
+    logs: tuple[str, ...],
+    zone: str | None,
+    lag: float | None,
+    cards: tuple[str, ...],
+    by: str | None,
+    as_json: bool,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Say what was understood of telemetry logs and how their clocks fit a trace.
+
+    Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
+    temperature of each step.
+    """
+    from tracelane.core.overlay.align import Wall
+    from tracelane.core.overlay.overlay import check_cards, lay_over, logs_beside
+    from tracelane.core.telemetry.describe import describe
+    from tracelane.core.telemetry.log import open_log
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+    from tracelane.tui.text.telemetry import log_text, steps_text
+
+    options = log_options(zone, lag, cards)
+    with ProgressBar(Path(traces[0]).name) as progress:
+        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    paths = logs or tuple(map(str, logs_beside(trace)))
+    if not paths:
+        raise UsageError("no log is given (--smi LOG), and no aiu-smi log lies beside the trace")
+    wall = Wall(trace)
+    if wall.base is None:
+        if by is not None:
+            raise UsageError(wall.missing)
+        opened = [open_log(path) for path in paths]
+        check_cards(opened, options)
+        told = [{**describe(log), "reason": wall.missing} for log in opened]
+        steps = None
+    else:
+        overlay = lay_over(trace, paths, options)
+        told = [describe(one.log, one.proposal) for one in overlay.placed]
+        steps = None
+        if by is not None:
+            from tracelane.core.overlay.steps import steps_table
+
+            steps = steps_table(overlay)
+    if as_json:
+        rows = {} if steps is None else {"steps": list(steps.rows()), "notes": list(steps.notes)}
+        click.echo(json.dumps({"schema": 1, "logs": told, **rows}, ensure_ascii=False))
+        return
+    labels = {key: device.label for key, device in wall.devices.items()}
+    if len(trace.sources) > 1:
+        names = [Path(source.path).name for source in trace.sources]
+        labels = {key: f"{labels[key]} of {names[device.source]}" for key, device in wall.devices.items()}
+    click.echo("\n\n".join(log_text(entry, labels) for entry in told))
+    if steps is not None:
+        click.echo("\n" + steps_text(steps, trace.opening_span[0]))
