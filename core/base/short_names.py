@@ -14,6 +14,11 @@ LONGEST = 120
 _BUNDLE = re.compile(r"(?:bundle|kernel|module|main)\.(?:mlir|json|so|py|o)$")
 _KEY = re.compile(r"[_-](?=[a-z0-9]*[0-9])(?=[a-z0-9]*[a-z])[a-z0-9]{8}$")
 """A mkdtemp-like suffix: eight lower-case letters and digits, both present."""
+_GENERATED = re.compile(r"^(?:sdsc|triton)_\w+$")
+"""Folders of generated kernels: kind, ops, running number and, where mkdtemp made them, eight more."""
+_NUMBERED = re.compile(r"^(.+_\d+)_[a-z0-9_]{8}$")
+_CUT = re.compile(r"^(.+_\d+)_[a-z0-9_]{0,7}$")
+"""The same at the end of a name that a profiler cut; what stands after the number is no word."""
 _SPYRE = re.compile(r"^spyre_kernel_v\d+_(.+?)_[A-Za-z0-9]{16}(?:#\S+)?$")
 _STEP = re.compile(r"#\d+$")
 _FRAME = re.compile(r"^(.*[\\/])?([^\\/()]+\.pyx?\(\d+\): .+)$", re.DOTALL)
@@ -60,6 +65,12 @@ def _kernel_of_path(text: str) -> str:
     parts = [part for part in text.split("/") if part]
     if not parts or not text.startswith(("/", "./", "../")):
         return text
+    for place in range(len(parts) - 1, 0, -1):
+        if _GENERATED.match(parts[place]):
+            whole = _NUMBERED.match(parts[place])
+            cut = None if whole or place < len(parts) - 1 else _CUT.match(parts[place])
+            found = whole or cut
+            return found.group(1) if found else _KEY.sub("", parts[place]).rstrip("_")
     name = parts[-1]
     if _BUNDLE.search(name) and len(parts) > 1:
         name = parts[-2]
