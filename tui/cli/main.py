@@ -23,6 +23,8 @@ COMMANDS = {
     "info": "info",
     "telemetry": "telemetry",
     "chain": "chain",
+    "cut": "cut",
+    "range": "ranges",
     "cache": "cache",
     "demo": "demo",
 }

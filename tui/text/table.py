@@ -1,0 +1,60 @@
+"""A table of an analysis as text for a terminal: columns as wide as they must be, names cut where need be."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+from tracelane.core.analysis.table import Column, Table
+from tracelane.core.base.safe_text import safe
+from tracelane.core.export.formats import shown
+from tracelane.core.ingest.columns import I64
+
+GAP = 2
+LEAST = 12
+"""Cells that a text column keeps at least."""
+ELLIPSIS = "…"
+
+
+def table_text(table: Table, width: int, order: I64 | None = None, limit: int | None = None) -> str:
+    """Return title, scope, heading and rows as lines of at most `width` cells, and what is left out."""
+    rows = [
+        [safe(shown(column, row[column.key])) for column in table.columns] for row in table.rows(order, limit)
+    ]
+    sizes = [
+        max([cell_len(column.title), *(cell_len(row[place]) for row in rows)])
+        for place, column in enumerate(table.columns)
+    ]
+    sizes = _fitted(table.columns, sizes, width)
+    lines = [f"{table.title}: {table.scope}"]
+    if not rows:
+        lines.append("nothing in it")
+        return "\n".join([*lines, *table.notes])
+    lines.append(_line([column.title for column in table.columns], table.columns, sizes))
+    lines.extend(_line(row, table.columns, sizes) for row in rows)
+    if len(rows) < len(table):
+        lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
+    return "\n".join([*lines, *table.notes])
+
+
+def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> list[int]:
+    """Return the widths with the widest text columns narrowed until the line fits, none below LEAST."""
+    sizes = list(sizes)
+    over = sum(sizes) + GAP * (len(sizes) - 1) - width
+    texts = [place for place, column in enumerate(columns) if column.unit == "text"]
+    while over > 0 and texts:
+        widest = max(texts, key=sizes.__getitem__)
+        if sizes[widest] <= LEAST:
+            break
+        sizes[widest] -= 1
+        over -= 1
+    return sizes
+
+
+def _line(cells: list[str], columns: tuple[Column, ...], sizes: list[int]) -> str:
+    parts = []
+    for text, column, size in zip(cells, columns, sizes):
+        if cell_len(text) > size:
+            text = set_cell_size(text, size - 1) + ELLIPSIS
+        blank = " " * (size - cell_len(text))
+        parts.append(text + blank if column.unit == "text" else blank + text)
+    return (" " * GAP).join(parts).rstrip()
