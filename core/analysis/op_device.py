@@ -1,0 +1,100 @@
+"""Which op each piece of device work belongs to, and how much device time that makes of each op."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..index.format import NONE
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from ..query.chain import LAUNCH_FLOWS, RUNTIME
+from .devices import WORK
+from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, lifted_of
+
+
+def work_positions(index: Index) -> I64:
+    """Return the positions of all kernels, copies and memsets."""
+    return np.flatnonzero(_in(index, WORK)[index.column("slices.category")]).astype(np.int64)
+
+
+def device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
+    """Return (device total, self device) in ns per event: of what it and its children launched.
+
+    Work belongs to the op of its External id, else to the innermost op or annotation around its launch.
+    """
+    alive, parent = events.merged
+    own, total = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
+    target = ops_of(events, work)
+    known = np.flatnonzero(target >= 0)
+    at, ns = target[known], events.index.duration(work[known])
+    lost = ~alive[at]
+    at[lost] = parent[at[lost]]
+    np.add.at(own, at, ns)
+    at = np.flatnonzero(own)
+    ns = own[at]
+    while len(at):
+        np.add.at(total, at, ns)
+        at = parent[at].astype(np.int64)
+        at, ns = at[at >= 0], ns[at >= 0]
+    return total, own
+
+
+def ops_of(events: OpEvents, work: I64) -> I64:
+    """Return the event number of the op that each piece of device work belongs to, -1 where none is told."""
+    index = events.index
+    ops = np.flatnonzero(events.kind <= ANNOTATION)
+    ids = lifted_of(index, "external_id", events.positions[ops])
+    correlation = lifted_of(index, "correlation", work)
+    wanted = lifted_of(index, "external_id", work)
+    # Some writers repeat the correlation under this key: then it names no op.
+    found = joined(ids, ops, np.where(wanted == correlation, 0, wanted))
+    rest = np.flatnonzero(found < 0)
+    launches = launches_of(index, work[rest], correlation[rest])
+    known = launches >= 0
+    rest, launches = rest[known], launches[known]
+    own = lifted_of(index, "external_id", launches)
+    by_id = joined(ids, ops, np.where(own == lifted_of(index, "correlation", launches), 0, own))
+    found[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
+    return found
+
+
+def launches_of(index: Index, work: I64, correlation: I64) -> I64:
+    """Return the position of the call that launched each piece of device work: by flow, else by equal
+    correlation; -1 where neither tells.
+    """
+    categories = index.column("slices.category")
+    holders, values = index.column("lifted.correlation.position"), index.column("lifted.correlation.value")
+    calls = _in(index, RUNTIME)[categories[holders]] if len(holders) else np.empty(0, np.bool_)
+    by_correlation = joined(values[calls], holders[calls], correlation)
+    flows = np.flatnonzero(_in(index, LAUNCH_FLOWS)[index.column("flows.category")])
+    source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
+    bound = (source != NONE) & (target != NONE) & (source != target)
+    source, target = source[bound].astype(np.int64), target[bound].astype(np.int64)
+    alike = lifted_of(index, "correlation", source) == lifted_of(index, "correlation", target)
+    order = np.lexsort((~alike, target))  # a slice may have several: the one of its own correlation first
+    # joined() takes 0 for "none", but a slice may well stand at position 0.
+    by_flow = joined(target[order] + 1, source[order], work + 1)
+    return np.where(by_flow >= 0, by_flow, by_correlation)
+
+
+def _around(events: OpEvents, positions: I64) -> I64:
+    """Return the innermost op or annotation around each slice, -1 where there is none."""
+    above = events.index.column("slices.parent")
+    event = events.where[positions].astype(np.int64)
+    current: AnyArray = positions.astype(np.uint32)
+    todo = np.flatnonzero(event < 0)
+    while len(todo):  # calls that are no events themselves
+        current[todo] = above[current[todo]]
+        todo = todo[current[todo] != NONE]
+        event[todo] = events.where[current[todo]]
+        todo = todo[event[todo] < 0]
+    outer: I32 = climbed(events.parent, events.kind > ANNOTATION)
+    known = event >= 0
+    inner = np.flatnonzero(known)
+    no_op = inner[events.kind[event[inner]] > ANNOTATION]
+    event[no_op] = outer[event[no_op]]
+    return event
+
+
+def _in(index: Index, names: frozenset[str]) -> AnyArray:
+    return np.array([category in names for category in index.categories], np.bool_)

@@ -1,0 +1,285 @@
+"""The host's ops as a tree per thread, the way torch's profiler builds it from its own records.
+
+Kept apart from the index's parents: torch knows only ops, annotations, Python frames and runtime calls, an
+event that overlaps another is popped for good, and a lone child of the same name is merged into its parent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..index.format import NONE, RowKind, SliceFlag
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from ..ingest.lifted import GROUPS
+from .scope import Scope
+
+I32: TypeAlias = npt.NDArray[np.int32]
+
+OP, ANNOTATION, PYTHON, RUNTIME = range(4)
+"""Kinds of host events; those of the runtime are the launches, waits and copies that an op calls."""
+KINDS: dict[str, int] = (
+    dict.fromkeys(("cpu_op", "Operator", "operator"), OP)
+    | {"user_annotation": ANNOTATION}
+    | dict.fromkeys(GROUPS["python"], PYTHON)
+    | dict.fromkeys(GROUPS["runtime"], RUNTIME)
+)
+NO_KIND = 255
+DROPPED = (
+    "profiler::_record_function_enter",
+    "profiler::_record_function_enter_new",
+    "profiler::_record_function_exit",
+    "aten::is_leaf",
+    "aten::output_nr",
+    "aten::_version",
+    "[memory]",
+    "[OutOfMemory]",
+)
+"""Names that torch leaves out before anything else; their time stays with their parents."""
+STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
+
+
+@dataclass(frozen=True)
+class OpEvents:
+    """The n host events of one source in a scope, by position; times are lane time in ns, not cut."""
+
+    index: Index
+    positions: I64
+    start: I64
+    end: I64
+    kind: npt.NDArray[np.uint8]
+    key: I32  # number in `names`
+    names: tuple[str, ...]
+    parent: I32  # event number in torch's tree, -1 at the top; before merging of duplicates
+    lane: I32  # lane number of the source
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.positions)
+
+    @cached_property
+    def where(self) -> I32:
+        """Event number of each position of the index, -1 where it is none."""
+        found = np.full(len(self.index.column("slices.start")), -1, np.int32)
+        found[self.positions] = np.arange(len(self), dtype=np.int32)
+        return found
+
+    @cached_property
+    def merged(self) -> tuple[npt.NDArray[np.bool_], I32]:
+        """(which events stay, their parents among those that stay).
+
+        An event whose parent has its name and no other child is removed and its children go to the parent;
+        chains of them fall together at once, so that nothing is left to repeat.
+        """
+        parent = self.parent
+        inner = np.flatnonzero(parent >= 0)
+        children = np.bincount(parent[inner], minlength=len(self))
+        above = parent[inner]
+        gone = np.zeros(len(self), np.bool_)
+        gone[inner[(children[above] == 1) & (self.key[above] == self.key[inner])]] = True
+        return ~gone, climbed(parent, gone)
+
+
+def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
+    """Return the nearest ancestors that are not skipped, -1 where there is none."""
+    found = parent.copy()
+    todo = np.flatnonzero(found >= 0)
+    todo = todo[skipped[found[todo]]]
+    while len(todo):
+        found[todo] = parent[found[todo]]
+        todo = todo[found[todo] >= 0]
+        todo = todo[skipped[found[todo]]]
+    return found
+
+
+def op_events(scope: Scope, source: int) -> OpEvents:
+    """Return the host events of one source that lie in or reach into the scope, with torch's tree."""
+    index = scope.trace.indexes[source]
+    kinds = np.array([KINDS.get(name, NO_KIND) for name in index.categories], np.uint8)
+    positions = positions_of(scope, source, kinds != NO_KIND)
+    dropped = np.array(sorted({n for name in DROPPED for n in index.string_numbers(name)}), np.uint32)
+    if len(dropped):
+        positions = positions[~np.isin(index.column("slices.name")[positions], dropped)]
+    unclosed = _flagged(index, SliceFlag.UNCLOSED)
+    if len(unclosed):
+        positions = positions[~np.isin(positions, unclosed)]
+    start: I64 = index.column("slices.start")[positions].astype(np.int64)
+    end: I64 = start + index.duration(positions)
+    key, names = keys_of(index, index.column("slices.name")[positions])
+    lane = lanes_of(index, positions)
+    kind = kinds[index.column("slices.category")[positions]]
+    bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)
+    home, moved = _homes(bare)
+    parent = _nested(bare)
+    _rewalk(bare, home, moved, parent)
+    return replace(bare, parent=parent, lane=home)
+
+
+def frames_of(events: OpEvents) -> OpEvents:
+    """Return the Python frames alone, as a tree of their own: annotations may begin in one and outlast it."""
+    which = events.kind == PYTHON
+    columns = ("positions", "start", "end", "kind", "key", "parent", "lane")
+    frames = replace(events, **{name: getattr(events, name)[which] for name in columns})
+    parent = _nested(frames)
+    _rewalk(frames, frames.lane, np.empty(0, np.int64), parent)
+    return replace(frames, parent=parent)
+
+
+def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
+    """Return the positions in the scope whose category is wanted (booleans by category), ascending."""
+    index = scope.trace.indexes[source]
+    held, categories = index.column("row_categories"), index.column("slices.category")
+    found = [np.empty(0, np.int64)]
+    for part in scope.parts:
+        first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
+        if part.source == source and wanted[held[first : first + count]].any():
+            found.append(part.begin + np.flatnonzero(wanted[categories[part.begin : part.end]]))
+    return np.concatenate(found)
+
+
+def keys_of(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
+    """Return (a key per slice, the keys' texts): its name, but all profiler steps are one."""
+    seen = np.zeros(len(index.column("strings.offset")), np.bool_)
+    seen[numbers] = True
+    present = np.flatnonzero(seen)
+    table = np.zeros(len(seen), np.int32)
+    keys: dict[str, int] = {}
+    for number in present.tolist():
+        name = index.string(number)
+        table[number] = keys.setdefault(STEPS if name.startswith(STEP) else name, len(keys))
+    return table[numbers], tuple(keys)
+
+
+def lanes_of(index: Index, positions: I64) -> I32:
+    """Return the lane number of each position."""
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    place = np.searchsorted(rows["first"].astype(np.int64), positions, "right") - 1
+    found: I32 = rows["lane"].astype(np.int32)[place]
+    return found
+
+
+def joined(values: AnyArray, of: AnyArray, wanted: AnyArray) -> I64:
+    """Return for each wanted value the first of `of` that stands beside it in `values`, -1 for none or 0."""
+    if not len(values) or not len(wanted):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(values, kind="stable")
+    ordered = values[order].astype(np.int64)
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    hit = (ordered[place] == wanted) & (wanted != 0)
+    return np.where(hit, of[order[place]].astype(np.int64), -1)
+
+
+def lifted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
+    """Return a lifted integer (or string number) of each position, `missing` where it has none."""
+    found = np.full(len(positions), missing, np.int64)
+    holders, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
+    if len(holders):
+        place = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
+        hit = holders[place] == positions
+        found[hit] = values[place[hit]]
+    return found
+
+
+def _flagged(index: Index, flag: SliceFlag) -> AnyArray:
+    found: AnyArray = index.column("flags.position")[(index.column("flags.value") & flag) != 0]
+    return found
+
+
+def _homes(events: OpEvents) -> tuple[I32, I64]:
+    """Return (the lane each event counts for, which were moved): a runtime call is its op's, also where
+    the profiler wrote it on the thread that collected it.
+    """
+    home = events.lane.copy()
+    calls = np.flatnonzero(events.kind == RUNTIME)
+    ids = lifted_of(events.index, "external_id", events.positions[calls])
+    calls, ids = calls[ids != 0], ids[ids != 0]
+    if not len(calls):
+        return home, calls
+    ops = np.flatnonzero(events.kind <= ANNOTATION)
+    own = lifted_of(events.index, "external_id", events.positions[ops])
+    op = joined(own, ops, ids)
+    calls, op = calls[op >= 0], op[op >= 0]
+    # Only where the op was running: some writers put other numbers under this key.
+    inside = (events.start[op] <= events.start[calls]) & (events.start[calls] <= events.end[op])
+    moved = inside & (home[op] != home[calls])
+    home[calls[moved]] = home[op[moved]]
+    return home, calls[moved]
+
+
+def _nested(events: OpEvents) -> I32:
+    """Return parents by the index: the nearest slice around that is an event and still open at the start."""
+    above, where = events.index.column("slices.parent"), events.where
+    found = np.full(len(events), -1, np.int32)
+    current = above[events.positions]
+    todo = np.flatnonzero(current != NONE)
+    current = current[todo]
+    while len(todo):
+        event = where[current]
+        good = (event >= 0) & (events.start[todo] < events.end[event])
+        found[todo[good]] = event[good]
+        todo, current = todo[~good], above[current[~good]]
+        more = current != NONE
+        todo, current = todo[more], current[more]
+    return found
+
+
+def _rewalk(events: OpEvents, home: I32, moved: I64, parent: I32) -> None:
+    """Correct the parents where slices overlap: there, and only there, event by event as torch does."""
+    index = events.index
+    flagged = _flagged(index, SliceFlag.OVERLAP).astype(np.int64)
+    starts = index.column("slices.start")[flagged].astype(np.int64)
+    zones = (
+        np.concatenate([lanes_of(index, flagged), home[moved], events.lane[moved]]),
+        np.concatenate([starts, events.start[moved], events.start[moved]]),
+        np.concatenate([starts + index.duration(flagged), events.end[moved], events.end[moved]]),
+    )
+    dirty = np.zeros(len(index.lanes), np.bool_)
+    dirty[zones[0]] = True
+    members = np.flatnonzero(dirty[home])
+    if not len(members):
+        return
+    ordinal = index.column("slices.ordinal")[events.positions[members]]
+    order = np.lexsort((ordinal, -events.end[members], events.start[members], home[members]))
+    members = members[order]
+    lane = home[members]
+    bounds = np.flatnonzero(np.diff(lane, prepend=-1, append=-1))
+    for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+        here, which = members[low:high], zones[0] == lane[low]
+        _walk(events, here[_near(events, here, zones[1][which], zones[2][which])], parent)
+
+
+def _near(events: OpEvents, ordered: I64, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
+    """Return which events of one lane stand in a group (from empty stack to empty stack) with a zone."""
+    start = events.start[ordered]
+    reach = np.maximum.accumulate(events.end[ordered])
+    opens = np.concatenate([[True], start[1:] >= reach[:-1]])
+    group = np.cumsum(opens) - 1
+    first = start[opens]
+    last = reach[np.concatenate([opens[1:], [True]])]
+    marks = np.zeros(len(first) + 1, np.int64)
+    low = np.searchsorted(last, starts, "left")
+    high = np.maximum(low, np.searchsorted(first, ends, "right"))
+    np.add.at(marks, low, 1)
+    np.add.at(marks, high, -1)
+    near: npt.NDArray[np.bool_] = (np.cumsum(marks)[:-1] > 0)[group]
+    return near
+
+
+def _walk(events: OpEvents, ordered: I64, parent: I32) -> None:
+    starts, ends = events.start[ordered].tolist(), events.end[ordered].tolist()
+    numbers = ordered.tolist()
+    found = [-1] * len(numbers)
+    stack: list[tuple[int, int]] = []  # (end, event)
+    for at, (start, end) in enumerate(zip(starts, ends)):
+        while stack and (start >= stack[-1][0] or end > stack[-1][0]):
+            stack.pop()
+        if stack:
+            found[at] = stack[-1][1]
+        stack.append((end, numbers[at]))
+    parent[ordered] = found

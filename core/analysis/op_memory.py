@@ -1,0 +1,76 @@
+"""What the allocator did while an op ran: torch's memory columns from the trace's [memory] instants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+
+MEMORY = "[memory]"
+HOST_TYPES = (0, 2, 5)
+DEVICE_TYPES = (1, 6)
+PRIVATE_TYPE = 20
+"""c10 device types: CPU and its kin; CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
+ANYWHERE = (-(2**63), 2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Allocations (+) and releases (-) of all threads in time order; lane time in ns, bytes."""
+
+    times: I64
+    host: I64  # bytes, 0 for records of a device
+    device: I64
+    both_device_types: bool  # two allocators tell of the same device: only PyTorch's own is counted
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.times)
+
+    def between(self, start: I64, end: I64) -> tuple[I64, I64]:
+        """Return (host bytes, device bytes) from each start to each end, both edges included."""
+        low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
+        sums = [np.concatenate([[0], np.cumsum(values)]) for values in (self.host, self.device)]
+        return sums[0][high] - sums[0][low], sums[1][high] - sums[1][low]
+
+    def outside(self, start: I64, end: I64) -> npt.NDArray[np.bool_]:
+        """Return which records lie in none of these events (of any thread)."""
+        if not len(start):
+            return np.ones(len(self), np.bool_)
+        order = np.argsort(start, kind="stable")
+        reach = np.maximum.accumulate(end[order])
+        before = np.searchsorted(start[order], self.times, "right")
+        outside: npt.NDArray[np.bool_] = (before == 0) | (reach[before - 1] < self.times)
+        return outside
+
+
+def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> Memory:
+    """Return the allocator's records of an index in [low, high), lane time."""
+    numbers = index.string_numbers(MEMORY)
+    places = np.flatnonzero(np.isin(index.column("instants.name"), np.array(numbers, np.uint32)))
+    times = index.column("instants.start")[places].astype(np.int64)
+    inside = (times >= low) & (times < high)
+    places, times = places[inside], times[inside]
+    order = np.argsort(times, kind="stable")
+    places, times = places[order], times[order]
+    count, kind = _lifted(index, "bytes", places, 0), _lifted(index, "device_type", places, -1)
+    private = kind == PRIVATE_TYPE
+    plain = np.isin(kind, DEVICE_TYPES)
+    both = bool(private.any() and plain.any())
+    of_device = private if both else private | plain
+    host: I64 = np.where(np.isin(kind, HOST_TYPES), count, 0)
+    return Memory(times, host, np.where(of_device, count, 0), both)
+
+
+def _lifted(index: Index, key: str, places: AnyArray, missing: int) -> I64:
+    found = np.full(len(places), missing, np.int64)
+    holders = index.column(f"lifted.{key}.instant")
+    if len(holders):
+        at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
+        hit = holders[at] == places
+        found[hit] = index.column(f"lifted.{key}.instant_value")[at[hit]]
+    return found

@@ -1,0 +1,297 @@
+"""PyTorch's key_averages from the trace file: a row per name, with its time, memory and device time.
+
+The rules are those of torch's profiler, event for event, so that the numbers are those that
+`prof.key_averages()` gave when the trace was written. What the file does not tell: regions ended on another
+thread have no self time in torch, here they are ops like others; FLOPs are not written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import UsageError
+from ..ingest.columns import I64, AnyArray
+from .devices import WORK, device_word
+from .op_device import device_times, work_positions
+from .op_events import ANNOTATION, keys_of, lanes_of, op_events, positions_of
+from .op_groups import NO_GROUPING, Grouping, grouped
+from .op_memory import MEMORY, memory_of
+from .scope import Scope
+from .table import Column, Table, Value
+
+SCHEMA = "ops"
+DEVICE_ANNOTATION = "gpu_user_annotation"
+SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
+MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
+AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
+
+SORTS = {
+    "count": "calls",
+    "cpu_time": "cpu_avg_ns",
+    "cpu_time_total": "cpu_total_ns",
+    "self_cpu_time_total": "self_cpu_ns",
+    "cpu_memory_usage": "cpu_mem",
+    "self_cpu_memory_usage": "self_cpu_mem",
+    "device_time": "device_avg_ns",
+    "device_time_total": "device_total_ns",
+    "self_device_time_total": "self_device_ns",
+    "device_memory_usage": "device_mem",
+    "self_device_memory_usage": "self_device_mem",
+}
+"""PyTorch's sort keys -> our columns; its names of devices (cuda_time_total …) mean "device"."""
+DEVICE_SORTS = ("cuda", "xpu", "privateuse1", "mtia", "hpu", "aiu", "spyre")
+
+
+@dataclass
+class _Row:
+    """What is summed for one row; the stamps are of its first and its longest event."""
+
+    first: tuple[int, int, int]  # start, -end, ordinal
+    longest: tuple[int, int, int]  # ns, source, position
+    calls: int
+    sums: list[int]  # as SUMS and MEMORY_SUMS
+
+
+_Key = tuple[str, bool, bool, str]
+"""Name, whether an annotation, whether on the device, text of the grouping."""
+
+
+def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
+    """Return the ops of a scope in torch's own order: by the first start of each row.
+
+    Slices cut by the edge of the scope's range count by their part inside, device work by the op that
+    launched it in the range, wherever it ran. Times are ns, memory bytes.
+    """
+    rows: dict[_Key, _Row] = {}
+    notes: list[str] = []
+    for source in range(len(scope.trace.indexes)):
+        if scope.source is None or scope.source == source:
+            _host_rows(scope, source, by, rows, notes)
+            _device_rows(scope, source, rows)
+    return _table(scope, by, rows, notes)
+
+
+def sort_column(key: str) -> str:
+    """Return our column for one of PyTorch's sort keys, or for a column's own name; UsageError for others."""
+    name = key
+    for device in DEVICE_SORTS:
+        name = name.replace(device, "device")
+    columns = ("name", "calls", *SUMS, *MEMORY_SUMS, *AVERAGES)
+    if name not in SORTS and name not in columns:
+        raise UsageError(f"no sort key {key!r}; there are {', '.join(SORTS)}")
+    return SORTS.get(name, name)
+
+
+def order(table: Table, key: str) -> I64:
+    """Return the row numbers by one of PyTorch's sort keys, greatest first, equal ones in table order."""
+    column = sort_column(key)
+    if column in table.data:
+        return table.order(column, descending=column != "name")
+    if column not in AVERAGES:
+        return np.arange(len(table))  # a memory column that the trace has nothing for: all equal
+    average = np.asarray(table.data[AVERAGES[column]]) / np.maximum(np.asarray(table.data["calls"]), 1)
+    return np.argsort(-average, kind="stable").astype(np.int64)
+
+
+def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
+    events = op_events(scope, source)
+    index = events.index
+    offsets = _offsets(scope, source)
+    alive, parent = events.merged
+    offset = offsets[events.lane]
+    start, end = events.start + offset, events.end + offset
+    shown_start, shown_end = _cut(scope, start), _cut(scope, end)
+    total = shown_end - shown_start
+    device_total, device_self = device_times(events, work_positions(index))
+    memory = memory_of(index)
+    if scope.range is not None:
+        shift = int(offsets[events.lane[0]]) if len(events) else 0
+        memory = memory_of(index, scope.range[0] - shift, scope.range[1] - shift)
+    host_bytes, device_bytes = memory.between(events.start, events.end)
+    if memory.both_device_types:
+        notes.append("device memory is PyTorch's own allocator's; the runtime tells of the same bytes again")
+    own = [_without_children(values, parent, alive) for values in (total, host_bytes, device_bytes)]
+    sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2]]
+    annotation = events.kind == ANNOTATION
+    extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
+    keep = alive if scope.where is None else alive & scope.where(index, events.positions)
+    live = np.flatnonzero(keep)
+    code = (extra[live] * len(events.names) + events.key[live]) * 2 + annotation[live]
+    made = _summed(
+        source, events.positions[live], index.column("slices.ordinal")[events.positions[live]], code,
+        start[live], end[live], total[live], [values[live] for values in sums],
+    )  # fmt: skip
+    for number, row in made:
+        name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
+        _add(rows, (name, bool(number % 2), False, text), row)
+    outside = np.flatnonzero(memory.outside(events.start, events.end))
+    if len(outside) and scope.where is None:
+        first = int(memory.times[outside[0]]) + (int(offset[0]) if len(offset) else 0)
+        inside = [int(memory.host[outside].sum())] * 2 + [int(memory.device[outside].sum())] * 2
+        key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
+        _add(rows, key, _Row((first, -first, 0), (-1, source, 0), len(outside), [0, 0, 0, 0, *inside]))
+
+
+def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
+    index = scope.trace.indexes[source]
+    wanted = np.array([c in WORK or c == DEVICE_ANNOTATION for c in index.categories], np.bool_)
+    positions = positions_of(scope, source, wanted)
+    if scope.where is not None:
+        positions = positions[scope.where(index, positions)]
+    if not len(positions):
+        return
+    key, names = keys_of(index, index.column("slices.name")[positions])
+    notes = np.array([category == DEVICE_ANNOTATION for category in index.categories], np.bool_)
+    annotation = notes[index.column("slices.category")[positions]]
+    offset = _offsets(scope, source)[lanes_of(index, positions)]
+    start = index.column("slices.start")[positions].astype(np.int64) + offset
+    end = start + index.duration(positions)
+    total = _cut(scope, end) - _cut(scope, start)
+    none = np.zeros(len(positions), np.int64)
+    sums = [none, none, total, total, none, none, none, none]
+    ordinal = index.column("slices.ordinal")[positions]
+    code = key.astype(np.int64) * 2 + annotation
+    for number, row in _summed(source, positions, ordinal, code, start, end, total, sums):
+        _add(rows, (names[number // 2], bool(number % 2), True, ""), row)
+
+
+def _offsets(scope: Scope, source: int) -> I64:
+    """Return what to add to the lane times of each lane of a source."""
+    pids = {p.number: p.pid for p in scope.trace.processes if p.source == source}
+    processes = scope.trace.indexes[source].lanes["process"].tolist()
+    return np.array([scope.clocks.offset(source, pids[process]) for process in processes], np.int64)
+
+
+def _cut(scope: Scope, times: I64) -> I64:
+    return times if scope.range is None else np.clip(times, *scope.range)
+
+
+def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDArray[np.bool_]) -> I64:
+    """Return each event's value minus those of its direct children."""
+    own = values.copy()
+    children = np.flatnonzero(alive & (parent >= 0))
+    np.subtract.at(own, parent[children], values[children])
+    return own
+
+
+def _summed(
+    source: int,
+    positions: I64,
+    ordinal: AnyArray,
+    code: I64,
+    start: I64,
+    end: I64,
+    ns: I64,
+    sums: list[I64],
+) -> list[tuple[int, _Row]]:
+    """Return (code, row) for each distinct code of these events."""
+    if not len(code):
+        return []
+    codes, group = distinct(code)
+    n = len(codes)
+    calls = np.bincount(group, minlength=n)
+    totals = []
+    for values in sums:
+        total = np.zeros(n, np.int64)
+        if values.any():
+            np.add.at(total, group, values)
+        totals.append(total.tolist())
+    first = np.full(n, np.iinfo(np.int64).max)
+    np.minimum.at(first, group, start)
+    at = np.flatnonzero(start == first[group])
+    firsts: dict[int, tuple[int, int, int]] = {}
+    for where, low, high, number in zip(
+        group[at].tolist(), start[at].tolist(), end[at].tolist(), ordinal[at].tolist()
+    ):
+        mark = (low, -high, number)
+        firsts[where] = min(firsts.get(where, mark), mark)
+    most = np.full(n, -1, np.int64)
+    np.maximum.at(most, group, ns)
+    at = np.flatnonzero(ns == most[group])
+    longest = np.zeros(n, np.int64)
+    longest[group[at[::-1]]] = positions[at[::-1]]
+    return [
+        (
+            int(codes[i]),
+            _Row(
+                firsts[i],
+                (int(most[i]), source, int(longest[i])),
+                int(calls[i]),
+                [total[i] for total in totals],
+            ),
+        )
+        for i in range(n)
+    ]
+
+
+def distinct(code: I64) -> tuple[I64, I64]:
+    """Return (the distinct codes, ascending, and which of them each is), by a table where that is smaller."""
+    top = int(code.max()) + 1
+    if int(code.min()) < 0 or top > max(1 << 22, 2 * len(code)):
+        codes, group = np.unique(code, return_inverse=True)
+        return codes, group
+    seen = np.zeros(top, np.bool_)
+    seen[code] = True
+    codes = np.flatnonzero(seen)
+    place = np.zeros(top, np.int64)
+    place[codes] = np.arange(len(codes))
+    return codes, place[code]
+
+
+def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
+    row = rows.get(key)
+    if row is None:
+        rows[key] = more
+        return
+    row.first, row.longest = min(row.first, more.first), max(row.longest, more.longest)
+    row.calls += more.calls
+    row.sums = [a + b for a, b in zip(row.sums, more.sums)]
+
+
+def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> Table:
+    """Return the rows by first appearance, with the columns that the trace has something for."""
+    keys = sorted(rows, key=lambda key: rows[key].first)
+    found = [rows[key] for key in keys]
+    word = device_word(scope.trace)
+    on_device = np.array([key[2] for key in keys], np.bool_)
+    annotation = np.array([key[1] for key in keys], np.bool_)
+    data: dict[str, AnyArray | list[str]] = {
+        "name": [key[0] for key in keys],
+        "calls": np.array([row.calls for row in found], np.int64),
+    }
+    for place, name in enumerate((*SUMS, *MEMORY_SUMS)):
+        data[name] = np.array([row.sums[place] for row in found], np.int64)
+    columns = [
+        Column("name", "Name", "text"),
+        Column("calls", "# of Calls", "count"),
+        Column("cpu_total_ns", "CPU total", "ns"),
+        Column("self_cpu_ns", "Self CPU", "ns"),
+        Column("device_total_ns", f"{word} total", "ns"),
+        Column("self_device_ns", f"Self {word}", "ns"),
+        Column("cpu_mem", "CPU Mem", "bytes"),
+        Column("self_cpu_mem", "Self CPU Mem", "bytes"),
+    ]
+    if np.any(data["device_mem"]) or np.any(data["self_device_mem"]):
+        columns += [
+            Column("device_mem", f"{word} Mem", "bytes"),
+            Column("self_device_mem", f"Self {word} Mem", "bytes"),
+        ]
+    data["annotation"], data["on_device"] = annotation, on_device
+    columns += [Column("annotation", "Annotation"), Column("on_device", f"On {word}")]
+    if by.by:
+        key, title = by.column
+        columns.append(Column(key, title, "text"))
+        data[key] = [key[3] for key in keys]
+        if by.by == "stack" and not any(data[key]):
+            notes.append("the trace holds no call stacks (PyTorch writes them with verbose=True only)")
+    device = np.asarray(data["self_device_ns"])
+    totals: dict[str, Value] = {
+        "self_cpu_total_ns": int(np.asarray(data["self_cpu_ns"]).sum()),
+        "self_device_total_ns": int(device[on_device & ~annotation].sum()),
+        "device": word,
+    }
+    positions = np.array([max(row.longest[2], 0) for row in found], np.uint32)
+    return Table(SCHEMA, "ops", scope.text, tuple(columns), data, totals, tuple(notes), positions)
