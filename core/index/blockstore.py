@@ -12,13 +12,14 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.source import Source, open_source
+from ..ingest.source import Source, TextStream, open_source
 from .store import Index
 
 FOLDER = "derived"
@@ -48,6 +49,36 @@ def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
     return data, slow
 
 
+def read_blocks(
+    index: Index, blocks: Sequence[int], cancelled: CancelledCallback = never
+) -> Iterator[tuple[int, bytes]]:
+    """Yield (block, its text) of ascending block numbers; a compressed source is inflated once at most.
+
+    Raises UnreadableError when the source has gone or has changed since it was indexed, Cancelled.
+    """
+    source = source_of(index)
+    offsets, lengths = index.column("blocks.offset"), index.column("blocks.length")
+    stored = not source.seekable and has_block_store(index)
+    stream = None if source.seekable or stored else source.open()
+    try:
+        for block in blocks:
+            if cancelled():
+                raise Cancelled
+            offset, length = int(offsets[block]), int(lengths[block])
+            if stored:
+                data = block_bytes(index, block)[0]
+            elif stream is None:
+                data = source.read_range(offset, length)
+            else:
+                data = _onwards(stream, offset, length)
+            if len(data) != length:
+                raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
+            yield block, data
+    finally:
+        if stream is not None:
+            stream.close()
+
+
 def source_of(index: Index) -> Source:
     """Return the index's source, checked to be what was indexed. Raises UnreadableError."""
     held = index.source
@@ -67,16 +98,21 @@ def source_of(index: Index) -> Source:
 def _inflated(source: Source, offset: int, length: int) -> bytes:
     stream = source.open()
     try:
-        while stream.offset < offset:
-            if not stream.read(min(READ, offset - stream.offset)):
-                return b""
-        parts = []
-        while length > 0 and (part := stream.read(min(READ, length))):
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+        return _onwards(stream, offset, length)
     finally:
         stream.close()
+
+
+def _onwards(stream: TextStream, offset: int, length: int) -> bytes:
+    """Read on to an offset and return the bytes there; fewer where the text ends."""
+    while stream.offset < offset:
+        if not stream.read(min(READ, offset - stream.offset)):
+            return b""
+    parts = []
+    while length > 0 and (part := stream.read(min(READ, length))):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
 
 
 def _stored(index: Index, block: int) -> bytes | None:

@@ -1,0 +1,268 @@
+"""A piece of a trace as a small trace of its own: the events of a window, as they stand in the source.
+
+Every event is copied byte by byte, so that times, arguments and ids are exactly those of the source. Only
+blocks in which something of the window or metadata may stand are read, one at a time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import orjson
+
+from ..base.errors import TracelaneError, UsageError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..index.blockstore import read_blocks
+from ..index.format import NONE, RowKind
+from ..index.store import Index
+from ..ingest.columns import I64, U32, AnyArray
+from .event_text import event_texts
+
+CHUNK = 1 << 20
+GZIP_LEVEL = 6
+KINETO_KEYS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "displayTimeUnit")
+_METADATA = re.compile(rb'"ph"\s*:\s*"M"')
+_LEFT_OUT = re.compile(r"\([\d,]+ bytes\)")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What was written: counts by kind, and what of the envelope was too large to be kept."""
+
+    slices: int
+    instants: int
+    samples: int
+    flows: int
+    metadata: int
+    events: int
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    ordinals: U32  # of all events to be copied, ascending, each once
+    slices: int
+    instants: int
+    samples: int
+    flows: int
+
+
+def cut(
+    index: Index,
+    start: int,
+    end: int,
+    out: Path,
+    *,
+    lanes: Sequence[int] | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Cut:
+    """Write what overlaps [start, end) (lane time, ns) to a file, packed if it is called *.gz.
+
+    All slices that overlap the window come whole, instants and counter samples inside it, flows from one
+    such slice to another, all metadata. `lanes` are lane numbers of the source; default: all. Raises
+    UsageError where nothing lies in the window, UnreadableError where the source is not what was indexed.
+    """
+    if start >= end:
+        raise UsageError("the window to cut is empty: --from must lie before --to")
+    if _same_file(out, index.path):
+        raise UsageError(f"{out} is the trace itself: cut to another file")
+    wanted = _wanted(index, start, end, range(len(index.lanes)) if lanes is None else lanes)
+    if not len(wanted.ordinals):
+        raise UsageError("nothing of the trace lies in that window")
+    envelope, left_out = _envelope(index)
+    metadata = 0
+    with _written(out) as file:
+        file.write(envelope)
+        separator = b"\n"
+        for text, is_metadata in _events(index, wanted.ordinals, progress, cancelled):
+            file.write(separator + text)
+            separator = b",\n"
+            metadata += is_metadata
+        file.write(b"\n]}\n")
+    events = len(wanted.ordinals) + metadata
+    return Cut(
+        wanted.slices, wanted.instants, wanted.samples, wanted.flows, metadata, events, tuple(left_out)
+    )
+
+
+# -- what is wanted ---------------------------------------------------------------------------------------
+
+
+def _wanted(index: Index, start: int, end: int, lanes: Sequence[int]) -> _Wanted:
+    slices, instants, samples = [], [], []
+    for lane in lanes:
+        first = int(index.lanes[lane]["first_row"])
+        for row in index.rows[first : first + int(index.lanes[lane]["rows"])]:
+            kind, begin = RowKind(int(row["kind"])), int(row["first"])
+            stop = begin + int(row["count"])
+            if kind is RowKind.SLICES:
+                slices.append(_overlapping(index, begin, stop, start, end))
+            elif kind is RowKind.INSTANTS:
+                instants.append(_inside(index.column("instants.start"), begin, stop, start, end))
+            else:
+                samples.append(_inside(index.column("samples.start"), begin, stop, start, end))
+    flows = _flows(index, slices)
+    pairs = [_slice_of(index.column("ends.position"), a, b) for a, b in slices]
+    pieces = [
+        *(index.column("slices.ordinal")[a:b] for a, b in slices),
+        *(index.column("ends.ordinal")[a:b] for a, b in pairs),
+        *(index.column("instants.ordinal")[a:b] for a, b in instants),
+        *(index.column("samples.ordinal")[a:b] for a, b in samples),
+        index.column("flows.source_ordinal")[flows],
+        index.column("flows.target_ordinal")[flows],
+    ]
+    ordinals = np.unique(np.concatenate(pieces)).astype(np.uint32, copy=False)
+    counts = [sum(b - a for a, b in some) for some in (slices, instants, samples)]
+    return _Wanted(ordinals, counts[0], counts[1], counts[2], len(flows))
+
+
+def _overlapping(index: Index, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:
+    """Return the positions [a, b) of a row whose slices overlap a window: starts and ends both ascend."""
+    a, b = _inside(index.column("slices.start"), begin, stop, start, end)
+    while a > begin and index.end(a - 1) > start:
+        a -= 1
+    return a, b
+
+
+def _inside(starts: AnyArray, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:
+    low, high = np.searchsorted(starts[begin:stop], np.array([start, end], np.int64))
+    return begin + int(low), begin + int(high)
+
+
+def _slice_of(column: U32, low: int, high: int) -> tuple[int, int]:
+    """Return where the values [low, high) stand in a sorted column."""
+    a, b = np.searchsorted(column, np.array([low, high], column.dtype))
+    return int(a), int(b)
+
+
+def _flows(index: Index, slices: list[tuple[int, int]]) -> I64:
+    """Return the numbers of the flows from one of these slices to another."""
+    ranges = sorted((a, b) for a, b in slices if a < b)
+    begins, stops = (np.array(side, np.int64) for side in (zip(*ranges) if ranges else ((), ())))
+    found = [np.zeros(0, np.int64)]
+    source, target = index.column("flows.source"), index.column("flows.target")
+    for low in range(0, len(source), CHUNK):
+        inside = np.ones(min(CHUNK, len(source) - low), np.bool_)
+        for column in (source, target):
+            position = column[low : low + CHUNK].astype(np.int64)
+            at = np.searchsorted(begins, position, "right") - 1
+            inside &= (at >= 0) & (position != NONE)
+            inside[inside] = position[inside] < stops[at[inside]]
+        found.append(low + np.flatnonzero(inside))
+    return np.concatenate(found)
+
+
+# -- where it stands --------------------------------------------------------------------------------------
+
+
+def _events(
+    index: Index, ordinals: U32, progress: ProgressCallback, cancelled: CancelledCallback
+) -> Iterator[tuple[bytes, bool]]:
+    """Yield (text, whether it is metadata) of the wanted events and all metadata, in file order."""
+    first: I64 = index.column("blocks.ordinal").astype(np.int64)
+    count: I64 = index.column("blocks.count").astype(np.int64)
+    bounds = np.searchsorted(ordinals, np.stack((first, first + count)).astype(np.uint32))
+    touched = bounds[1] > bounds[0]
+    unknown = count > _known(index, first, count)
+    blocks = np.flatnonzero(touched | unknown)
+    total = int(index.column("blocks.length")[blocks].sum())
+    done = 0
+    for block, data in read_blocks(index, blocks.tolist(), cancelled):
+        progress(Progress("cutting", done, total))
+        done += len(data)
+        if not touched[block] and not _METADATA.search(data):
+            continue
+        chosen = (ordinals[bounds[0, block] : bounds[1, block]] - np.uint32(first[block])).tolist()
+        texts = event_texts(data, int(count[block]), bool(index.column("blocks.repaired")[block]))
+        if chosen and chosen[-1] >= len(texts):
+            raise TracelaneError(f"{index.path} has changed since it was indexed: open it again")
+        wanted = set(chosen)
+        for number, text in enumerate(texts):
+            if number in wanted:
+                yield text, False
+            elif unknown[block] and _METADATA.search(text) and _is_metadata(text):
+                yield text, True
+
+
+def _known(index: Index, first: I64, count: I64) -> I64:
+    """Return of how many events of each block the index has the ordinal: the others may be metadata."""
+    filled = np.flatnonzero(count > 0)
+    known = np.zeros(len(first), np.int64)
+    if not len(filled):
+        return known
+    met = np.zeros(int((first + count).max()), np.bool_)  # an event may have several samples or flows
+    for name in (
+        "slices.ordinal",
+        "ends.ordinal",
+        "instants.ordinal",
+        "samples.ordinal",
+        "flows.source_ordinal",
+        "flows.target_ordinal",
+    ):
+        column = index.column(name)
+        for low in range(0, len(column), CHUNK):
+            met[column[low : low + CHUNK]] = True
+    known[filled] = np.add.reduceat(met, first[filled], dtype=np.int64)
+    return known
+
+
+def _is_metadata(text: bytes) -> bool:
+    try:
+        event = orjson.loads(text)
+    except ValueError:
+        return False
+    return isinstance(event, dict) and event.get("ph") == "M"
+
+
+# -- what it stands in ------------------------------------------------------------------------------------
+
+
+def _envelope(index: Index) -> tuple[bytes, list[str]]:
+    """Return (the text up to the bracket of the events, the keys that were too large to be kept)."""
+    values: dict[str, Any] = dict(index.manifest.get("envelope") or {})
+    left_out = [k for k, v in values.items() if isinstance(v, str) and _LEFT_OUT.fullmatch(v)]
+    kept = {key: values[key] for key in KINETO_KEYS if key in values}
+    kept |= {key: value for key, value in values.items() if key not in kept}
+    lines = [
+        f"  {json.dumps(key)}: {json.dumps(value)},\n"
+        for key, value in kept.items()
+        if key not in left_out and key != "traceEvents"
+    ]
+    return ("{\n" + "".join(lines) + '  "traceEvents": [').encode(), left_out
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Give a file that takes its name only when it is whole."""
+    if out.exists() and not out.is_file():
+        raise UsageError(f"{out} is no file: name one to write")
+    building = out.with_name(f".{out.name}-{os.getpid()}")
+    try:
+        with building.open("wb") as raw:
+            if out.suffix == ".gz":
+                with gzip.GzipFile("", "wb", GZIP_LEVEL, raw, mtime=0) as packed:
+                    yield packed
+            else:
+                yield raw
+        building.replace(out)
+    except OSError as error:
+        raise TracelaneError(f"cannot write {out}: {error.strerror or error}") from None
+    finally:
+        building.unlink(missing_ok=True)
+
+
+def _same_file(out: Path, source: str) -> bool:
+    try:
+        return os.path.samefile(out, source)
+    except OSError:
+        return False

@@ -1,0 +1,100 @@
+"""`tracelane cut`: a window of a trace as a small trace of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACE
+
+if TYPE_CHECKING:
+    from tracelane.core.export.cut import Cut
+    from tracelane.core.trace import Trace
+
+
+@click.command()
+@TRACE
+@click.option("--from", "begin", metavar="TIME", help="Begin: +12.5ms, @µs as in the file, 09:28:06, step:4.")
+@click.option("--to", "end", metavar="TIME", help="End; without it that of the step, or of the trace.")
+@click.option("--lanes", metavar="REGEX", help="Only lanes whose title, or whose process's, matches.")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write; packed when it is called *.gz.",
+)
+@DECODER
+@INDEX_DIR
+@FORCE
+def cut(
+    trace: str,
+    begin: str | None,
+    end: str | None,
+    lanes: str | None,
+    out: Path,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
+    from tracelane.core.export.cut import cut as write_cut
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    if begin is None and end is None:
+        raise UsageError("say what to cut: --from TIME and --to TIME, or --from step:4")
+    with ProgressBar(Path(trace).name) as progress:
+        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+        if len(opened.indexes) != 1:
+            raise UsageError(f"{trace} holds {len(opened.indexes)} traces: cut them one by one")
+        start, stop = _window(opened, begin, end)
+        chosen = None if lanes is None else _lanes(opened, lanes)
+        done = write_cut(opened.indexes[0], start, stop, out, lanes=chosen, progress=progress)
+    click.echo(_told(done, out))
+
+
+def _window(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int]:
+    from tracelane.tui.clock import time_frame
+    from tracelane.tui.times import parse_span
+
+    frame = time_frame(trace)
+    start, stop = trace.span[0], trace.span[1] + 1  # what lies at the very end belongs to it
+    if begin is not None:
+        start, reach = parse_span(begin, frame)
+        stop = reach if reach > start else stop  # a step alone means all of it
+    if end is not None:
+        stop = parse_span(end, frame)[1]
+    if stop <= start:
+        raise UsageError("--from must lie before --to, and within the trace")
+    return start, stop
+
+
+def _lanes(trace: Trace, pattern: str) -> list[int]:
+    try:
+        wanted = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise UsageError(f"--lanes is no regular expression: {error}") from None
+    found = [ln.number for ln in trace.lanes if wanted.search(ln.title) or wanted.search(ln.process.title)]
+    if not found:
+        raise UsageError(f"no lane has a title in which {pattern!r} is found")
+    return found
+
+
+def _told(done: Cut, out: Path) -> str:
+    kinds = {
+        "slices": done.slices,
+        "instants": done.instants,
+        "counter samples": done.samples,
+        "flows": done.flows,
+        "metadata events": done.metadata,
+    }
+    text = f"{out}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    if done.left_out:
+        text += f"\ntoo large to be kept: {', '.join(done.left_out)}"
+    return text
