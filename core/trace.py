@@ -39,7 +39,7 @@ from .query.steps import Step as LaneStep
 from .query.steps import steps_of
 from .query.titles import plain
 from .query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
-from .query.window import FAR, opening_window
+from .query.window import FAR, end_of_lanes, opening_window
 
 MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""
@@ -114,7 +114,10 @@ class Trace:
     # -- time ---------------------------------------------------------------------------------------------
 
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
-        """Return (start, end) over everything that is drawn, in trace time under these clocks."""
+        """Return the time [start, end) of everything that is drawn, in trace time under these clocks.
+
+        What has no length has a place too: where an instant is the last thing, it stands in the last ns.
+        """
         starts, ends = [], []
         for process in self.processes:
             if len(process.lanes):
@@ -122,7 +125,7 @@ class Trace:
                 part = index.lanes[process.lanes.start - base : process.lanes.stop - base]
                 offset = clocks.offset(process.source, process.pid)
                 starts.append(int(part["start"].min()) + offset)
-                ends.append(int(part["end"].max()) + offset)
+                ends.append(end_of_lanes(index, part) + offset)
         return (min(starts), max(ends)) if starts else (0, 0)
 
     @cached_property
@@ -133,7 +136,8 @@ class Trace:
     @cached_property
     def opening_span(self) -> tuple[int, int]:
         """(start, end) without wild outliers: what the first window shows."""
-        return opening_window([(index, 0) for index in self.indexes]) or self.span
+        start, end = opening_window([(index, 0) for index in self.indexes]) or self.span
+        return start, self.span[1] if self.span[1] == end + 1 else end
 
     @property
     def has_outliers(self) -> bool:

@@ -86,6 +86,18 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
     return start, end
 
 
+def end_of_lanes(index: Index, lanes: AnyArray) -> int:
+    """Return the first ns, in lane time, after everything in these lanes of the lane table."""
+    end = int(lanes["end"].max())
+    for lane in lanes[lanes["end"] == end]:
+        first = int(lane["first_row"])
+        last = index.rows["end"][first : first + int(lane["rows"])] == end
+        for number in (np.flatnonzero(last) + first).tolist():
+            if int(index.rows[number]["count"]) and int(row_starts(index, number)[-1]) == end:
+                return end + 1
+    return end
+
+
 def _grown(islands: _Stretches, start: int, end: int) -> tuple[int, int]:
     """Take in what lies within FAR times the span, until nothing more does."""
     starts, ends = islands.start.tolist(), islands.end.tolist()

@@ -155,10 +155,14 @@ BULK = [S(i * 1000, 900, category="cpu_op") for i in range(100)]
         ([L(slices=BULK), L(tid="2", slices=[S(5_000_000, 5)])], (0, 5_000_005), False),
         ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 128 * DAY, category="Trace")])], (0, 99_900), True),
         ([L(slices=[S(5, 1000, category="Trace")])], (5, 1005), False),
-        ([L(instants=[(7, "i", ""), (9, "i", "")])], (7, 9), False),
-        ([L(slices=BULK, instants=[(200_000, "i", "")])], (0, 200_000), False),
+        ([L(instants=[(7, "i", ""), (9, "i", "")])], (7, 10), False),
+        ([L(slices=BULK, instants=[(200_000, "i", "")])], (0, 200_001), False),
         ([L(slices=BULK, instants=[(DAY, "i", "")])], (0, 99_900), True),
-        ([L(slices=[S(0, 0)], instants=[(t, "i", "") for t in (10**6, 2 * 10**6)])], (0, 2 * 10**6), False),
+        (
+            [L(slices=[S(0, 0)], instants=[(t, "i", "") for t in (10**6, 2 * 10**6)])],
+            (0, 2 * 10**6 + 1),
+            False,
+        ),
         ([], (0, 0), False),
     ],
 )
