@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
@@ -11,6 +10,7 @@ from tracelane.core.trace import Trace
 
 from .session import Session
 from .times import TimeFrame
+from .zone import moment_of, zone_text
 
 EPOCHS = (10**18, 4 * 10**18)
 """Stamps between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
@@ -25,6 +25,7 @@ class Stamps:
     offsets: tuple[int, ...]  # trace time minus the file's own, by source
     wall_offset: int | None
     clocks: Clocks = NO_CLOCKS
+    zone: str = ""  # that wall times are written in; empty: this machine's
 
     def relative(self, time: int) -> str:
         """Return a time counted from the start of the trace, exact."""
@@ -38,16 +39,16 @@ class Stamps:
         return f"{sign}{time // 1000}.{time % 1000:03d} µs"
 
     def wall(self, time: int) -> str | None:
-        """Return the local date and time to the ns; None where the trace does not tell."""
+        """Return date and time to the ns in the session's zone, and the zone; None where the trace does not
+        tell.
+        """
         if self.wall_offset is None:
             return None
         stamp = time + self.wall_offset
-        try:
-            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=stamp // 10**9)
-            moment = moment.astimezone()
-        except (OverflowError, ValueError, OSError):
+        moment = moment_of(stamp, self.zone)
+        if moment is None:
             return None
-        return f"{moment:%Y-%m-%d %H:%M:%S}.{stamp % 10**9:09d}"
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{stamp % 10**9:09d} {zone_text(moment)}"
 
 
 def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
@@ -63,7 +64,7 @@ def stamps_of(trace: Trace, session: Session) -> Stamps:
     """Return the writer of a trace's times in a session."""
     clocks = session.clocks
     offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
-    return Stamps(trace.opening_span[0], offsets, wall_offset(trace, clocks), clocks)
+    return Stamps(trace.opening_span[0], offsets, wall_offset(trace, clocks), clocks, session.zone)
 
 
 def time_frame(trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "") -> TimeFrame:

@@ -117,6 +117,7 @@ class Session:
     hidden_alike: tuple[str, ...] = ()  # lane names with digits stripped
     only: str = ""  # regular expression: show only lanes whose title matches
     range: tuple[int, int] | None = None
+    anchor: int | None = None  # where a range being drawn began; None: none is being drawn
     clocks: Clocks = field(default_factory=Clocks)
     panel: str = "details"
     panel_size: int = 8
@@ -124,3 +125,4 @@ class Session:
     host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"
     ruler: str = "relative"  # relative, file, wall
+    zone: str = ""  # of wall times: a name, an offset, UTC; empty: this machine's

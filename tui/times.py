@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tracelane.core.base.errors import UsageError
+
+from .zone import moment_of, zone_of
 
 READINGS = "+12.5ms from the start, @5533068085033.188 µs as in the file, 09:28:06.1 wall clock, step:4"
 
@@ -37,7 +38,7 @@ class TimeFrame:
     file_offset: int = 0
     wall_offset: int | None = None
     steps: Sequence[tuple[str, int, int]] = ()
-    zone: str = ""  # IANA name; empty: this machine's
+    zone: str = ""  # as zone_of reads it; empty: this machine's
 
 
 def parse_time(text: str, frame: TimeFrame) -> int:
@@ -76,12 +77,14 @@ def _to_ns(number: str, unit: int) -> int:
 def _wall(match: re.Match[str], frame: TimeFrame) -> int:
     if frame.wall_offset is None:
         raise UsageError("this trace does not say when it was recorded: use +12.5ms or @µs")
-    zone = _zone(frame.zone)
+    zone = zone_of(frame.zone)
     hour, minute, second = int(match[2]), int(match[3]), int(match[4] or 0)
     nanos = int((match[5] or "").ljust(9, "0"))
     begin = frame.start + frame.wall_offset
     try:
-        day = datetime.fromisoformat(match[1]) if match[1] else _local(begin, zone)
+        day = datetime.fromisoformat(match[1]) if match[1] else moment_of(begin, frame.zone)
+        if day is None:
+            raise UsageError("this trace lies outside any calendar: use +12.5ms or @µs")
         moment = datetime(day.year, day.month, day.day, hour, minute, second)
         if zone is not None:
             moment = moment.replace(tzinfo=zone)
@@ -93,22 +96,6 @@ def _wall(match: re.Match[str], frame: TimeFrame) -> int:
     # Without a date: the day on which that time comes nearest to what was recorded.
     middle = (frame.start + frame.end) // 2
     return min((stamp + days * _DAY_NS for days in (-1, 0, 1)), key=lambda time: abs(time - middle))
-
-
-def _zone(name: str) -> ZoneInfo | timezone | None:
-    if not name:
-        return None
-    if name.upper() == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(f"{name!r} is no time zone known here") from None
-
-
-def _local(stamp: int, zone: ZoneInfo | timezone | None) -> datetime:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=stamp // 10**9)
-    return moment.astimezone(zone)
 
 
 def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:

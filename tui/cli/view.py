@@ -32,6 +32,7 @@ TITLE_CELLS = 24
 @click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
 @click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
+@click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -42,6 +43,7 @@ def view(
     lanes: str | None,
     width: int | None,
     height: int | None,
+    tz: str | None,
     decoder: str,
     index_dir: Path | None,
     force: bool,
@@ -55,6 +57,10 @@ def view(
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
         _check(lanes)
+    if tz:
+        from tracelane.tui.zone import zone_of
+
+        zone_of(tz)
 
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
@@ -62,17 +68,17 @@ def view(
     with ProgressBar(_title(traces)) as progress:
         trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
     if can_draw() and take_keyboard():
-        _show(trace, begin, end, lanes)
+        _show(trace, begin, end, lanes, tz)
     else:
-        _print(trace, begin, end, lanes, width, height)
+        _print(trace, begin, end, lanes, tz, width, height)
 
 
-def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -> None:
+def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None, tz: str | None) -> None:
     from tracelane.tui.app import TracelaneApp
 
     columns = shutil.get_terminal_size((80, 24)).columns
-    asked = any((begin, end, lanes))
-    session = asked_session(trace, begin, end, lanes, columns) if asked else None
+    asked = any((begin, end, lanes, tz))
+    session = asked_session(trace, begin, end, lanes, columns, tz) if asked else None
     app = TracelaneApp(trace, session)
     app.run()
     if app.return_code:
@@ -80,14 +86,20 @@ def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None) -
 
 
 def _print(
-    trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int | None, height: int | None
+    trace: Trace,
+    begin: str | None,
+    end: str | None,
+    lanes: str | None,
+    tz: str | None,
+    width: int | None,
+    height: int | None,
 ) -> None:
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary
 
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
-    session = asked_session(trace, begin, end, lanes, width)
+    session = asked_session(trace, begin, end, lanes, width, tz)
     if wants_colour():
         from rich.console import Console
 
@@ -97,17 +109,19 @@ def _print(
     print(summary(trace, lanes=False))
 
 
-def asked_session(trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int) -> Session:
+def asked_session(
+    trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int, tz: str | None = None
+) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_span
 
     cells = max(1, width - TITLE_CELLS)
-    session = replace(first_session(trace, cells), only=lanes or "")
+    session = replace(first_session(trace, cells), only=lanes or "", zone=tz or "")
     if begin is None and end is None:
         return session
-    frame = time_frame(trace)
+    frame = time_frame(trace, zone=session.zone)
     start, stop = trace.opening_span
     if begin is not None:
         start, reach = parse_span(begin, frame)

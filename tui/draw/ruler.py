@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from tracelane.core.trace import Trace
 
 from ..clock import stamps_of
 from ..session import Session, Viewport
+from ..zone import moment_of, zone_text
 from .labels import fit, fit_middle
 from .lines import Look
 from .segments import written
@@ -111,22 +111,21 @@ def tick_label(time: int, step: int) -> str:
 
 
 def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str:
-    """Return a trace time as the session's ruler writes it: relative, as in the file, or wall time (UTC)."""
+    """Return a trace time as the session's ruler writes it: relative, as in the file, or wall time."""
     if session.ruler == "file":
         value = time - origin.file_offset
         sign = "-" if value < 0 else ""
         return f"@{sign}{abs(value) // 1000}.{abs(value) % 1000:03d}"
     if session.ruler == "wall" and origin.wall_offset is not None:
-        return wall_text(time + origin.wall_offset, step)
+        return wall_text(time + origin.wall_offset, step, session.zone)
     return tick_label(time - origin.start, step)
 
 
-def wall_text(stamp: int, step: int = 1) -> str:
-    """Return a wall time, ns since 1970, as h:m:s with as many decimals as the step needs."""
+def wall_text(stamp: int, step: int = 1, zone: str = "") -> str:
+    """Return a wall time, ns since 1970, as h:m:s of a zone with as many decimals as the step needs."""
     seconds, rest = divmod(stamp, 10**9)
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    except OverflowError:
+    moment = moment_of(stamp, zone)
+    if moment is None:
         return f"{seconds} s"
     digits = 0
     while digits < 9 and (step * 10**digits) % 10**9:
@@ -204,6 +203,10 @@ def _ticks(view: Viewport, session: Session, origin: Origin, look: Look) -> list
         canvas.put(cell, glyphs.tick, palette.line)
         if cell + 1 + cell_len(label) <= look.area:
             canvas.put(cell + 1, label, palette.ruler)
+    if session.ruler == "wall" and origin.wall_offset is not None:
+        moment = moment_of(view.start + origin.wall_offset, session.zone)
+        name = f" {zone_text(moment)}" if moment is not None else ""
+        canvas.put(look.area - len(name), name, palette.dim)
     if session.range is not None:
         left, right = _range_cells(view, session.range)
         canvas.paint(left, right, palette.range)
