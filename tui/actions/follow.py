@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.query.chain import DEVICE
+from tracelane.core.query.chain import ANNOTATIONS, DEVICE, OPS
 from tracelane.core.trace import Trace
 
 from .refusal import Refusal
@@ -16,7 +16,9 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Target:
-    """A slice that can be gone to, and how it is known: a flow's category, "correlation" or "external id"."""
+    """A slice that can be gone to, and how it is known: a flow's category, "correlation", "external id", or
+    "launch" for one made within the slice.
+    """
 
     id: SliceId
     via: str
@@ -39,17 +41,40 @@ def back_from(trace: Trace, identity: SliceId) -> list[Target]:
 
 
 def on_from(trace: Trace, identity: SliceId) -> list[Target]:
-    """Return what a slice launched, or what its flows lead to; Refusal where nothing is known."""
+    """Return what a slice launched, itself or by launches within it, and what its flows lead to; Refusal
+    where nothing is known.
+    """
     targets = [
         Target(arrow.target, arrow.category)
         for arrow in trace.flows_out(identity, MOST)
         if arrow.target is not None and arrow.target != identity
     ]
+    if _is_host(trace, identity):
+        targets += _under(trace, identity)
     if not targets:
         targets = _by_ids(trace, identity)
     if not targets:
         raise Refusal("the trace does not say that this launched anything")
     return _distinct(targets)
+
+
+def _is_host(trace: Trace, identity: SliceId) -> bool:
+    """Tell whether a slice is an op, an annotation or a Python frame: what launches through others."""
+    index = trace.indexes[identity.source]
+    position = index.position_of(identity.ordinal)
+    if position is None:
+        return False
+    category = index.categories[int(index.column("slices.category")[position])]
+    return category in OPS | ANNOTATIONS | {"python_function"}
+
+
+def _under(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return the device slices that launches within a slice's time on its lane started, by start."""
+    launched = trace.kernels_under(identity)
+    if launched is None:
+        return []
+    ordinals = trace.indexes[identity.source].column("slices.ordinal")[launched.kernels[:MOST]]
+    return [Target(SliceId(identity.source, ordinal), "launch") for ordinal in ordinals.tolist()]
 
 
 def _by_ids(trace: Trace, identity: SliceId) -> list[Target]:

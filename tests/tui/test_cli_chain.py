@@ -1,0 +1,115 @@
+"""`tracelane chain` for a person: the lines it prints, which slice it picks, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import pytest
+
+from tests.events import complete
+from tracelane.tui.cli.main import main
+
+IDS = {"correlation": 7}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    events = [
+        complete(0, 100, "ProfilerStep#3", "user_annotation"),
+        complete(5, 80, "nn.Module: Linear_0", "python_function"),
+        complete(8, 60, "aten::mm", "cpu_op"),
+        complete(10, 20, "graphLaunch", "cuda_runtime", args=IDS),
+        complete(50, 10, "mm_kernel", "kernel", pid=0, args=IDS),
+        complete(70, 30, "add_kernel", "kernel", pid=0, args=IDS),
+        complete(300, 5, "Memset (Device)", "gpu_memset", pid=0, tid=2),
+        complete(400, 5, "mm_kernel", "kernel", pid=0),
+    ]
+    file = tmp_path_factory.mktemp("chain") / "t.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    return str(file)
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Return exit code, output and errors of the command."""
+    out, errors = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
+        code = main(["chain", *arguments])
+    return code, out.getvalue(), errors.getvalue()
+
+
+def said(*arguments: str) -> str:
+    code, out, errors = run(*arguments)
+    assert code == 0, errors
+    return out
+
+
+def test_a_chain_as_text(path: str) -> None:
+    """From the step inward a line each; how the launch is known, the delay, the replay as a unit."""
+    text = said(path, "--name", "mm_k")
+    roles = [line.split()[4] for line in text.splitlines()[:5]]
+    assert roles == ["step", "module", "op", "launch", "kernel"]
+    assert "known by correlation" in text
+    assert "launch delay 20 µs" in text
+    assert (
+        "this launch started 2 kernels, 40 µs, busy 40 µs of 50 µs, 1 gap inside: 10 µs, the longest 10 µs"
+        in text
+    )
+    assert "1 of 2 that match: --all shows all" in text
+
+
+def test_an_op_as_text(path: str) -> None:
+    """Where no device slice has the name, what was launched under the match is told."""
+    text = said(path, "--name", "aten::mm")
+    assert "launches 2 kernels, 40 µs: 1 × add_kernel 30 µs, 1 × mm_kernel 10 µs" in text
+    (entry,) = json.loads(said(path, "--name", "aten::mm", "--json"))
+    assert [kernel["name"] for kernel in entry["kernels"]] == ["mm_kernel", "add_kernel"]
+    assert (entry["device_ns"], entry["launches"]) == (40_000, 1)
+
+
+def test_what_the_trace_does_not_say(path: str) -> None:
+    """A copy that nothing leads to has no launch, in text and in JSON."""
+    assert "does not say what launched this" in said(path, "--name", "Memset")
+    (entry,) = json.loads(said(path, "--name", "Memset", "--json"))
+    assert entry == {
+        "kernel": {
+            "name": "Memset (Device)",
+            "category": "gpu_memset",
+            "pid": 0,
+            "tid": 2,
+            "ts_ns": 300_000,
+            "dur_ns": 5_000,
+        },
+        "via": None,
+        "launch": None,
+        "op": None,
+        "ancestors": [],
+        "launch_delay_ns": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "starts"),
+    [
+        ((), [50_000]),
+        (("--all",), [50_000, 400_000]),
+        (("--at", "+401us"), [400_000]),
+        (("--at", "400000"), [400_000]),
+        (("--at", "@55"), [50_000]),
+        (("--at", "@0"), [50_000]),
+    ],
+)
+def test_which_one_is_meant(path: str, options: tuple[str, ...], starts: list[int]) -> None:
+    """The first, all, or the one that covers or lies nearest to a time, in any way of writing it."""
+    entries = json.loads(said(path, "--name", "^mm_kernel$", "--json", *options))
+    assert [entry["kernel"]["ts_ns"] for entry in entries] == starts
+
+
+def test_refusals(path: str) -> None:
+    """A name that nothing has fails in one line (and is an empty list in JSON), no pattern is wrong usage."""
+    code, out, errors = run(path, "--name", "nowhere")
+    assert (code, out) == (1, "")
+    assert "no slice has a name in which" in errors.splitlines()[-1]
+    assert json.loads(said(path, "--name", "nowhere", "--json")) == []
+    assert run(path, "--name", "(")[0] == 64
