@@ -1,0 +1,251 @@
+"""How a device spends its time: busy and idle, compute, communication and memory, and what overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.intervals import Intervals, merge
+from .devices import KERNEL_TYPES, kernel_types
+from .scope import Scope
+from .table import Column, Table
+from .work import KindRule, Work, work_of
+
+COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("slices", "slices", "count"),
+    Column("kernel_time_ns", "kernel time", "ns"),
+    Column("busy_ns", "busy", "ns"),
+    Column("idle_ns", "idle", "ns"),
+    Column("idle_share", "idle %", "share"),
+    Column("compute_ns", "compute", "ns"),
+    Column("compute_share", "compute %", "share"),
+    Column("non_compute_ns", "non-compute", "ns"),
+    Column("non_compute_share", "non-compute %", "share"),
+    Column("comm_ns", "communication", "ns"),
+    Column("memory_ns", "memory", "ns"),
+    Column("comm_compute_overlap_ns", "overlap", "ns"),
+    Column("comm_compute_overlap_share", "overlap %", "share"),
+)
+STREAM_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+    Column("slices", "slices", "count"),
+    Column("kernel_time_ns", "kernel time", "ns"),
+    Column("busy_ns", "busy", "ns"),
+    Column("idle_ns", "idle", "ns"),
+    Column("sum_ns", "sum", "ns"),
+)
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class StreamTimes:
+    """The times of one stream in ns; `sum_ns` adds all durations, overlapping or not."""
+
+    stream: str
+    slices: int
+    kernel_time_ns: int
+    busy_ns: int
+    sum_ns: int
+
+    @property
+    def idle_ns(self) -> int:
+        """The time between the first start and the last end in which nothing runs."""
+        return self.kernel_time_ns - self.busy_ns
+
+
+@dataclass(frozen=True)
+class DeviceTimes:
+    """The times of one device in ns; `types` is the time during which exactly these types run.
+
+    Keys of `types` are a type or several joined by "+", in the order of KERNEL_TYPES.
+    """
+
+    rank: int
+    device: int | str
+    label: str
+    slices: int
+    start: int
+    end: int
+    busy_ns: int
+    compute_ns: int
+    comm_ns: int
+    memory_ns: int
+    comm_compute_overlap_ns: int
+    types: Mapping[str, int]
+    streams: tuple[StreamTimes, ...]
+
+    @property
+    def kernel_time_ns(self) -> int:
+        """From the first start to the last end."""
+        return self.end - self.start
+
+    @property
+    def idle_ns(self) -> int:
+        """The part of it in which nothing runs."""
+        return self.kernel_time_ns - self.busy_ns
+
+    @property
+    def non_compute_ns(self) -> int:
+        """The part of it in which something runs but no compute."""
+        return self.kernel_time_ns - self.idle_ns - self.compute_ns
+
+    def share(self, ns: int) -> float | None:
+        """Return a part of the kernel time as a share of 1; None when there is none."""
+        return ns / self.kernel_time_ns if self.kernel_time_ns else None
+
+    @property
+    def comm_compute_overlap_share(self) -> float | None:
+        """How much of the communication is hidden behind compute; None without communication."""
+        return self.comm_compute_overlap_ns / self.comm_ns if self.comm_ns else None
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """The devices of a scope."""
+
+    scope: str
+    devices: tuple[DeviceTimes, ...]
+
+
+def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Breakdown:
+    """Return how each device of a scope spends its time; `rule` says what compute is."""
+    return Breakdown(scope.text, tuple(_device(work, rule) for work in work_of(scope)))
+
+
+def _device(work: Work, rule: KindRule) -> DeviceTimes:
+    kinds = work.kinds(rule)
+    sets = []
+    for number in range(len(KERNEL_TYPES)):
+        mask = kinds == number
+        sets.append(merge(work.starts[mask], work.ends[mask]))
+    compute, communication, memory = sets
+    streams = []
+    for name, places in work.by_stream():
+        starts, ends = work.starts[places], work.ends[places]
+        span, total = int(ends.max() - starts[0]), int((ends - starts).sum())
+        streams.append(StreamTimes(name, len(places), span, merge(starts, ends).length, total))
+    return DeviceTimes(
+        rank=work.rank,
+        device=work.number,
+        label=work.title,
+        slices=len(work),
+        start=int(work.starts.min()),
+        end=int(work.ends.max()),
+        busy_ns=merge(work.starts, work.ends).length,
+        compute_ns=compute.length,
+        comm_ns=communication.length,
+        memory_ns=memory.length,
+        comm_compute_overlap_ns=communication.intersection(compute).length,
+        types=exclusive(sets),
+        streams=tuple(streams),
+    )
+
+
+def exclusive(sets: list[Intervals]) -> dict[str, int]:
+    """Return the ns during which exactly one combination of the types runs, for those that occur."""
+    edges = np.concatenate([part for item in sets for part in (item.starts, item.ends)])
+    bits = [
+        np.full(len(item), sign << number, np.int64) for number, item in enumerate(sets) for sign in (1, -1)
+    ]
+    order = np.argsort(edges, kind="stable")
+    running = np.cumsum(np.concatenate(bits)[order])[:-1]
+    length = np.diff(edges[order])
+    found = {}
+    for mask in range(1, 1 << len(sets)):
+        ns = int(length[running == mask].sum())
+        if ns:
+            found["+".join(name for at, name in enumerate(KERNEL_TYPES) if mask >> at & 1)] = ns
+    return found
+
+
+def breakdown_table(found: Breakdown) -> Table:
+    """Return a row per device."""
+    rows = [_row(device) for device in found.devices]
+    return _table("breakdown", "Device time", found.scope, COLUMNS, rows)
+
+
+def stream_table(found: Breakdown) -> Table:
+    """Return a row per stream."""
+    rows = [
+        {**_place(device), **_stream_row(stream)} for device in found.devices for stream in device.streams
+    ]
+    return _table("streams", "Streams", found.scope, STREAM_COLUMNS, rows)
+
+
+def breakdown_object(found: Breakdown) -> dict[str, Any]:
+    """Return the JSON object: devices with their types and streams."""
+    devices = [
+        {
+            **_row(device),
+            "rank": device.rank,
+            "device": device.device,
+            "label": device.label,
+            "start_ns": device.start,
+            "end_ns": device.end,
+            "types_ns": dict(device.types),
+            "streams": [_stream_row(stream) for stream in device.streams],
+        }
+        for device in found.devices
+    ]
+    return {"schema": SCHEMA, "table": "breakdown", "scope": found.scope, "devices": devices}
+
+
+def _place(device: DeviceTimes) -> dict[str, Any]:
+    return {"rank": str(device.rank), "device": device.label}
+
+
+def _row(device: DeviceTimes) -> dict[str, Any]:
+    return {
+        **_place(device),
+        "slices": device.slices,
+        "kernel_time_ns": device.kernel_time_ns,
+        "busy_ns": device.busy_ns,
+        "idle_ns": device.idle_ns,
+        "idle_share": device.share(device.idle_ns),
+        "compute_ns": device.compute_ns,
+        "compute_share": device.share(device.compute_ns),
+        "non_compute_ns": device.non_compute_ns,
+        "non_compute_share": device.share(device.non_compute_ns),
+        "comm_ns": device.comm_ns,
+        "memory_ns": device.memory_ns,
+        "comm_compute_overlap_ns": device.comm_compute_overlap_ns,
+        "comm_compute_overlap_share": device.comm_compute_overlap_share,
+    }
+
+
+def _stream_row(stream: StreamTimes) -> dict[str, Any]:
+    return {
+        "stream": stream.stream,
+        "slices": stream.slices,
+        "kernel_time_ns": stream.kernel_time_ns,
+        "busy_ns": stream.busy_ns,
+        "idle_ns": stream.idle_ns,
+        "sum_ns": stream.sum_ns,
+    }
+
+
+def _table(
+    schema: str, title: str, scope: str, columns: tuple[Column, ...], rows: list[dict[str, Any]]
+) -> Table:
+    return Table(schema, title, scope, columns, columns_of_rows(columns, rows))
+
+
+def columns_of_rows(columns: tuple[Column, ...], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return rows of a small table as its columns; None in a number column is NaN."""
+    data: dict[str, Any] = {}
+    for column in columns:
+        values = [row[column.key] for row in rows]
+        if column.unit == "text":
+            data[column.key] = values
+        elif any(value is None or isinstance(value, float) for value in values):
+            data[column.key] = np.array(values, np.float64)
+        else:
+            data[column.key] = np.array(values, np.int64)
+    return data

@@ -1,0 +1,52 @@
+"""The host's side of device work: for each piece of it the call that launched it, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..index.format import NONE, RowKind
+from ..ingest.columns import I64, U32, AnyArray
+from ..query.launches import VIA, launches_of
+from .scope import Scope
+from .work import Work
+
+CALLS = (VIA.index("flow"), VIA.index("correlation"))
+"""By an External id one knows the operator, not the call."""
+
+
+@dataclass(frozen=True)
+class LaunchSide:
+    """The launch of each slice of a Work: position (NONE: not known) and start in trace time (0 then)."""
+
+    launches: U32
+    starts: I64
+
+
+def launch_sides(scope: Scope, work: Work) -> LaunchSide:
+    """Return who launched each slice of a device's work, by flow, else by correlation."""
+    found = launches_of(work.index)
+    launches = np.full(len(work), NONE, np.uint32)
+    starts = np.zeros(len(work), np.int64)
+    if len(found.kernels) and len(work):
+        place = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
+        known = (found.kernels[place] == work.positions) & np.isin(found.via[place], CALLS)
+        launches[known] = found.launch[place[known]]
+        starts[known] = trace_starts(scope, work.device.source, launches[known])
+    return LaunchSide(launches, starts)
+
+
+def trace_starts(scope: Scope, source: int, positions: AnyArray) -> I64:
+    """Return the starts of slices of a source in trace time, under the scope's clocks."""
+    index = scope.trace.indexes[source]
+    starts: I64 = index.column("slices.start")[positions].astype(np.int64)
+    if not scope.clocks.offsets:
+        return starts
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    pids = [index.string(int(process["pid"])) for process in index.processes]
+    offsets = np.array([scope.clocks.offset(source, pid) for pid in pids], np.int64)
+    row = np.searchsorted(rows["first"], np.asarray(positions, np.uint64), "right") - 1
+    starts += offsets[index.lanes["process"][rows["lane"][row]]]
+    return starts

@@ -1,0 +1,217 @@
+"""Why a stream stood still: every gap, by whether the host was late, and the launch that ended it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.short_names import short_name
+from ..index.format import NONE
+from ..ingest.columns import I64, U32, AnyArray
+from ..query.chain import enclosing
+from .breakdown import columns_of_rows
+from .host import LaunchSide, launch_sides
+from .scope import Scope
+from .table import Column, Table
+from .work import Work, work_of
+
+CLASSES = ("host_wait", "kernel_wait", "other")
+KERNEL_WAIT_NS = 30_000
+"""A gap shorter than this is the way of the hardware from one kernel to the next (HTA's 30 µs)."""
+SCHEMA = 1
+
+COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+    Column("slices", "slices", "count"),
+    Column("gaps", "gaps", "count"),
+    Column("idle_ns", "idle", "ns"),
+    Column("host_wait_ns", "host wait", "ns"),
+    Column("host_wait_gaps", "gaps", "count"),
+    Column("host_wait_share", "host wait %", "share"),
+    Column("kernel_wait_ns", "kernel wait", "ns"),
+    Column("kernel_wait_gaps", "gaps", "count"),
+    Column("kernel_wait_share", "kernel wait %", "share"),
+    Column("other_ns", "other", "ns"),
+    Column("other_gaps", "gaps", "count"),
+    Column("other_share", "other %", "share"),
+)
+GAP_COLUMNS = (
+    Column("start_ns", "at", "ns"),
+    Column("gap_ns", "gap", "ns"),
+    Column("class", "class", "text"),
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+    Column("before", "before it", "text"),
+    Column("after", "ended by", "text"),
+    Column("launch", "launch", "text"),
+    Column("launch_after_ns", "launched after", "ns"),
+    Column("host", "what the CPU did", "text"),
+)
+
+
+@dataclass(frozen=True)
+class StreamGaps:
+    """The gaps of one stream, columns of equal length by time; `launch` is NONE where none is known.
+
+    `launch_starts` is trace time; `kinds` are places in CLASSES.
+    """
+
+    work: Work
+    stream: str
+    slices: int
+    starts: I64
+    ends: I64
+    kinds: AnyArray
+    before: U32  # positions of what ended last before the gap, and of what ended it
+    after: U32
+    launches: U32
+    launch_starts: I64
+
+    def of_class(self, number: int) -> tuple[int, int]:
+        """Return (ns, gaps) of one class."""
+        lengths = (self.ends - self.starts)[self.kinds == number]
+        return int(lengths.sum()), len(lengths)
+
+    @property
+    def idle_ns(self) -> int:
+        """All gaps together."""
+        return int((self.ends - self.starts).sum())
+
+
+@dataclass(frozen=True)
+class Idle:
+    """The gaps of all streams of a scope."""
+
+    scope: str
+    origin: int
+    streams: tuple[StreamGaps, ...]
+
+
+def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
+    """Return the gaps of each stream: host_wait where the launch that ended it began after the work before
+    it was done, else kernel_wait below a limit, else other.
+
+    A gap runs from the latest end so far, so it is never negative and no time counts twice.
+    """
+    found = []
+    for work in work_of(scope):
+        side = launch_sides(scope, work)
+        for stream, places in work.by_stream():
+            found.append(_gaps(work, side, stream, places, kernel_wait_ns))
+    return Idle(scope.text, scope.trace.span_at(scope.clocks)[0], tuple(found))
+
+
+def _gaps(work: Work, side: LaunchSide, stream: str, places: I64, kernel_wait_ns: int) -> StreamGaps:
+    starts, ends = work.starts[places], work.ends[places]
+    reach = np.maximum.accumulate(ends)
+    after = np.flatnonzero(starts[1:] > reach[:-1]) + 1
+    gap_starts, gap_ends = reach[after - 1], starts[after]
+    # The slice that reached farthest is the last one at which the reach grew.
+    grew = np.concatenate([[True], reach[1:] > reach[:-1]])
+    farthest = np.maximum.accumulate(np.where(grew, np.arange(len(places)), 0))
+    known = side.launches[places[after]] != NONE
+    late = known & (side.starts[places[after]] > gap_starts)
+    short = gap_ends - gap_starts < kernel_wait_ns
+    return StreamGaps(
+        work,
+        stream,
+        len(places),
+        gap_starts,
+        gap_ends,
+        np.where(late, 0, np.where(short, 1, 2)).astype(np.uint8),
+        work.positions[places[farthest[after - 1]]],
+        work.positions[places[after]],
+        side.launches[places[after]],
+        side.starts[places[after]],
+    )
+
+
+def idle_table(found: Idle) -> Table:
+    """Return a row per stream."""
+    notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
+    rows = [_row(stream) for stream in found.streams]
+    total = sum(stream.idle_ns for stream in found.streams)
+    data = columns_of_rows(COLUMNS, rows)
+    return Table("idle", "Idle time", found.scope, COLUMNS, data, {"idle_ns": total}, notes)
+
+
+def gap_table(found: Idle, limit: int = 20) -> Table:
+    """Return the longest gaps of all streams, longest first."""
+    ranked = sorted(
+        (
+            (int(stream.ends[at] - stream.starts[at]), number, at)
+            for number, stream in enumerate(found.streams)
+            for at in _longest(stream, limit)
+        ),
+        key=lambda gap: (-gap[0], gap[1], gap[2]),
+    )[:limit]
+    rows = [_gap_row(found.streams[number], at, found.origin) for _, number, at in ranked]
+    return Table(
+        "gaps",
+        "Longest gaps",
+        found.scope,
+        GAP_COLUMNS,
+        columns_of_rows(GAP_COLUMNS, rows),
+        positions=np.array([found.streams[n].after[at] for _, n, at in ranked], np.uint32),
+        sources=np.array([found.streams[n].work.device.source for _, n, _ in ranked], np.int64),
+    )
+
+
+def idle_object(found: Idle, limit: int = 20) -> dict[str, Any]:
+    """Return the JSON object: streams and their longest gaps."""
+    return {
+        "schema": SCHEMA,
+        "table": "idle",
+        "scope": found.scope,
+        "idle_ns": sum(stream.idle_ns for stream in found.streams),
+        "streams": list(idle_table(found).rows()),
+        "gaps": list(gap_table(found, limit).rows()),
+        "notes": list(idle_table(found).notes),
+    }
+
+
+def _longest(stream: StreamGaps, limit: int) -> list[int]:
+    found: list[int] = np.argsort(stream.starts - stream.ends, kind="stable")[:limit].tolist()
+    return found
+
+
+def _row(stream: StreamGaps) -> dict[str, Any]:
+    total = stream.idle_ns
+    row: dict[str, Any] = {
+        "rank": str(stream.work.rank),
+        "device": stream.work.title,
+        "stream": stream.stream,
+        "slices": stream.slices,
+        "gaps": len(stream.starts),
+        "idle_ns": total,
+    }
+    for number, name in enumerate(CLASSES):
+        ns, gaps = stream.of_class(number)
+        row |= {f"{name}_ns": ns, f"{name}_gaps": gaps, f"{name}_share": ns / total if total else None}
+    return row
+
+
+def _gap_row(stream: StreamGaps, at: int, origin: int) -> dict[str, Any]:
+    index = stream.work.index
+    names = index.column("slices.name")
+    launch = int(stream.launches[at])
+    known = launch != NONE
+    around = enclosing(index, launch) if known else []
+    return {
+        "start_ns": int(stream.starts[at]) - origin,
+        "gap_ns": int(stream.ends[at] - stream.starts[at]),
+        "class": CLASSES[int(stream.kinds[at])],
+        "rank": str(stream.work.rank),
+        "device": stream.work.title,
+        "stream": stream.stream,
+        "before": short_name(index.string(int(names[int(stream.before[at])]))),
+        "after": short_name(index.string(int(names[int(stream.after[at])]))),
+        "launch": short_name(index.string(int(names[launch]))) if known else "",
+        "launch_after_ns": int(stream.launch_starts[at] - stream.starts[at]) if known else None,
+        "host": " < ".join(short_name(index.string(int(names[at]))) for at in around[:3]),
+    }

@@ -1,0 +1,293 @@
+"""From the launch call to the kernel: how long the call took, how long the work waited, how many queued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.short_names import short_name
+from ..index.format import NONE
+from ..ingest.columns import I64, U32, AnyArray
+from .breakdown import columns_of_rows
+from .host import launch_sides
+from .kernels import statistics
+from .scope import Scope
+from .table import Column, Table
+from .work import Work, dense, work_of
+
+LONG_CALL_NS = 50_000
+LONG_DELAY_NS = 100_000
+"""Beyond these a call or a delay is an outlier (HTA's limits)."""
+SCHEMA = 1
+
+COLUMNS = (
+    Column("name", "launch call", "text"),
+    Column("count", "launches", "count"),
+    Column("call_ns", "calls", "ns"),
+    Column("call_mean_ns", "mean", "ns"),
+    Column("call_max_ns", "max", "ns"),
+    Column("kernel_ns", "kernels", "ns"),
+    Column("kernel_mean_ns", "mean", "ns"),
+    Column("delay_ns", "delay", "ns"),
+    Column("delay_mean_ns", "mean", "ns"),
+    Column("delay_median_ns", "median", "ns"),
+    Column("delay_p95_ns", "p95", "ns"),
+    Column("delay_max_ns", "max", "ns"),
+    Column("short_kernels", "shorter than their call", "count"),
+    Column("long_calls", "call > 50 µs", "count"),
+    Column("long_delays", "delay > 100 µs", "count"),
+)
+QUEUE_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+    Column("count", "changes", "count"),
+    Column("mean", "mean of changes", "number"),
+    Column("mean_over_time", "mean over time", "number"),
+    Column("max", "longest", "count"),
+)
+OUTLIER_COLUMNS = (
+    Column("start_ns", "at", "ns"),
+    Column("kernel", "kernel", "text"),
+    Column("launch", "launch call", "text"),
+    Column("delay_ns", "delay", "ns"),
+    Column("call_ns", "call", "ns"),
+    Column("kernel_ns", "kernel", "ns"),
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+)
+
+
+@dataclass(frozen=True)
+class DeviceLaunches:
+    """The work of one device whose launch is known and which starts in the range, columns of equal length.
+
+    Times are whole ones in ns (never cut), starts in trace time; `delays` = max(0, kernel start - call end).
+    """
+
+    work: Work
+    kernels: U32
+    launches: U32
+    streams: AnyArray
+    call_starts: I64
+    calls: I64
+    kernel_starts: I64
+    kernel_times: I64
+    without: int  # slices whose launch the trace does not tell
+
+    @property
+    def delays(self) -> I64:
+        """How long each piece of work waited after its call was done."""
+        waited: I64 = np.maximum(0, self.kernel_starts - self.call_starts - self.calls)
+        return waited
+
+    def queue(self, stream: str) -> tuple[I64, I64]:
+        """Return (times, launches called but not yet started) of one stream after each change."""
+        mask = self.streams == self.work.stream_names.index(stream)
+        times = np.concatenate([self.call_starts[mask], self.kernel_starts[mask]])
+        steps = np.repeat(np.array([1, -1], np.int64), int(mask.sum()))
+        order = np.argsort(times, kind="stable")  # a launch before a start at the same ns
+        return times[order], np.cumsum(steps[order])
+
+
+@dataclass(frozen=True)
+class LaunchTimes:
+    """The launches of all devices of a scope."""
+
+    scope: str
+    origin: int
+    devices: tuple[DeviceLaunches, ...]
+
+
+def launches(scope: Scope) -> LaunchTimes:
+    """Return the launches of the device work that starts in a scope, joined by flow, else by correlation."""
+    found = []
+    for work in work_of(scope):
+        side = launch_sides(scope, work)
+        index = work.index
+        # Cut at the edge, a slice's start is not its own.
+        whole = np.ones(len(work), np.bool_)
+        if scope.range is not None:
+            offset = scope.clocks.offset(work.device.source, work.device.pid)
+            own = index.column("slices.start")[work.positions] + offset
+            whole = own == work.starts
+        known = whole & (side.launches != NONE)
+        calls = index.duration(side.launches[known])
+        found.append(
+            DeviceLaunches(
+                work,
+                work.positions[known],
+                side.launches[known],
+                work.streams[known],
+                side.starts[known],
+                calls,
+                work.starts[known],
+                index.duration(work.positions[known]),
+                int(whole.sum() - known.sum()),
+            )
+        )
+    return LaunchTimes(scope.text, scope.trace.span_at(scope.clocks)[0], tuple(found))
+
+
+def launch_table(found: LaunchTimes) -> Table:
+    """Return a row per launch call's name, most launches first."""
+    labels: dict[str, int] = {}
+    groups = []
+    for device in found.devices:
+        index = device.work.index
+        places, numbers = dense(index.column("slices.name")[device.launches])
+        codes = [labels.setdefault(short_name(raw), len(labels)) for raw in index.strings(numbers)]
+        groups.append(np.array(codes, np.int64)[places])
+    group = _joined(groups)
+    call = _joined([device.calls for device in found.devices])
+    kernel = _joined([device.kernel_times for device in found.devices])
+    delay = _joined([device.delays for device in found.devices])
+    of_call, of_kernel, of_delay = (statistics(group, v, len(labels)) for v in (call, kernel, delay))
+    data: dict[str, AnyArray | list[str]] = {
+        "name": list(labels),
+        "count": of_call["count"],
+        "call_ns": of_call["total_ns"],
+        "call_mean_ns": of_call["mean_ns"],
+        "call_max_ns": of_call["max_ns"],
+        "kernel_ns": of_kernel["total_ns"],
+        "kernel_mean_ns": of_kernel["mean_ns"],
+        "delay_ns": of_delay["total_ns"],
+        "delay_mean_ns": of_delay["mean_ns"],
+        "delay_median_ns": of_delay["median_ns"],
+        "delay_p95_ns": of_delay["p95_ns"],
+        "delay_max_ns": of_delay["max_ns"],
+        "short_kernels": _count(group, kernel < call, len(labels)),
+        "long_calls": _count(group, call > LONG_CALL_NS, len(labels)),
+        "long_delays": _count(group, delay > LONG_DELAY_NS, len(labels)),
+    }
+    order = np.argsort(-of_call["count"], kind="stable")
+    ordered = {key: [c[i] for i in order] if isinstance(c, list) else c[order] for key, c in data.items()}
+    position = np.concatenate([d.kernels for d in found.devices] or [np.empty(0, np.uint32)])
+    source = np.repeat(
+        np.array([device.work.device.source for device in found.devices], np.int64),
+        [len(device.kernels) for device in found.devices],
+    )
+    at = of_delay["longest"][order]
+    return Table(
+        "launches",
+        "Launches",
+        found.scope,
+        COLUMNS,
+        ordered,
+        {key: value for key, value in totals(found).items() if key in ("count", "without_launch")},
+        positions=position[at],
+        sources=source[at],
+    )
+
+
+def totals(found: LaunchTimes) -> dict[str, Any]:
+    """Return the statistics over all launches: calls, kernels, delays, short kernels and outliers."""
+    call = _joined([device.calls for device in found.devices])
+    kernel = _joined([device.kernel_times for device in found.devices])
+    delay = _joined([device.delays for device in found.devices])
+    return {
+        "count": len(call),
+        "without_launch": sum(device.without for device in found.devices),
+        "call": _summary(call),
+        "kernel": _summary(kernel),
+        "delay": _summary(delay),
+        "short_kernels": int((kernel < call).sum()),
+        "long_calls": int((call > LONG_CALL_NS).sum()),
+        "long_delays": int((delay > LONG_DELAY_NS).sum()),
+    }
+
+
+def queue_table(found: LaunchTimes) -> Table:
+    """Return a row per stream: how many launches were called but not yet started."""
+    rows = []
+    for device in found.devices:
+        for stream in device.work.stream_names:
+            times, lengths = device.queue(stream)
+            if len(times):
+                held = np.diff(times)
+                span = int(times[-1] - times[0])
+                mean = int((lengths[:-1] * held).sum()) / span if span else None
+                rows.append(
+                    {
+                        "rank": str(device.work.rank),
+                        "device": device.work.title,
+                        "stream": stream,
+                        "count": len(times),
+                        "mean": float(lengths.mean()),
+                        "mean_over_time": mean,
+                        "max": int(lengths.max()),
+                    }
+                )
+    data = columns_of_rows(QUEUE_COLUMNS, rows)
+    return Table("queues", "Queue length", found.scope, QUEUE_COLUMNS, data)
+
+
+def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
+    """Return the launches whose work waited longest, beyond the limit of an outlier."""
+    ranked = []
+    for number, device in enumerate(found.devices):
+        delays = device.delays
+        hits = np.flatnonzero(delays > LONG_DELAY_NS)
+        hits = hits[np.argsort(-delays[hits], kind="stable")[:limit]]
+        ranked += [(-int(delays[at]), number, int(at)) for at in hits]
+    ranked = sorted(ranked)[:limit]
+    rows = [_outlier(found, found.devices[number], at) for _, number, at in ranked]
+    return Table(
+        "outliers",
+        "Longest launch delays",
+        found.scope,
+        OUTLIER_COLUMNS,
+        columns_of_rows(OUTLIER_COLUMNS, rows),
+        positions=np.array([found.devices[n].kernels[at] for _, n, at in ranked], np.uint32),
+        sources=np.array([found.devices[n].work.device.source for _, n, _ in ranked], np.int64),
+    )
+
+
+def launches_object(found: LaunchTimes, limit: int = 20) -> dict[str, Any]:
+    """Return the JSON object: totals, per launch call, queues per stream, outliers."""
+    return {
+        "schema": SCHEMA,
+        "table": "launches",
+        "scope": found.scope,
+        **totals(found),
+        "rows": list(launch_table(found).rows()),
+        "queues": list(queue_table(found).rows()),
+        "outliers": list(outlier_table(found, limit).rows()),
+    }
+
+
+def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, Any]:
+    index = device.work.index
+    kernel, launch = index.strings(
+        index.column("slices.name")[np.array([device.kernels[at], device.launches[at]], np.int64)]
+    )
+    return {
+        "start_ns": int(device.kernel_starts[at]) - found.origin,
+        "kernel": short_name(kernel),
+        "launch": short_name(launch),
+        "delay_ns": int(device.delays[at]),
+        "call_ns": int(device.calls[at]),
+        "kernel_ns": int(device.kernel_times[at]),
+        "rank": str(device.work.rank),
+        "device": device.work.title,
+        "stream": device.work.stream_names[int(device.streams[at])],
+    }
+
+
+def _summary(values: I64) -> dict[str, int | float] | None:
+    if not len(values):
+        return None
+    stats = statistics(np.zeros(len(values), np.int64), values, 1)
+    keys = ("total_ns", "mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns")
+    return {key: stats[key][0].item() for key in keys}
+
+
+def _count(group: I64, mask: AnyArray, groups: int) -> I64:
+    return np.bincount(group[mask], minlength=groups).astype(np.int64)
+
+
+def _joined(parts: list[I64]) -> I64:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

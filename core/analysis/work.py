@@ -1,0 +1,174 @@
+"""What the accelerators of a scope do: the slices of device work as columns, told apart by stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..index.store import Index
+from ..ingest.columns import I64, U32, AnyArray
+from ..query.chain import NOT_LAUNCHED
+from .devices import WORK, Device, devices, kernel_types, lane_categories
+from .scope import Scope
+
+KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
+"""(index, names, categories) -> places in KERNEL_TYPES; others (255) are of no type."""
+
+NOT_WORK = NOT_LAUNCHED | {"user_annotation", "Trace", "overhead"}
+"""On a device whose slices have categories of their own everything counts as work but these."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of one device in a scope, columns of equal length in order of position.
+
+    Times are trace time in ns, cut to the scope's range; `streams` are places in `stream_names`.
+    """
+
+    device: Device
+    rank: int
+    index: Index
+    positions: U32
+    starts: I64
+    ends: I64
+    names: U32
+    categories: AnyArray
+    streams: AnyArray
+    stream_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.positions)
+
+    @property
+    def number(self) -> int | str:
+        """The device's number, or the pid of its process where its label gives none."""
+        return self.device.pid if self.device.number is None else self.device.number
+
+    @property
+    def title(self) -> str:
+        """What tables call the device: "GPU 0"."""
+        return self.device.label
+
+    @property
+    def durations(self) -> I64:
+        """Ns of each slice inside the range."""
+        return self.ends - self.starts
+
+    def kinds(self, rule: KindRule = kernel_types) -> AnyArray:
+        """Return the type of each slice by a rule, asked once for each distinct (name, category)."""
+        names, numbers = self.distinct_names
+        width = len(self.index.categories)
+        keys = names.astype(np.int64) * width + self.categories
+        seen = np.zeros(max(1, len(numbers) * width), np.bool_)
+        seen[keys] = True
+        pairs = np.flatnonzero(seen)
+        table = np.zeros(len(seen), np.uint8)
+        if len(pairs):
+            table[pairs] = rule(self.index, numbers[pairs // width], (pairs % width).astype(np.uint32))
+        return table[keys]
+
+    @cached_property
+    def distinct_names(self) -> tuple[I64, I64]:
+        """(place of each slice's name, string numbers of the distinct names, ascending)."""
+        return dense(self.names)
+
+    def by_stream(self) -> Iterator[tuple[str, I64]]:
+        """Yield each stream's name and its slices, as places in the columns by start."""
+        for number, name in enumerate(self.stream_names):
+            places = np.flatnonzero(self.streams == number)
+            # Rows are sorted in themselves: a stable sort only merges them.
+            yield name, places[np.argsort(self.starts[places], kind="stable")]
+
+
+def work_of(scope: Scope) -> tuple[Work, ...]:
+    """Return the work of each device of a scope that did any, in display order."""
+    found = []
+    for device in devices(scope.trace):
+        if scope.source is not None and scope.source != device.source:
+            continue
+        lanes = device.lanes if scope.lanes is None else tuple(set(device.lanes) & set(scope.lanes))
+        work = _gather(replace(scope, lanes=lanes, source=device.source), device)
+        if len(work):
+            found.append(work)
+    return tuple(found)
+
+
+def _gather(scope: Scope, device: Device) -> Work:
+    index = scope.trace.indexes[device.source]
+    present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
+    wanted = (present & WORK) or (present - NOT_WORK)
+    is_work = np.array([category in wanted for category in index.categories], np.bool_)
+    parts: list[tuple[AnyArray, ...]] = []
+    for chunk in scope.chunks():
+        keep = is_work[chunk.categories]
+        columns = (
+            chunk.positions.astype(np.uint32),
+            chunk.starts,
+            chunk.ends,
+            chunk.names,
+            chunk.categories,
+            _stream_keys(index, chunk.positions, chunk.lanes),
+        )
+        parts.append(columns if keep.all() else tuple(column[keep] for column in columns))
+    if not parts:
+        none = np.empty(0, np.int64)
+        parts = [(none.astype(np.uint32), none, none, none.astype(np.uint32), none.astype(np.uint8), none)]
+    positions, starts, ends, names, categories, keys = (np.concatenate(c) for c in zip(*parts))
+    streams, numbers = _streams(keys)
+    tids = [f"tid {scope.trace.lanes[key >> 1].tid}" if not key & 1 else str(key >> 1) for key in numbers]
+    rank = rank_of(index, device.source)
+    return Work(device, rank, index, positions, starts, ends, names, categories, streams, tuple(tids))
+
+
+def _stream_keys(index: Index, positions: I64, lanes: I64) -> I64:
+    """Return what tells streams apart: the `stream` argument, else the lane."""
+    values, has = lifted_values(index, "stream", positions)
+    return np.where(has, values << 1 | 1, lanes << 1)
+
+
+def _streams(keys: I64) -> tuple[AnyArray, list[int]]:
+    """Return the place of each key among the distinct ones, and these; keys come in long runs."""
+    if not len(keys):
+        return np.empty(0, np.uint16), []
+    runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    numbers, which = np.unique(keys[runs], return_inverse=True)
+    size = np.min_scalar_type(len(numbers))
+    return np.repeat(which.astype(size), np.diff(np.append(runs, len(keys)))), numbers.tolist()
+
+
+def lifted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, AnyArray]:
+    """Return (a lifted integer of each slice, whether it has one); positions ascend."""
+    known, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
+    count = len(positions)
+    if not len(known) or not count:
+        return np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    wanted = positions.astype(np.uint32, copy=False)
+    low = int(np.searchsorted(known, wanted[0]))
+    if low + count <= len(known) and np.array_equal(known[low : low + count], wanted):
+        return values[low : low + count].astype(np.int64), np.ones(count, np.bool_)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return values[place].astype(np.int64), known[place] == wanted
+
+
+def dense(values: AnyArray) -> tuple[I64, I64]:
+    """Return (place of each value among the distinct ones, these ascending) of small unsigned numbers."""
+    if not len(values):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    low = int(values.min())
+    seen = np.zeros(int(values.max()) - low + 1, np.bool_)
+    shifted = values - values.dtype.type(low)
+    seen[shifted] = True
+    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
+
+
+def rank_of(index: Index, source: int) -> int:
+    """Return the rank that a file says it is of, else the number of the source."""
+    envelope: Any = index.manifest.get("envelope") or {}
+    told = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
+    rank = told.get("rank") if isinstance(told, dict) else None
+    return rank if isinstance(rank, int) and not isinstance(rank, bool) else source

@@ -1,0 +1,88 @@
+"""The kernel table: against HTA's exact numbers and against plain Python statistics."""
+
+from __future__ import annotations
+
+import random
+import statistics as plain
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.core.hta import EXACT, RANKS, golden, opened, rule_050
+from tests.corpus import needs_corpus, needs_goldens
+from tracelane.core.analysis.kernels import kernels, statistics
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.base.short_names import short_name
+
+WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "memory"}
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_rows_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
+    """Per name the count, sum, min, max are exact; mean and deviation to rounding; the type is HTA's."""
+    table = kernels(Scope(opened(name, rank, corpus_cache)), rule=rule_050)
+    wanted = {row["name"]: row for row in golden(name)["per_rank"][rank][EXACT]["kernels"]}
+    found = {str(row["name"]): row for row in table.rows()}
+    assert found.keys() == wanted.keys()
+    for label, row in found.items():
+        theirs = wanted[label]
+        exact = (theirs["count"], theirs["sum"], theirs["min"], theirs["max"])
+        assert (row["count"], row["total_ns"], row["min_ns"], row["max_ns"]) == exact
+        assert row["mean_ns"] == pytest.approx(theirs["mean"], abs=1e-6)
+        if row["count"] == 1:
+            assert row["stdev_ns"] is None
+        else:
+            assert row["stdev_ns"] == pytest.approx(theirs["std"], rel=1e-9, abs=1e-6)
+        assert row["type"] == WORDS[theirs["kernel_type"]]
+    totals = table.data["total_ns"]
+    assert all(a >= b for a, b in pairwise(totals)), "most time first"
+
+
+@needs_corpus
+@needs_goldens
+def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
+    """By short name, stream or type the rows hold the same slices; jumps lead to the longest of a row."""
+    trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
+    by_name = kernels(Scope(trace))
+    for by in ("short", "stream", "type"):
+        table = kernels(Scope(trace), by)  # type: ignore[arg-type]
+        assert int(np.sum(table.data["count"])) == by_name.totals["count"]
+        assert int(np.sum(table.data["total_ns"])) == by_name.totals["total_ns"]
+    assert by_name.positions is not None
+    index = trace.indexes[0]
+    for row, position in zip(by_name.rows(), by_name.positions.tolist()):
+        assert index.string(int(index.column("slices.name")[position])) == row["name"]
+        assert int(index.duration([position])[0]) == row["max_ns"]
+    short = kernels(Scope(trace), "short")
+    assert set(short.data["name"]) == {short_name(str(name)) for name in by_name.data["name"]}
+
+
+def test_statistics_match_plain_python() -> None:
+    """Every column of the statistics is what the standard library computes from the same numbers."""
+    chance = random.Random(3)
+    for largest in (1, 50, 10**6, 1 << 61):
+        group = [0, 1, 2, *(chance.randrange(3) for _ in range(40))]
+        values = [chance.randrange(largest) // 50 for _ in group]
+        found = statistics(np.array(group), np.array(values), 3)
+        for number in range(3):
+            mine = [v for g, v in zip(group, values) if g == number]
+            assert found["count"][number] == len(mine)
+            assert found["total_ns"][number] == sum(mine)
+            assert (found["min_ns"][number], found["max_ns"][number]) == (min(mine), max(mine))
+            assert found["median_ns"][number] == pytest.approx(plain.median(mine))
+            assert found["mean_ns"][number] == pytest.approx(plain.fmean(mine))
+            assert values[found["longest"][number]] == max(mine)
+            if len(mine) > 1:
+                assert found["stdev_ns"][number] == pytest.approx(plain.stdev(mine))
+                p95 = plain.quantiles(mine, n=20, method="inclusive")[-1]
+                assert found["p95_ns"][number] == pytest.approx(p95)
+
+
+def test_nothing_has_an_empty_table() -> None:
+    """Statistics of nothing are empty columns."""
+    none = np.empty(0, np.int64)
+    assert all(len(column) == 0 for column in statistics(none, none, 0).values())
