@@ -19,6 +19,7 @@ from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.trace import Trace
 
 from .actions import focus, view
+from .actions.logs import on_log
 from .config import DARK_THEME, Config, config_path, read_config
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
@@ -40,6 +41,7 @@ from .viewer.asking import Asking
 from .viewer.closing import Closing
 from .viewer.following import Following
 from .viewer.mouse import Mouse
+from .viewer.tables import Tables
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
 from .widgets.table import VirtualTable
@@ -47,7 +49,7 @@ from .widgets.table import VirtualTable
 ASCII = AsciiFilter()
 
 
-class TracelaneApp(Closing, Following, Asking, Mouse):
+class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
     """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
 
     TITLE = "tracelane"
@@ -55,9 +57,18 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
     COMMANDS: ClassVar[set[type[CommandProvider]]] = {CommandProvider}  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, trace: Trace, session: Session | None = None, config: Config | None = None) -> None:
-        """Show a trace as a session sees it, or as at first; settings come from the user's file."""
+    def __init__(
+        self,
+        trace: Trace,
+        session: Session | None = None,
+        config: Config | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Show a trace as a session sees it, or as at first; settings come from the user's file. `notes` are
+        said at the start.
+        """
         super().__init__(trace, session, read_config(config_path()) if config is None else config)
+        self.notes = tuple(notes)
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
         self.use_command_palette = True
         for theme in THEMES:
@@ -77,10 +88,9 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
         """Fill what does not change."""
         self.composed = True
         self.main.query_one(Panel).choose(self.session.panel)
-        rows = ledger_rows(self.trace.sources)
-        self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
+        self._fill_ledger()
         complaints = [*self.config.complaints, *(clashes(self.config.keys) if self.config.keys else [])]
-        notes = [note for source in self.trace.sources for note in source.notes]
+        notes = [*self.notes, *(note for source in self.trace.sources for note in source.notes)]
         if complaints or notes:
             self.say("; ".join((*complaints, *notes)))
         elif self.trace.has_outliers:
@@ -90,6 +100,16 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
                 f"showing {format_ns(right - left)} of {format_ns(high - low)}: "
                 "the rest lies far away; 0 shows all"
             )
+        self._relaid()
+
+    def _fill_ledger(self) -> None:
+        rows = ledger_rows(self.trace.sources)
+        self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
+
+    def trace_changed(self) -> None:
+        """Show the trace anew after logs were laid over it."""
+        self._fill_ledger()
+        self.watch_session(self.session, self.session)
         self._relaid()
 
     def _fill_header(self) -> None:
@@ -128,9 +148,10 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
             main.query_one(Minimap).show(self.trace, now, layout)
         if before.panel != now.panel:
             main.query_one(Panel).choose(now.panel)
-        if _room(before) != _room(now):
+        if self._room(before) != self._room(now):
             self._relaid()
-        if before.selection != now.selection or before.clocks != now.clocks or before.panel != now.panel:
+        moved = (before.cursor, before.focus) != (now.cursor, now.focus)
+        if _shown(before) != _shown(now) or (moved and on_log(self.trace, now)):
             self.panel_soon()
 
     def watch_maximised(self) -> None:
@@ -147,7 +168,7 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
         if isinstance(main, MainScreen) and self.composed:
             session = self.session
             self._fill_header()
-            empty = session.selection is None and session.panel == "details"
+            empty = self._is_empty(session)
             main.give_room(session.panel_size, self.maximised, empty)
 
     @on(messages.TimeAreaResized)
@@ -191,7 +212,16 @@ class TracelaneApp(Closing, Following, Asking, Mouse):
             self.main.query_one(Minimap).show(self.trace, self.session, self.layout_now)
             self.panel_soon()
 
+    def _is_empty(self, session: Session) -> bool:
+        """Tell whether the panel has nothing to show."""
+        nothing = session.selection is None and not on_log(self.trace, session)
+        return nothing and session.panel == "details"
 
-def _room(session: Session) -> tuple[object, ...]:
-    """Return what the panel's height depends on."""
-    return session.panel_size, session.panel, session.selection is None
+    def _room(self, session: Session) -> tuple[object, ...]:
+        """Return what the panel's height depends on."""
+        return session.panel_size, session.panel, self._is_empty(session)
+
+
+def _shown(session: Session) -> tuple[object, ...]:
+    """Return what the panel's contents depend on."""
+    return session.panel, session.selection, session.clocks, session.range, session.only

@@ -23,8 +23,9 @@ class Command:
         return " ".join(key_text(key) for key in self.keys)
 
 
-_MOVE, _SELECT, _LANES, _VIEW = "Move", "Select", "Lanes", "Panels and view"
-GROUPS: Final = (_MOVE, _SELECT, _LANES, _VIEW)
+_MOVE, _SELECT, _RANGE = "Move", "Select", "Ranges, gaps, marks"
+_LANES, _VIEW = "Lanes", "Panels and view"
+GROUPS: Final = (_MOVE, _SELECT, _RANGE, _LANES, _VIEW)
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
@@ -94,12 +95,19 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _SELECT,
     ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
+    Command(
+        "range", "Range", ("v",), "Begin a range at the cursor; moves draw it out; again: end it", _RANGE
+    ),
+    Command("range-selection", "Selection → range", ("r",), "Take the selection's time as the range", _RANGE),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
     Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
     Command("pin", "Pin", ("p",), "Keep the lane at the top; again: release it", _LANES),
     Command("hide", "Hide the lane", ("x",), "Hide this lane or process", _LANES),
     Command("hide-alike", "Hide lanes alike", ("X",), "Hide all lanes of this name, digits aside", _LANES),
+    Command("smi", "Lay a log over the trace", (), "Show an aiu-smi log's metrics below its device", _LANES),
+    Command("log-earlier", "Log earlier", ("{",), "Move a log by its sampling interval, earlier", _LANES),
+    Command("log-later", "Log later", ("}",), "Move a log by its sampling interval, later", _LANES),
     Command("hidden", "What is hidden", ("H",), "List what is hidden; Enter shows it again", _LANES),
     Command("back", "Previous view", ("u", "backspace"), "Go back to the view before", _VIEW),
     Command("forward", "Next view", ("U",), "Go forward again after going back", _VIEW),
@@ -111,6 +119,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Show what was read, repaired or unreadable, and where",
         _VIEW,
     ),
+    Command("panel-table", "Table", ("3",), "Show what happens in the range, or the trace, by name", _VIEW),
     Command("legend", "Legend", ("L",), "Show what the colours and marks mean; again: back", _VIEW),
     Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _VIEW),
     Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel", _VIEW),
@@ -121,7 +130,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEW),
     Command("palette", "Command palette", ("ctrl+p",), "Find any command by its name", _VIEW),
     Command("help", "Help", ("?",), "Show all keys", _VIEW, "help"),
-    Command("close", "Close", ("escape",), "Close what is on top, then drop the selection", _VIEW),
+    Command("close", "Close", ("escape",), "Close what is on top, then drop range and selection", _VIEW),
     Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, "quit"),
     Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
 )
@@ -131,7 +140,8 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("double click", "Zoom to the slice"),
     ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
     ("shift+wheel", "Pan"),
-    ("drag", "Measure a stretch of time; f zooms to it"),
+    ("drag", "Take a stretch of time as the range; f zooms to it"),
+    ("heading of a table", "Click: sort by this column; again: the other way"),
     ("minimap", "Click or drag: move the view there"),
 )
 
@@ -142,6 +152,8 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("show all", "Show everything that was hidden"),
     ("quiet", "Fold the quiet threads again, or show them"),
     ("ruler relative|file|wall", "Choose the ruler's time"),
+    ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
+    ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
     ("theme NAME", "Choose a theme; a wrong name lists them"),
     ("<command>", "Any command by its name, such as zoom-in-far"),
 )

@@ -74,12 +74,22 @@ async def test_mouse_sorts_and_chooses() -> None:
     """A click on a heading sorts, again the other way; a click on the row under the cursor chooses it."""
     app = Host(3000)
     async with app.run_test(size=(60, 20)) as pilot:
-        await pilot.click(VirtualTable, offset=(52, 0))
-        await pilot.click(VirtualTable, offset=(52, 0))
-        await pilot.press("home")
-        await pilot.click(VirtualTable, offset=(3, 1))
+        for _ in range(2):
+            await pilot.click(VirtualTable, offset=(52, 0))
+            await pilot.press("home")
+            await pilot.click(VirtualTable, offset=(3, 1))
+            await pilot.pause()
+        assert app.chosen == [999, 0]
+
+
+async def test_keys_sort() -> None:
+    """The right arrow sorts by the next column that can be, numbers greatest first; Space the other way."""
+    app = Host(3000)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press("right", "home", "enter", "space", "home", "enter", "left", "right", "enter")
         await pilot.pause()
-        assert app.chosen == [999]
+        assert app.chosen == [999, 0, 0]
+        assert app.query_one(VirtualTable).sorted_by == (1, False)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (10, 2), (200, 50)])

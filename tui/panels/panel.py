@@ -16,8 +16,11 @@ from textual.widgets import Static
 
 from ..widgets.bars import Bar
 from ..widgets.table import VirtualTable
+from .table import TablePane
 
-TABS = (("details", "1 Details"), ("problems", "2 What was read"), ("legend", "L Legend"))
+TABLES = (("table", "3 Table"),)
+"""Panels that are a table of an analysis; viewer/tables.py says which."""
+TABS = (("details", "1 Details"), ("problems", "2 What was read"), *TABLES, ("legend", "L Legend"))
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
@@ -119,6 +122,8 @@ class Panel(Vertical):
         yield Bar(id="tabs")
         yield TextPane(id="details")
         yield VirtualTable(id="problems", classes="-hidden", empty="nothing was read")
+        for name, _ in TABLES:
+            yield TablePane(id=name, classes="-hidden")
         yield TextPane(id="legend", classes="-hidden")
 
     def choose(self, name: str) -> None:
@@ -134,4 +139,5 @@ class Panel(Vertical):
 
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""
-        return self.query_one(f"#{name}")
+        found = self.query_one(f"#{name}")
+        return found.table if isinstance(found, TablePane) else found

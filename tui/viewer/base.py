@@ -12,7 +12,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 from tracelane.core.trace import Trace
 
-from ..actions import select, view
+from ..actions import ranges, select, view
 from ..actions.history import History
 from ..actions.refusal import Refusal
 from ..actions.table import MOVES, TOGETHER, Scene
@@ -74,9 +74,14 @@ class Viewer(App[None]):
 
     def go(self, session: Session, together: str = "") -> None:
         """Change the session and remember the one before."""
+        session = ranges.extended(self.session, session)
         if session != self.session:
             self.history = self.history.left(self.session, together, monotonic())
             self.session = session
+
+    def trace_changed(self) -> None:
+        """Show the trace anew after logs were laid over it."""
+        raise NotImplementedError
 
     def say(self, text: str) -> None:
         """Show a message in the footer until the next command."""

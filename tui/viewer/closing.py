@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..actions import select
+from ..actions import ranges, select
 from ..actions.history import History
 from ..actions.refusal import Refusal
 from ..lanes.canvas import LaneCanvas
@@ -34,7 +34,8 @@ class Closing(Panels):
         # The screen may have been resized since; panels and ruler are no places to go back to.
         now = self.session
         viewport = session.viewport.resized(now.viewport.width)
-        self.session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
+        session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
+        self.session = replace(session, anchor=None)
 
     def _close_top(self) -> bool:
         main = self.main
@@ -53,7 +54,7 @@ class Closing(Panels):
         if self._close_top():
             return
         if self.session.range is not None:
-            self.go(replace(self.session, range=None))
+            self.go(ranges.dropped(self.session))
         elif self.session.selection is not None:
             self.go(select.dropped(self.session))
 

@@ -66,5 +66,5 @@ class Mouse(Viewer):
 
     @on(messages.TimeDragged)
     def _time_dragged(self, message: messages.TimeDragged) -> None:
-        self.go(replace(self.session, range=(message.a, message.b)), "drag")
+        self.go(replace(self.session, range=(message.a, message.b), anchor=None), "drag")
         self.say(f"{format_ns(message.b - message.a)}: f zooms to it, Esc drops it")

@@ -41,7 +41,7 @@ class Column:
 
 
 class VirtualTable(ScrollView, can_focus=True):
-    """Rows of text with a cursor; a click on a heading sorts, again the other way."""
+    """Rows of text with a cursor; a click on a heading or ← → sorts, numbers greatest first; Space turns."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--row"}
     DEFAULT_CSS = """
@@ -60,6 +60,9 @@ class VirtualTable(ScrollView, can_focus=True):
         Binding("home", "move(-2147483648)", show=False),
         Binding("end", "move(2147483648)", show=False),
         Binding("enter", "choose", show=False),
+        Binding("left", "sort_beside(-1)", show=False),
+        Binding("right", "sort_beside(1)", show=False),
+        Binding("space", "turn_round", show=False),
     ]
 
     cursor: reactive[int] = reactive(0)
@@ -123,6 +126,11 @@ class VirtualTable(ScrollView, can_focus=True):
             self.cursor = int(np.flatnonzero(order == row)[0])
         self.refresh()
 
+    @property
+    def sorted_by(self) -> tuple[int, bool] | None:
+        """The column that the rows are sorted by, and whether the greatest stands first."""
+        return self._sorted_by
+
     # -- watch ----------------------------------------------------------------------------------------------
 
     def validate_cursor(self, cursor: int) -> int:
@@ -185,6 +193,19 @@ class VirtualTable(ScrollView, can_focus=True):
         """Move the cursor by what is visible."""
         self.cursor += by * max(1, self.size.height - 2)
 
+    def action_sort_beside(self, by: int) -> None:
+        """Sort by the next column (+1) or the one before (-1) that can be sorted, the greatest first."""
+        now = self._sorted_by[0] if self._sorted_by else -1 if by > 0 else len(self._columns)
+        for column in range(now + by, len(self._columns) if by > 0 else -1, by):
+            if self._columns[column].keys is not None:
+                self.sort(column, self._columns[column].right)
+                return
+
+    def action_turn_round(self) -> None:
+        """Sort the other way."""
+        if self._sorted_by is not None:
+            self.sort(self._sorted_by[0], not self._sorted_by[1])
+
     def action_choose(self) -> None:
         """Tell that the row under the cursor was chosen."""
         if (row := self.row) is not None:
@@ -206,5 +227,7 @@ class VirtualTable(ScrollView, can_focus=True):
         left = 0
         for number, size in enumerate(self._widths(self.size.width)):
             if left <= x < left + size + GAP:
-                self.sort(number, self._sorted_by == (number, False))
+                now = self._sorted_by
+                again = now is not None and now[0] == number
+                self.sort(number, not now[1] if now is not None and again else self._columns[number].right)
             left += size + GAP

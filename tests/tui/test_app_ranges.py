@@ -1,0 +1,90 @@
+"""Ranges by key, and the table that speaks of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.small_file import events, small_file
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.panels.table import TablePane
+from tracelane.tui.widgets.table import VirtualTable
+
+LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The small file, opened."""
+    folder = tmp_path_factory.mktemp("ranges")
+    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+
+
+async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
+    """v begins at the cursor, moves draw the range out either way, v ends it, Esc drops it."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("v")
+        begin = app.session.cursor
+        assert app.session.range == (begin, app.session.viewport.edge(app.session.viewport.cell(begin) + 1))
+        await pilot.press("right", "right", "right")
+        assert app.session.range == (begin, app.session.cursor)
+        await pilot.press(*["left"] * 5)
+        assert app.session.range == (app.session.cursor, begin)
+        await pilot.press("v")
+        kept = app.session.range
+        await pilot.press("left")
+        assert app.session.range == kept
+        await pilot.press("escape")
+        assert app.session.range is None
+        await pilot.press("v", "right", "escape", "right")
+        assert app.session.range is None
+
+
+async def test_the_selection_becomes_the_range(trace: Trace) -> None:
+    """r takes the selected slice's time; with nothing selected it says so."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("r")
+        assert "nothing is selected" in message(app)
+        app.action_jump(0, LAUNCH)
+        await pilot.press("r")
+        thing = app.selected
+        assert app.session.range == (thing.start, thing.end)
+
+
+async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
+    """3 shows the whole trace's names, then those of the range; sorting stays; Enter goes to the longest."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("3")
+        await settled(app, pilot)
+        pane = app.main.query_one("#table", TablePane)
+        assert pane.shown_table is not None and "whole trace" in screen_text(app)
+        assert pane.shown_table.totals["slices"] == len(trace.indexes[0].column("slices.start"))
+        rows = pane.query_one(VirtualTable)
+        assert rows.sorted_by == (4, True)
+        rows.sort(2, descending=True)
+        app.action_jump(0, LAUNCH)
+        await pilot.press("r")
+        await settled(app, pilot)
+        assert pane.shown_table.scope.startswith("range +") and rows.sorted_by == (2, True)
+        assert pane.shown_table.totals["slices"] < len(trace.indexes[0].column("slices.start"))
+        await pilot.press("tab")
+        assert app.focused is rows
+        rows.cursor = 0
+        row = rows.row
+        await pilot.press("enter")
+        await pilot.pause()
+        assert row is not None and pane.shown_table.positions is not None
+        ordinal = trace.indexes[0].column("slices.ordinal")[pane.shown_table.positions[row]]
+        assert app.session.selection == SliceId(0, int(ordinal))
+
+
+async def test_only_narrows_the_table(trace: Trace) -> None:
+    """With `:only` the table counts the lanes shown and says how many they are."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("3", ":")
+        await pilot.press(*"only stream", "enter")
+        await settled(app, pilot)
+        table = app.main.query_one("#table", TablePane).shown_table
+        assert table is not None and " lanes" in table.scope
+        assert set(table.data["category"]) == {"kernel"}

@@ -1,0 +1,91 @@
+"""A panel that shows a table of an analysis: one line on what it speaks of, then its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from tracelane.core.analysis.table import Column as TableColumn
+from tracelane.core.analysis.table import Table
+from tracelane.core.export.formats import shown
+from tracelane.core.ingest.columns import I64, AnyArray
+
+from ..widgets.bars import Bar
+from ..widgets.table import Column, VirtualTable
+
+WIDTHS = {"ns": 12, "count": 10, "share": 8, "bytes": 10, "bytes/s": 12, "number": 12}
+TEXT_WIDTH = 18
+"""Cells of a column of text other than the first, which takes what is left."""
+
+
+class TablePane(Vertical):
+    """Scope line and table; keeps the sorting when other rows are shown."""
+
+    DEFAULT_CSS = """
+    TablePane { height: 1fr; padding: 0 1; }
+    TablePane > Bar { color: $text-muted; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty pane."""
+        super().__init__(id=id, classes=classes)
+        self.shown_table: Table | None = None
+
+    def compose(self) -> ComposeResult:
+        """Make line and table."""
+        yield Bar()
+        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here")
+
+    @property
+    def table(self) -> VirtualTable:
+        """The rows."""
+        return self.query_one(VirtualTable)
+
+    def say(self, *texts: str) -> None:
+        """Show a line above the rows."""
+        self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
+
+    def show(self, table: Table, columns: list[Column], sort: str) -> None:
+        """Show a table, sorted as the one before, at first by the column `sort`, greatest first."""
+        rows = self.table
+        order, kept = rows.sorted_by, self.shown_table
+        rows.show(columns, len(table))
+        keys = [column.key for column in table.columns]
+        if order is not None and kept is not None and [c.key for c in kept.columns] == keys:
+            rows.sort(*order)
+        elif sort in keys:
+            rows.sort(keys.index(sort), descending=True)
+        rows.cursor = 0
+        self.shown_table = table
+        number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
+        self.say(table.scope, number, *table.notes, "← → sort · Enter: the longest")
+
+
+def columns_of(table: Table) -> list[Column]:
+    """Return the table's columns as the widget draws and sorts them."""
+    first = next((column.key for column in table.columns if column.unit == "text"), "")
+    return [_column(table, column, column.key == first) for column in table.columns]
+
+
+def _column(table: Table, column: TableColumn, wide: bool) -> Column:
+    text = column.unit == "text"
+    width = 0 if wide else TEXT_WIDTH if text else max(WIDTHS[column.unit], len(column.title) + 2)
+    return Column(
+        column.title,
+        width,
+        lambda row: shown(column, table.value(row, column.key)),
+        right=not text,
+        keys=_ranks(table, column.key) if text else np.asarray(table.data[column.key]),
+    )
+
+
+def _ranks(table: Table, key: str) -> AnyArray:
+    """Return for each row the place of its text in the alphabet, equal texts at one place."""
+    order = table.order(key, descending=False)
+    values = table.data[key]
+    new = [at > 0 and values[row] != values[order[at - 1]] for at, row in enumerate(order.tolist())]
+    ranks: I64 = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(new)
+    return ranks

@@ -1,0 +1,125 @@
+"""Panels that are tables of an analysis: computed in a thread, outdated results dropped, Enter jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from textual import on, work
+from textual.worker import get_current_worker
+
+from tracelane.core.analysis.range_table import range_table
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.table import Table
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.trace import Trace
+
+from ..config import Config
+from ..draw.layout import matcher
+from ..panels.table import TablePane, columns_of
+from ..session import Session
+from ..widgets.table import Column, VirtualTable
+from .following import Following
+from .panels import Panels
+
+KEPT = 8
+"""Tables that are kept, so that going back to a range shows it at once."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How a panel's table is made, and what it is sorted by at first."""
+
+    make: Callable[[Scope, CancelledCallback], Table]
+    sort: str
+
+
+ANALYSES: Final = {"table": Analysis(range_table, "self_ns")}
+"""By the panel's name in panels/panel.py."""
+
+Key = tuple[object, ...]
+
+
+def scope_of(trace: Trace, session: Session) -> Scope:
+    """Return what the session's tables speak of: the range or all, the lanes that `:only` leaves."""
+    lanes = None
+    if session.only:
+        pattern = matcher(session.only)
+        lanes = tuple(
+            lane.index
+            for lane in trace.lanes
+            if pattern.search(lane.title) or pattern.search(lane.process.title)
+        )
+    return Scope(trace, session.range, lanes, clocks=session.clocks)
+
+
+class Tables(Panels, Following):
+    """Commands and contents of the table panels."""
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Hold the tables made last."""
+        super().__init__(trace, session, config)
+        self._tables: dict[Key, tuple[Table, list[Column]]] = {}
+
+    def _fill_panel(self) -> None:
+        if self.session.panel in ANALYSES:
+            self._fill_table(self.session.panel)
+        else:
+            super()._fill_panel()
+
+    def _key(self) -> Key:
+        session = self.session
+        return session.panel, session.range, session.only, session.clocks
+
+    def _fill_table(self, name: str) -> None:
+        pane = self.main.query_one(f"#{name}", TablePane)
+        found = self._tables.get(self._key())
+        if found is not None:
+            if pane.shown_table is not found[0]:
+                pane.show(*found, ANALYSES[name].sort)
+            return
+        pane.say("counting…")
+        self._make_table(name, self._key(), scope_of(self.trace, self.session))
+
+    @work(thread=True, exclusive=True, group="table")
+    def _make_table(self, name: str, key: Key, scope: Scope) -> None:
+        """Make a table away from the screen."""
+        worker = get_current_worker()
+        try:
+            table = ANALYSES[name].make(scope, lambda: worker.is_cancelled)
+            columns = columns_of(table)
+        except Cancelled:
+            return
+        except TracelaneError as error:
+            if not worker.is_cancelled:
+                self.call_from_thread(self.say, str(error))
+            return
+        if not worker.is_cancelled:
+            self.call_from_thread(self._have_table, key, table, columns)
+
+    def _have_table(self, key: Key, table: Table, columns: list[Column]) -> None:
+        while len(self._tables) >= KEPT:
+            self._tables.pop(next(iter(self._tables)))
+        self._tables[key] = table, columns
+        if key == self._key():
+            self._fill_table(self.session.panel)
+
+    @on(VirtualTable.RowChosen)
+    def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+        """Go to the longest slice of a row."""
+        pane = message.table.parent
+        if not isinstance(pane, TablePane) or (table := pane.shown_table) is None:
+            return
+        if table.positions is None:
+            self.say("this row stands for no single slice")
+            return
+        source = table.source if table.sources is None else int(table.sources[message.row])
+        position = int(table.positions[message.row])
+        ordinal = int(self.trace.indexes[source].column("slices.ordinal")[position])
+        self.action_jump(source, ordinal)
+
+    def do_panel_table(self) -> None:
+        """Show what happens in the range."""
+        self.action_panel("table")
