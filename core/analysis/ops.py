@@ -8,6 +8,7 @@ thread have no self time in torch, here they are ops like others; FLOPs are not 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from .op_groups import NO_GROUPING, Grouping, grouped
 from .op_memory import MEMORY, memory_of
 from .scope import Scope
 from .table import Column, Table, Value
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 SCHEMA = "ops"
 DEVICE_ANNOTATION = "gpu_user_annotation"
@@ -88,12 +92,18 @@ def sort_column(key: str) -> str:
 def order(table: Table, key: str) -> I64:
     """Return the row numbers by one of PyTorch's sort keys, greatest first, equal ones in table order."""
     column = sort_column(key)
-    if column in table.data:
+    if any(shown.key == column for shown in table.columns):
         return table.order(column, descending=column != "name")
     if column not in AVERAGES:
         return np.arange(len(table))  # a memory column that the trace has nothing for: all equal
     average = np.asarray(table.data[AVERAGES[column]]) / np.maximum(np.asarray(table.data["calls"]), 1)
     return np.argsort(-average, kind="stable").astype(np.int64)
+
+
+def has_memory(trace: Trace, table: Table) -> bool:
+    """Tell whether memory was recorded: the file says so, or there is some."""
+    said = any(index.manifest.get("envelope", {}).get("profile_memory") for index in trace.indexes)
+    return bool(said) or any(np.any(table.data[key]) for key in MEMORY_SUMS)
 
 
 def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
@@ -294,4 +304,14 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "device": word,
     }
     positions = np.array([max(row.longest[2], 0) for row in found], np.uint32)
-    return Table(SCHEMA, "ops", scope.text, tuple(columns), data, totals, tuple(notes), positions)
+    return Table(
+        SCHEMA,
+        "ops",
+        scope.text,
+        tuple(columns),
+        data,
+        totals,
+        tuple(notes),
+        positions,
+        sources=np.array([row.longest[1] for row in found], np.int64),
+    )

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import GOLDENS, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.events import complete, event, flow, index_of
 from tracelane.core.analysis.op_groups import parse_grouping
-from tracelane.core.analysis.ops import ops
+from tracelane.core.analysis.ops import SORTS, ops, order
 from tracelane.core.analysis.scope import Scope
-from tracelane.core.trace import open_trace
+from tracelane.core.base.errors import UsageError
+from tracelane.core.trace import Trace, open_trace
 
 FOLDER = GOLDENS / "key_averages"
 PAIRS = {
@@ -62,3 +64,137 @@ def test_rows_are_those_of_torch(name: str, by: str, corpus_cache: Path) -> None
     more = sum(ASYNC[want["key"]] for want in expected if want["is_async"])
     total = golden["self_cpu_time_total_all"] * 1000 + more
     assert table.totals["self_cpu_total_ns"] == pytest.approx(total, abs=1)
+
+
+TENSORBOARD = ("hta_a100_resnet_ddp_nccl", "tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8")
+WITH_COPIES = {("tl_h100_qwen_infer", "aten::bmm"), ("tl_h100_qwen_infer", "aten::matmul")}
+"""Ops that launched a memset too: TensorBoard counts kernels only, torch and this all device work."""
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", TENSORBOARD)
+def test_device_time_is_that_of_tensorboard(name: str, corpus_cache: Path) -> None:
+    """Calls, host time and device time of every operator equal its operator table (float ranges apart)."""
+    path = GOLDENS / "tb" / f"{name}.tb_0.4.3_PATCHED_runtime.json"
+    expected = json.loads(path.read_bytes())["operators"]
+    trace = open_trace(next(CORPUS.rglob(f"{name}.json*")), index_dir=corpus_cache)
+    rows = {r["name"]: r for r in ops(Scope(trace)).rows() if not r["on_device"] and not r["annotation"]}
+    for want in expected:
+        row = rows[want["name"]]
+        assert row["calls"] == want["calls"]
+        assert row["cpu_total_ns"] == pytest.approx(want["host_duration"] * 1000, abs=30 * want["calls"])
+        more = 3_520 if (name, want["name"]) in WITH_COPIES else 0
+        device = want["device_duration"] * 1000 + more
+        assert row["device_total_ns"] == pytest.approx(device, abs=30 + device * 1e-4), want["name"]
+
+
+def _trace(events: list[dict[str, Any]], folder: Path) -> Trace:
+    return Trace([index_of(events, folder / "index")])
+
+
+def _rows(scope: Scope, by: str = "") -> dict[str, dict[str, Any]]:
+    table = ops(scope, parse_grouping(by)) if by else ops(scope)
+    return {str(row["name"]): row for row in table.rows()}
+
+
+def test_device_time_follows_flow_correlation_and_external_id(tmp_path: Path) -> None:
+    """A kernel counts for the op of its External id, else of its launch, and for all around it, once."""
+    launch = {"cat": "cuda_runtime", "dur": 2}
+    events = [
+        complete(0, 100, "step", "user_annotation"),
+        complete(10, 20, "by_flow"),
+        complete(12, name="launch", args={"correlation": 0}, **launch),
+        flow("s", 12, 4),
+        flow("f", 200, 4, bp="e", tid=9),
+        complete(200, 7, "k", "kernel", tid=9),
+        complete(40, 20, "by_correlation"),
+        complete(42, name="launch", args={"correlation": 5}, **launch),
+        complete(210, 11, "k", "kernel", tid=9, args={"correlation": 5}),
+        complete(70, 20, "by_id", args={"External id": 77}),
+        complete(230, 13, "k", "kernel", tid=9, args={"External id": 77, "correlation": 6}),
+        complete(300, 50, "step", "gpu_user_annotation", tid=9),
+    ]
+    table = ops(Scope(_trace(events, tmp_path)))
+    device = {(r["name"], r["on_device"]): (r["device_total_ns"], r["self_device_ns"]) for r in table.rows()}
+    assert device["by_flow", False] == (7_000, 7_000)
+    assert device["by_correlation", False] == (11_000, 11_000)
+    assert device["by_id", False] == (13_000, 13_000)
+    assert device["step", False] == (31_000, 0)
+    assert device["k", True] == (31_000, 31_000)
+    assert device["launch", False] == (0, 0)
+    assert table.totals["self_device_total_ns"] == 31_000  # the annotation's twin is no work
+    assert table.totals["device"] == "CUDA"
+
+
+def test_a_range_counts_the_parts_inside(tmp_path: Path) -> None:
+    """Two halves of a trace add up to its whole, in time and self time."""
+    events = [complete(0, 100, "outer"), complete(10, 60, "inner"), complete(20, 10, "leaf")]
+    trace = _trace(events, tmp_path)
+    whole = _rows(Scope(trace))
+    left, right = _rows(Scope(trace, (0, 25_000))), _rows(Scope(trace, (25_000, 200_000)))
+    assert left["leaf"]["cpu_total_ns"] == right["leaf"]["cpu_total_ns"] == 5_000
+    for name, row in whole.items():
+        for key in ("cpu_total_ns", "self_cpu_ns"):
+            assert left[name][key] + right[name][key] == row[key]
+
+
+def test_a_lone_child_of_the_same_name_is_its_parent(tmp_path: Path) -> None:
+    """Chains fall together whole; with a sibling the child stays."""
+    chain = [complete(at, 100 - 2 * at, "same") for at in range(4)] + [complete(50, 1, "leaf")]
+    siblings = [complete(200, 50, "two"), complete(201, 5, "two"), complete(210, 5, "other")]
+    rows = _rows(Scope(_trace(chain + siblings, tmp_path)))
+    assert (rows["same"]["calls"], rows["same"]["cpu_total_ns"]) == (1, 100_000)
+    assert rows["same"]["self_cpu_ns"] == 99_000
+    assert (rows["two"]["calls"], rows["two"]["cpu_total_ns"]) == (2, 55_000)
+
+
+def test_memory_of_two_allocators_is_counted_once(tmp_path: Path) -> None:
+    """Where PyTorch and the device's runtime both tell of a device, only PyTorch's records count."""
+
+    def memory(ts: int, count: int, kind: int) -> dict[str, Any]:
+        args = {"Bytes": count, "Device Type": kind, "Addr": 1}
+        return event("i", ts, "[memory]", cat="cpu_instant_event", s="t", args=args)
+
+    events = [complete(0, 10, "op"), memory(1, 512, 20), memory(2, 512, 1), memory(3, 64, 0)]
+    table = ops(Scope(_trace([*events, memory(50, -64, 0)], tmp_path)))
+    rows = {row["name"]: row for row in table.rows()}
+    assert (rows["op"]["cpu_mem"], rows["op"]["device_mem"]) == (64, 512)
+    assert (rows["[memory]"]["calls"], rows["[memory]"]["cpu_mem"]) == (1, -64)
+    assert table.notes
+
+
+def test_modules_are_the_nearest_around(tmp_path: Path) -> None:
+    """An op belongs to the innermost nn.Module frame around it; one outside to none."""
+    frame = {"cat": "python_function"}
+    events = [
+        complete(0, 100, "nn.Module: Outer_0", **frame),
+        complete(10, 50, "nn.Module: Inner_0", **frame),
+        complete(20, 5, "op"),
+        complete(70, 5, "op2"),
+        complete(200, 5, "op3"),
+    ]
+    rows = _rows(Scope(_trace(events, tmp_path)), "module")
+    assert [rows[name]["module"] for name in ("op", "op2", "op3")] == ["Inner_0", "Outer_0", ""]
+
+
+def test_sort_keys_are_those_of_pytorch(tmp_path: Path) -> None:
+    """Every sort key sorts, greatest first, equal ones in their order; a wrong one is told."""
+    events = [complete(0, 5, "a"), complete(10, 9, "b"), complete(20, 3, "c"), complete(30, 3, "c")]
+    table = ops(Scope(_trace(events, tmp_path)))
+    names = table.data["name"]
+    for key, expected in {
+        "cpu_time_total": "bca",
+        "cpu_time": "bac",
+        "count": "cab",
+        "cuda_time_total": "abc",
+        "name": "abc",
+    }.items():
+        found = "".join(str(names[i]) for i in order(table, key))
+        assert found == expected, key
+    for key in SORTS:
+        assert len(order(table, key)) == 3
+    with pytest.raises(UsageError, match="no sort key"):
+        order(table, "nonsense")
+    with pytest.raises(UsageError, match="stack:N"):
+        parse_grouping("stack:none")

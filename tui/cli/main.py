@@ -25,6 +25,11 @@ COMMANDS = {
     "chain": "chain",
     "cut": "cut",
     "range": "ranges",
+    "ops": "ops",
+    "breakdown": "breakdown",
+    "kernels": "kernels",
+    "idle": "idle",
+    "launches": "launches",
     "cache": "cache",
     "demo": "demo",
 }
