@@ -18,7 +18,6 @@ ANNOTATIONS = frozenset({"user_annotation"})
 NOT_LAUNCHED = frozenset({"gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event"})
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"
-MODULE = "nn.Module: "
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class ChainLink:
     "external id", "enclosing"; "" for the first.
     """
 
-    role: str  # "kernel", "launch", "op", "annotation", "module", "step", "slice"
+    role: str  # "kernel", "launch", "op", "annotation", "step", "slice"
     position: int
     via: str
 
@@ -65,23 +64,20 @@ def chain_of(index: Index, position: int) -> list[ChainLink]:
 
 def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
     """Return the slices around one that a chain names, innermost first: the innermost op or annotation, the
-    innermost op and module (unless they are that), the step, the outermost annotation.
+    innermost op (unless it is that), the step, the outermost annotation.
     """
     around = enclosing(index, inner)
     categories = [_category(index, position) for position in around]
     hosts = [at for at, category in enumerate(categories) if category in OPS | ANNOTATIONS]
     ops = [at for at in hosts if categories[at] in OPS]
     annotations = [at for at in hosts if at not in ops]
-    names = {at: index.string(int(index.column("slices.name")[around[at]])) for at in range(len(around))}
-    steps = [at for at in annotations if names[at].startswith(STEP)]
-    modules = [at for at in range(len(around)) if names[at].startswith(MODULE)]
+    names = index.column("slices.name")
+    steps = [at for at in annotations if index.string(int(names[around[at]])).startswith(STEP)]
     roles: dict[int, str] = {}
     if annotations:
         roles[annotations[-1]] = "annotation"
     if steps:
         roles[steps[0]] = "step"
-    if modules:
-        roles[modules[0]] = "module"
     if not has_op:
         for at in hosts[:1] + ops[:1]:
             roles[at] = "op" if at in ops else roles.get(at, "annotation")

@@ -9,10 +9,11 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.chains import chain_from
 from tracelane.core.index.store import Index
-from tracelane.core.query.chain import ANNOTATIONS, MODULE, OPS, RUNTIME, STEP
+from tracelane.core.query.chain import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.query.launches import Launched, Launches, kernels_under
 from tracelane.core.trace import Trace
 
+MODULE = "nn.Module: "
 MOST_NAMES = 8
 """Names of kernels that are told; the rest is counted."""
 NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
