@@ -212,5 +212,5 @@ def _manifest(log: TelemetryLog, samples: int, base_time_ns: int) -> dict[str, A
         "base_time_ns": base_time_ns,
         "columns": {},
         "problems": problems,
-        "ledger": {"events": log.rows + log.missing, "counter_samples": samples},
+        "ledger": {"counter_samples": samples},
     }

@@ -36,6 +36,11 @@ class PlacedLog:
     proposal: Proposal
     devices: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        """The log's file name."""
+        return Path(self.log.path).name
+
     def lag_s(self, clocks: Clocks, source: int) -> float:
         """Return by how much its clock runs ahead of the trace's, as nudged."""
         return self.proposal.lag_s - clocks.offset(source) / SECOND
@@ -76,6 +81,8 @@ class Overlay(Trace):
         base = self.base_ns
         logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
         super().__init__([*trace.indexes, *logs])
+        for index, one, source in zip(logs, self.placed, self.log_sources):
+            index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}",)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -222,6 +229,14 @@ def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> 
     return Overlay(trace, placed)
 
 
+def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:
+    """Return a trace with one more log over it, below those that lie there already; raises as `lay_over`."""
+    if not isinstance(trace, Overlay):
+        return lay_over(trace, [path], options)
+    more = lay_over(trace.own, [path], options)
+    return Overlay(trace.own, (*trace.placed, *more.placed))
+
+
 def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
     """Raise UsageError where a device is given that no log has."""
     cards = list(dict.fromkeys(card for log in logs for card in log.devices))
@@ -232,7 +247,8 @@ def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
 
 def logs_beside(trace: Trace) -> list[Path]:
     """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
-    folders = dict.fromkeys(Path(source.path).parent for source in trace.sources if source.form != "stdin")
+    paths = [Path(source.path) for source in trace.sources]
+    folders = dict.fromkeys(path.parent for path in paths if path.is_file())
     found = []
     for folder in folders:
         try:

@@ -9,6 +9,7 @@ from typing import Protocol
 from tracelane.core.base.units import format_ns
 
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
+from .logs import with_first_metrics
 from .refusal import Refusal
 
 SLICE_SHARE = 0.8
@@ -48,7 +49,7 @@ class StepLike(Protocol):
 def first_session(trace: Timeline, width: int) -> Session:
     """Return what is shown at first: the opening span over `width` cells, the cursor in its middle."""
     view = view_of(*trace.opening_span, width)
-    return Session(view, view.edge(view.width // 2))
+    return with_first_metrics(trace, Session(view, view.edge(view.width // 2)))
 
 
 def limits(trace: Timeline) -> tuple[int, int]:

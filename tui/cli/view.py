@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.safe_text import safe
 
 from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES
+from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ TITLE_CELLS = 24
 @click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
+@smi_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -44,6 +47,10 @@ def view(
     width: int | None,
     height: int | None,
     tz: str | None,
+    logs: tuple[str, ...],
+    log_zone: str | None,
+    lag: float | None,
+    cards: tuple[str, ...],
     decoder: str,
     index_dir: Path | None,
     force: bool,
@@ -57,6 +64,7 @@ def view(
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
         _check(lanes)
+    options = log_options(log_zone, lag, cards)
     if tz:
         from tracelane.tui.zone import zone_of
 
@@ -67,19 +75,41 @@ def view(
 
     with ProgressBar(_title(traces)) as progress:
         trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    offer = ""
+    if logs:
+        from tracelane.core.overlay.overlay import lay_over
+
+        trace = lay_over(trace, logs, options)
+    else:
+        offer = offered_log(trace)
     if can_draw() and take_keyboard():
-        _show(trace, begin, end, lanes, tz)
+        _show(trace, begin, end, lanes, tz, offer)
     else:
         _print(trace, begin, end, lanes, tz, width, height)
+        if offer:
+            print(offer)
 
 
-def _show(trace: Trace, begin: str | None, end: str | None, lanes: str | None, tz: str | None) -> None:
+def offered_log(trace: Trace) -> str:
+    """Return a line that offers the aiu-smi log beside the trace, empty where there is none."""
+    from tracelane.core.overlay.overlay import logs_beside
+
+    beside = logs_beside(trace)
+    if not beside:
+        return ""
+    more = f" (and {len(beside) - 1} more)" if len(beside) > 1 else ""
+    return f"{safe(beside[0].name)}{more} lies beside the trace: --smi {safe(str(beside[0]))} lays it over"
+
+
+def _show(
+    trace: Trace, begin: str | None, end: str | None, lanes: str | None, tz: str | None, offer: str
+) -> None:
     from tracelane.tui.app import TracelaneApp
 
     columns = shutil.get_terminal_size((80, 24)).columns
     asked = any((begin, end, lanes, tz))
     session = asked_session(trace, begin, end, lanes, columns, tz) if asked else None
-    app = TracelaneApp(trace, session)
+    app = TracelaneApp(trace, session, notes=(offer,) if offer else ())
     app.run()
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)

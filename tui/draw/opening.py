@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 
+from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Process, Trace
 
 from ..session import FOLD_ROWS, RowKey, Session
@@ -26,13 +27,17 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     if device is None or session.only:
         return session
 
+    measured = _measured(trace, device)
+
     def fits(host_rows: int) -> bool:
         layout = Layout(trace, replace(session, host_rows=host_rows))
         first = layout.y_of_process(device)
         if first is None:
             return True
         last = layout.y_of(RowKey(lane_key(trace.lanes[device.lanes[-1]]), FOLD_ROWS))
-        return min(first + DEVICE_LINES, first if last is None else last) < height
+        below = [layout.y_of(RowKey(lane_key(trace.lanes[place]), 0)) for place in measured]
+        wanted = min(first + DEVICE_LINES, first if last is None else last)
+        return max([wanted, *(y for y in below if y is not None)]) < height
 
     if fits(FOLD_ROWS):
         return session
@@ -40,6 +45,19 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     depths = range(LEAST_HOST_ROWS, FOLD_ROWS)
     found = bisect_left(depths, True, key=lambda depth: not fits(depth))
     return replace(session, host_rows=depths[found - 1] if found else 0)
+
+
+def _measured(trace: Trace, device: Process) -> list[int]:
+    """Return the lanes of the logs that stand right below a device: who lays a log over wants to see it."""
+    if not isinstance(trace, Overlay):
+        return []
+    place = trace.processes.index(device) + 1
+    found: list[int] = []
+    for process in trace.processes[place:]:
+        if trace.log_of(process.source) is None:
+            break
+        found.extend(process.lanes)
+    return found
 
 
 def _has_devices(trace: Trace, process: Process) -> bool:

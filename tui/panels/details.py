@@ -16,6 +16,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import RowKind
+from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.trace import Trace
@@ -23,6 +24,7 @@ from tracelane.core.trace import Trace
 from ..clock import Stamps
 from ..things import Thing
 from .fields import Field, fields_of, laid_out, wrap
+from .reading import reading_fields, reading_of, reading_title
 
 FLOWS_SHOWN = 8
 LEAST_NAME = 6
@@ -62,13 +64,18 @@ class Details:
     raw_name: str  # name in full
     fields: tuple[Field, ...]
     chain: tuple[ChainPart, ...] = ()
-    remarks: tuple[str, ...] = ()  # overlap, unclosed, clamped
+    remarks: tuple[str, ...] = ()  # overlap, unclosed, clamped; why a metric may be wrong
+    has_arguments: bool = True
 
 
 def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
     """Return everything that the index knows of a thing; its arguments come apart, read from the file."""
     if thing.slice is not None and (found := trace.detail(thing.slice)) is not None:
         return _slice(trace, stamps, thing, found)
+    if isinstance(trace, Overlay) and (reading := reading_of(trace, thing)) is not None:
+        title, warning = reading_title(reading), reading.metric.column.warning
+        told = tuple(reading_fields(trace, stamps, thing, reading))
+        return Details(title, title, told, (), (warning,) if warning else (), has_arguments=False)
     if thing.row.kind is RowKind.INSTANTS:
         instant = trace.instant_detail(thing.row, thing.index)
         fields = [
@@ -199,7 +206,9 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     if details.chain:
         lines.append(_chain_text(details.chain, width, look))
     lines.extend(laid_out(details.fields, width, look.label, look.jump))
-    if arguments is None:
+    if not details.has_arguments:
+        pass
+    elif arguments is None:
         lines.append(Text("arguments: reading…", look.label))
     else:
         lines.extend(_argument_lines(arguments, width, look))

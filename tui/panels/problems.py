@@ -88,9 +88,10 @@ def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
     for source in sources:
         name = Path(str(source.path)).name if several else ""
         ledger = source.ledger
-        rows.append(
-            LedgerRow(name, "events", int(ledger.get("events", 0)), None, "everything in the event array")
-        )
+        if "events" in ledger:
+            rows.append(
+                LedgerRow(name, "events", int(ledger["events"]), None, "everything in the event array")
+            )
         for key, text in _KINDS:
             if count := int(ledger.get(key, 0)):
                 rows.append(LedgerRow(name, key.replace("_", " "), count, None, text))

@@ -93,6 +93,11 @@ def summary(trace: Trace, lanes: bool = True) -> str:
 def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     info = trace.sources[number]
     ledger = info.ledger
+    if "events" not in ledger:  # a telemetry log
+        yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'counter_samples')}"
+        yield from _problems(info)
+        yield from (f"  {safe(note)}" for note in info.notes)
+        return
     start, end = info.manifest.get("start_ns"), info.manifest.get("end_ns")
     span = f" · {format_ns(end - start)}" if start is not None and end is not None else ""
     yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'events')}{span}"

@@ -19,10 +19,10 @@ from ..lanes.canvas import LaneCanvas
 from ..panels.pick import PickScreen
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
-from .base import Viewer
+from .logs import Logs
 
 
-class Asking(Viewer):
+class Asking(Logs):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -46,6 +46,8 @@ class Asking(Viewer):
         try:
             if message.purpose == "goto":
                 self._go_to(message.text)
+            elif message.purpose == "smi":
+                self.open_log(message.text)
             else:
                 self._order(message.text)
         except (Refusal, TracelaneError) as refusal:
@@ -54,7 +56,7 @@ class Asking(Viewer):
     def _go_to(self, text: str) -> None:
         from ..times import parse_time
 
-        time = parse_time(text, time_frame(self.trace, self.session.clocks))
+        time = parse_time(text, time_frame(self.trace, self.session.clocks, self.session.zone))
         self.go(view.go_to(self.trace, self.session, time))
 
     def _order(self, line: str) -> None:
@@ -76,6 +78,10 @@ class Asking(Viewer):
             if order.text not in RULERS:
                 raise UsageError(f"the ruler can be {', '.join(RULERS)}")
             self.go(replace(session, ruler=order.text))
+        elif order.verb == "smi":
+            self.open_log(order.text)
+        elif order.verb == "smi-offset":
+            self.set_lag(order.text)
         elif order.verb == "theme":
             self._set_theme(order.text)
 

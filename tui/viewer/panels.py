@@ -14,6 +14,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
 from tracelane.core.trace import Trace
 
+from ..actions.logs import read_out
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..config import Config
@@ -80,6 +81,8 @@ class Panels(Viewer):
         identity = self.session.selection
         thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
         if thing is None:
+            thing = read_out(self.trace, self.session, self.layout_now)
+        if thing is None:
             self._detailed = None
             self.main.query_one("#details", TextPane).show(
                 Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")
@@ -87,7 +90,7 @@ class Panels(Viewer):
             return
         self._detailed = thing, details_of(self.trace, stamps_of(self.trace, self.session), thing)
         self._show_details()
-        if thing.id not in self._arguments:
+        if self._detailed[1].has_arguments and thing.id not in self._arguments:
             self._fetch_arguments(thing)
 
     def _show_details(self, top: bool = True) -> None:

@@ -1,0 +1,79 @@
+"""Moves of the clocks of telemetry logs, and what a log says at the cursor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracelane.core.overlay.align import SECOND
+from tracelane.core.overlay.overlay import Overlay, PlacedLog
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout, lane_key
+from ..session import Session
+from ..things import Thing, nearest, row_of
+from .refusal import Refusal
+
+FURTHEST_S = 1e9
+NO_LOG = "no log lies over this trace: :smi FILE opens one"
+
+
+def with_first_metrics(trace: object, session: Session) -> Session:
+    """Return the session with the less telling metrics of the logs hidden; H lists them."""
+    if not isinstance(trace, Overlay):
+        return session
+    hidden = {lane_key(trace.lanes[place]) for _, place, metric in trace.metrics() if not metric.chosen}
+    return replace(session, hidden_lanes=session.hidden_lanes | hidden)
+
+
+def focused_log(trace: Trace, session: Session) -> tuple[PlacedLog, int]:
+    """Return the log whose lane is focused, else the only one, and its source."""
+    if not isinstance(trace, Overlay):
+        raise Refusal(NO_LOG)
+    sources = trace.log_sources
+    focus = -1 if session.focus is None else session.focus.lane.source
+    if focus not in sources and len(sources) > 1:
+        raise Refusal("several logs lie over this trace: go to a lane of the one to be moved")
+    source = focus if focus in sources else sources[0]
+    return trace.placed[source - sources[0]], source
+
+
+def nudged(trace: Trace, session: Session, direction: int) -> Session:
+    """Move a log by one of its sampling intervals, later (+1) or earlier (-1)."""
+    one, source = focused_log(trace, session)
+    offset = session.clocks.offset(source) + direction * (one.log.interval_ns or SECOND)
+    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+
+
+def with_lag(trace: Trace, session: Session, text: str) -> Session:
+    """Set by how many seconds a log's clock runs ahead of the trace's; empty: as proposed."""
+    one, source = focused_log(trace, session)
+    offset = 0
+    if text:
+        try:
+            lag = float(text.removesuffix("s"))
+        except ValueError:
+            raise Refusal(f"seconds are wanted, such as 0.25, not {text!r}") from None
+        if not abs(lag) < FURTHEST_S:
+            raise Refusal("that is further than any clock is wrong")
+        offset = round((one.proposal.lag_s - lag) * SECOND)
+    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+
+
+def clock_text(trace: Trace, session: Session) -> str:
+    """Return the clock of the focused or only log in words."""
+    one, source = focused_log(trace, session)
+    return one.clock_text(session.clocks, source)
+
+
+def on_log(trace: Trace, session: Session) -> bool:
+    """Tell whether the focused row is a log's."""
+    focus = session.focus
+    return isinstance(trace, Overlay) and focus is not None and focus.lane.source in trace.log_sources
+
+
+def read_out(trace: Trace, session: Session, layout: Layout) -> Thing | None:
+    """Return the sample at the cursor on the focused row of a log; None on other rows."""
+    if session.focus is None or not on_log(trace, session):
+        return None
+    row = row_of(layout, session.focus)
+    return None if row is None else nearest(trace, session.clocks, row, session.cursor)
