@@ -41,6 +41,13 @@ STREAM_COLUMNS = (
     Column("idle_ns", "idle", "ns"),
     Column("sum_ns", "sum", "ns"),
 )
+TYPE_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("type", "running", "text"),
+    Column("ns", "time", "ns"),
+    Column("share", "of busy", "share"),
+)
 SCHEMA = 1
 
 
@@ -169,6 +176,16 @@ def breakdown_table(found: Breakdown) -> Table:
     """Return a row per device."""
     rows = [_row(device) for device in found.devices]
     return _table("breakdown", "Device time", found.scope, COLUMNS, rows)
+
+
+def type_table(found: Breakdown) -> Table:
+    """Return a row per device and combination of types, by the time in which exactly these run."""
+    rows = [
+        {**_place(device), "type": types, "ns": ns, "share": ns / device.busy_ns}
+        for device in found.devices
+        for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
+    ]
+    return _table("types", "Kernel types", found.scope, TYPE_COLUMNS, rows)
 
 
 def stream_table(found: Breakdown) -> Table:

@@ -1,0 +1,106 @@
+"""`tracelane breakdown`, `kernels`, `idle`, `launches`: what they print, in which forms, for which part."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tui.small_file import small_file
+from tracelane.tui.cli.main import EXIT_USAGE, main
+
+COMMANDS = ("breakdown", "kernels", "idle", "launches")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """Two kernels of 30.5 µs on one stream, at 1060 and 1160 µs, launched at 1040 and 1140 for 10 µs."""
+    return str(small_file(tmp_path))
+
+
+def _told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:  # type: ignore[type-arg]
+    assert main([*arguments, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == 1
+    return dict(told)
+
+
+def test_breakdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Busy and idle time are those of the two kernels and the gap between them."""
+    (device,) = _told(capsys, "breakdown", trace)["devices"]
+    assert (device["rank"], device["device"], device["label"]) == (0, 0, "AIU 0")
+    assert (device["kernel_time_ns"], device["busy_ns"], device["idle_ns"]) == (130_500, 61_000, 69_500)
+    assert (device["compute_ns"], device["non_compute_ns"], device["comm_ns"]) == (61_000, 0, 0)
+    assert device["comm_compute_overlap_share"] is None
+    assert [stream["stream"] for stream in device["streams"]] == ["1"]
+
+
+def test_kernels(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each name has a row, all of them are one type; a limit and an order are kept."""
+    rows = _told(capsys, "kernels", trace)["rows"]
+    assert [(row["count"], row["total_ns"], row["share"]) for row in rows] == [(1, 30_500, 0.5)] * 2
+    (row,) = _told(capsys, "kernels", trace, "--by", "type")["rows"]
+    assert (row["name"], row["count"], row["stdev_ns"]) == ("compute", 2, 0.0)
+    names = [row["name"] for row in rows]
+    (first,) = _told(capsys, "kernels", trace, "--sort", "-name", "--limit", "1")["rows"]
+    assert first["name"] == min(names)
+
+
+def test_idle(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one gap is the host's: the launch began 49.5 µs into it."""
+    told = _told(capsys, "idle", trace)
+    (stream,) = told["streams"]
+    assert (stream["idle_ns"], stream["host_wait_ns"], stream["host_wait_gaps"]) == (69_500, 69_500, 1)
+    (gap,) = told["gaps"]
+    assert (gap["gap_ns"], gap["class"], gap["launch"]) == (69_500, "host_wait", "launch")
+    assert (gap["launch_after_ns"], gap["start_ns"]) == (49_500, 90_500)
+    assert gap["host"].startswith("aten::linear")
+
+
+def test_launches(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both launches took 10 µs, and their kernels waited 10 µs more; one stood in the queue at most."""
+    told = _told(capsys, "launches", trace)
+    assert (told["count"], told["without_launch"]) == (2, 0)
+    assert (told["call"]["total_ns"], told["delay"]["total_ns"]) == (20_000, 20_000)
+    (queue,) = told["queues"]
+    assert (queue["count"], queue["max"], queue["mean"]) == (4, 1, 0.5)
+
+
+def test_a_step_counts_what_lies_in_it(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step or a range holds the device work inside, cut at the edges, and the scope line says so."""
+    told = _told(capsys, "breakdown", trace, "--step", "1")
+    assert told["devices"][0]["busy_ns"] == 30_500
+    assert "step 1" in told["scope"]
+    told = _told(capsys, "breakdown", trace, "--from", "+70us", "--to", "+170us")
+    assert told["devices"][0]["busy_ns"] == 20_500 + 10_000
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_form(command: str, trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables and Markdown name the scope, CSV has one header and rows of its width."""
+    for form in ("table", "md"):
+        assert main([command, trace, "--format", form]) == 0
+        out = capsys.readouterr().out
+        assert "whole trace" in out and "\x1b" not in out
+    assert main([command, trace, "--format", "csv"]) == 0
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) > 1 and len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_device_is_no_failure(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace of the host alone has empty tables."""
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
+    for form in ("table", "json", "csv", "md"):
+        assert main([command, str(path), "--format", form]) == 0
+    assert "nothing in it" in capsys.readouterr().out
+
+
+def test_an_unknown_column_is_told(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A column that is not there is wrong usage, and the answer names those that are."""
+    assert main(["kernels", trace, "--sort", "weight"]) == EXIT_USAGE
+    assert "total_ns" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+"""What the commands about devices share: options, opening, the order of rows, printing in four forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACES
+from .scoped import FORMAT, FROM, LANES, STEP, TO, scope_of, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.scope import Scope
+    from tracelane.core.analysis.table import Table
+    from tracelane.core.ingest.columns import I64
+
+TABLE_ROWS = 30
+"""Rows of a printed table where --limit does not say."""
+
+SORT = click.option(
+    "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
+)
+LIMIT = click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table {TABLE_ROWS}, else all.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the shared options said."""
+
+    traces: tuple[str, ...]
+    begin: str | None
+    end: str | None
+    step: str | None
+    lanes: str | None
+    sort: str | None
+    limit: int | None
+    form: str
+    decoder: str
+    index_dir: Path | None
+    force: bool
+
+    def scope(self) -> Scope:
+        """Open the traces and return what the options ask about."""
+        from tracelane.core.trace import open_trace
+        from tracelane.tui.text.progress import ProgressBar
+
+        with ProgressBar(Path(self.traces[0]).name) as progress:
+            trace = open_trace(
+                self.traces,
+                index_dir=self.index_dir,
+                decoder=self.decoder,
+                force=self.force,
+                progress=progress,
+            )
+        return scope_of(trace, self.begin, self.end, self.step, self.lanes)
+
+    def order(self, table: Table) -> I64 | None:
+        """Return the rows in the order asked for, None where the table's own stands."""
+        if self.sort is None:
+            return None
+        key = self.sort.strip()
+        try:
+            return table.order(key.removeprefix("-"), not key.startswith("-"))
+        except KeyError as error:
+            raise UsageError(f"--sort: {error.args[0]}") from None
+
+    def show(self, tables: Sequence[Table], told: Callable[[], dict[str, Any]] | None = None) -> None:
+        """Print the tables; csv has the first alone, json the object told, else the first table.
+
+        The order and the limit are for the first table; in print the others keep the limit too.
+        """
+        from tracelane.core.export import formats
+        from tracelane.tui.text.table import table_text
+
+        first, *others = tables
+        order = self.order(first)
+        if self.form == "table":
+            width, limit = terminal_width(), self.limit or TABLE_ROWS
+            texts = [table_text(first, width, order, limit)]
+            texts += [table_text(table, width, None, limit) for table in others if len(table)]
+            click.echo("\n\n".join(texts))
+        elif self.form == "md":
+            texts = [formats.as_markdown(first, order, self.limit)]
+            texts += [formats.as_markdown(table, None, self.limit) for table in others if len(table)]
+            click.echo("\n".join(texts), nl=False)
+        elif self.form == "csv":
+            click.echo(formats.as_csv(first, order, self.limit), nl=False)
+        elif told is not None:
+            click.echo(json.dumps(told(), indent=1, ensure_ascii=False))
+        else:
+            click.echo(formats.as_json(first, order, self.limit), nl=False)
+
+
+def request_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options; it gets them as one Request, its own ones as they are."""
+
+    def with_request(**values: Any) -> None:
+        shared = {name: values.pop(name) for name in Request.__dataclass_fields__}
+        command(Request(**shared), **values)
+
+    with_request.__doc__ = command.__doc__
+    with_request.__name__ = command.__name__
+    # click lists options in the order of the decorators, the innermost last.
+    own = getattr(command, "__click_params__", [])
+    wrapped: Callable[..., None] = with_request
+    for option in (FORCE, INDEX_DIR, DECODER, FORMAT, LIMIT, SORT, LANES, STEP, TO, FROM, TRACES):
+        wrapped = option(wrapped)
+    wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]
+    return wrapped

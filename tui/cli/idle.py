@@ -1,0 +1,33 @@
+"""`tracelane idle`: why the streams stood still."""
+
+from __future__ import annotations
+
+import click
+
+from .device_tables import Request, request_options
+
+GAPS = 20
+"""Longest gaps listed where --limit does not say."""
+
+
+@click.command()
+@request_options
+@click.option(
+    "--kernel-wait",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="µs",
+    help="A gap shorter than this that the host did not cause is a kernel wait.",
+)
+def idle(request: Request, kernel_wait: float) -> None:
+    """Say per stream how long it stood still and why; list the longest gaps and the launch that ended each.
+
+    A gap is a host wait if the launch that ended it began after the work before it was done.
+    """
+    from tracelane.core.analysis import idle as analysis
+
+    found = analysis.idle(request.scope(), round(kernel_wait * 1000))
+    limit = request.limit or GAPS
+    tables = [analysis.idle_table(found), analysis.gap_table(found, limit)]
+    request.show(tables, lambda: analysis.idle_object(found, limit))
