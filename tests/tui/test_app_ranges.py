@@ -88,3 +88,18 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
         table = app.main.query_one("#table", TablePane).shown_table
         assert table is not None and " lanes" in table.scope
         assert set(table.data["category"]) == {"kernel"}
+
+
+@pytest.mark.parametrize(
+    ("key", "panel", "shown_there"),
+    [("4", "ops", "# of Calls"), ("5", "kernels", "median"), ("6", "time", "kernel time")],
+)
+async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
+    """4, 5 and 6 show ops, kernels and device time; 3 twice shows the lanes."""
+    async with shown(trace, (140, 50)) as (app, pilot):
+        await pilot.press(key)
+        await settled(app, pilot)
+        assert app.session.panel == panel and shown_there in screen_text(app)
+        await pilot.press("3", "3")
+        await settled(app, pilot)
+        assert "busy share" in screen_text(app)

@@ -18,7 +18,13 @@ from ..widgets.bars import Bar
 from ..widgets.table import VirtualTable
 from .table import TablePane
 
-TABLES = (("table", "3 Table"),)
+TABLES = (
+    ("table", "3 Table"),
+    ("lanes-busy", "Lanes"),
+    ("ops", "4 Ops"),
+    ("kernels", "5 Kernels"),
+    ("time", "6 Time"),
+)
 """Panels that are a table of an analysis; viewer/tables.py says which."""
 TABS = (("details", "1 Details"), ("problems", "2 What was read"), *TABLES, ("legend", "L Legend"))
 SMALL_SCREEN = 30

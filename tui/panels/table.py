@@ -16,8 +16,11 @@ from ..widgets.bars import Bar
 from ..widgets.table import Column, VirtualTable
 
 WIDTHS = {"ns": 12, "count": 10, "share": 8, "bytes": 10, "bytes/s": 12, "number": 12}
+WIDE = ("name", "lane")
+"""Columns that take what the others leave."""
+LEAST_NAME = 28
 TEXT_WIDTH = 18
-"""Cells of a column of text other than the first, which takes what is left."""
+"""Cells of any other column of text."""
 
 
 class TablePane(Vertical):
@@ -36,7 +39,7 @@ class TablePane(Vertical):
     def compose(self) -> ComposeResult:
         """Make line and table."""
         yield Bar()
-        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here")
+        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here", least=LEAST_NAME)
 
     @property
     def table(self) -> VirtualTable:
@@ -52,21 +55,31 @@ class TablePane(Vertical):
         rows = self.table
         order, kept = rows.sorted_by, self.shown_table
         rows.show(columns, len(table))
-        keys = [column.key for column in table.columns]
-        if order is not None and kept is not None and [c.key for c in kept.columns] == keys:
+        keys = [column.key for column in shown_columns(table)]
+        if order is not None and kept is not None and [c.key for c in shown_columns(kept)] == keys:
             rows.sort(*order)
         elif sort in keys:
             rows.sort(keys.index(sort), descending=True)
         rows.cursor = 0
         self.shown_table = table
         number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
-        self.say(table.scope, number, *table.notes, "← → sort · Enter: the longest")
+        jump = " · Enter: the longest" if table.positions is not None else ""
+        self.say(table.scope, number, f"← → sort{jump}", *table.notes)
 
 
 def columns_of(table: Table) -> list[Column]:
     """Return the table's columns as the widget draws and sorts them."""
-    first = next((column.key for column in table.columns if column.unit == "text"), "")
-    return [_column(table, column, column.key == first) for column in table.columns]
+    return [_column(table, column, column.key in WIDE) for column in shown_columns(table)]
+
+
+def shown_columns(table: Table) -> list[TableColumn]:
+    """Return the columns without those that hold nothing but zero bytes: a trace without memory has many."""
+    return [
+        column
+        for column in table.columns
+        if column.unit not in ("bytes", "bytes/s")
+        or np.any(np.nan_to_num(np.asarray(table.data[column.key])))
+    ]
 
 
 def _column(table: Table, column: TableColumn, wide: bool) -> Column:

@@ -9,7 +9,7 @@ from typing import Final
 from textual import on, work
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.range_table import range_table
+from tracelane.core.analysis.range_table import lane_table, range_table
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -36,7 +36,31 @@ class Analysis:
     sort: str
 
 
-ANALYSES: Final = {"table": Analysis(range_table, "self_ns")}
+def _ops(scope: Scope, cancelled: CancelledCallback) -> Table:
+    from tracelane.core.analysis.ops import ops
+
+    return ops(scope)
+
+
+def _kernels(scope: Scope, cancelled: CancelledCallback) -> Table:
+    from tracelane.core.analysis.kernels import kernels
+
+    return kernels(scope, "short")
+
+
+def _time(scope: Scope, cancelled: CancelledCallback) -> Table:
+    from tracelane.core.analysis.breakdown import breakdown, breakdown_table
+
+    return breakdown_table(breakdown(scope))
+
+
+ANALYSES: Final = {
+    "table": Analysis(range_table, "self_ns"),
+    "lanes-busy": Analysis(lane_table, "busy_ns"),
+    "ops": Analysis(_ops, "self_cpu_ns"),
+    "kernels": Analysis(_kernels, "total_ns"),
+    "time": Analysis(_time, ""),
+}
 """By the panel's name in panels/panel.py."""
 
 Key = tuple[object, ...]
@@ -113,7 +137,7 @@ class Tables(Panels, Following):
         if not isinstance(pane, TablePane) or (table := pane.shown_table) is None:
             return
         if table.positions is None:
-            self.say("this row stands for no single slice")
+            self.say("this row has no single slice to go to")
             return
         source = table.source if table.sources is None else int(table.sources[message.row])
         position = int(table.positions[message.row])
@@ -121,5 +145,17 @@ class Tables(Panels, Following):
         self.action_jump(source, ordinal)
 
     def do_panel_table(self) -> None:
-        """Show what happens in the range."""
-        self.action_panel("table")
+        """Show what happens in the range, by name; again: how busy its lanes are."""
+        self.action_panel("lanes-busy" if self.session.panel == "table" else "table")
+
+    def do_panel_ops(self) -> None:
+        """Show the ops."""
+        self.action_panel("ops")
+
+    def do_panel_kernels(self) -> None:
+        """Show the kernels."""
+        self.action_panel("kernels")
+
+    def do_panel_time(self) -> None:
+        """Show where the devices' time goes."""
+        self.action_panel("time")

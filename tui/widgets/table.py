@@ -23,6 +23,8 @@ from tracelane.core.ingest.columns import I64, AnyArray
 
 GAP = 2
 """Cells between two columns."""
+LEAST_OPEN = 4
+"""Cells that a column of no fixed width gets at least."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,20 @@ class VirtualTable(ScrollView, can_focus=True):
             return self.table
 
     def __init__(
-        self, *, id: str | None = None, classes: str | None = None, empty: str = "nothing here"
+        self,
+        *,
+        id: str | None = None,
+        classes: str | None = None,
+        empty: str = "nothing here",
+        least: int = LEAST_OPEN,
     ) -> None:
-        """Make an empty table; `empty` is shown instead of rows."""
+        """Make an empty table; `empty` is shown instead of rows; open columns get `least` cells or more."""
         super().__init__(id=id, classes=classes)
         self._columns: Sequence[Column] = ()
         self._order: I64 = np.zeros(0, dtype=np.int64)
         self._sorted_by: tuple[int, bool] | None = None
         self._empty = empty
+        self._least = least
 
     @property
     def row_count(self) -> int:
@@ -169,7 +177,7 @@ class VirtualTable(ScrollView, can_focus=True):
     def _widths(self, width: int) -> list[int]:
         fixed = sum(column.width + GAP for column in self._columns)
         open_columns = sum(not column.width for column in self._columns) or 1
-        left = max(4, (width - fixed) // open_columns)
+        left = max(self._least, (width - fixed) // open_columns)
         return [column.width or left for column in self._columns]
 
     def _strip(self, texts: Sequence[str], width: int, style: Style) -> Strip:
