@@ -82,14 +82,14 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
         raise UnreadableError(f"the event is too large to be shown ({format_bytes(length)})")
     data, slow = block_bytes(index, block)
     inside = ordinal - int(first[block])
-    elements = _elements(data, bool(index.column("blocks.repaired")[block]))
+    elements = elements_of(data, bool(index.column("blocks.repaired")[block]))
     if inside >= len(elements):
         return None, slow
     event = elements[inside]
     return (event if isinstance(event, dict) else {"args": event}), slow
 
 
-def _elements(data: bytes, repaired: bool) -> list[Any]:
+def elements_of(data: bytes, repaired: bool) -> list[Any]:
     """Return the elements of a block in the order in which they were counted while indexing."""
     try:
         return list(decode_fast(data))  # repaired blocks decode too where only their cut was odd

@@ -1,0 +1,269 @@
+"""The filter language of search, `:filter` and `--where`: terms that all must hold, read from one line.
+
+nccl 'two words' /regex/ /regex/i    the name contains the text (case aside), matches the expression
+name='exactly this'                  the name is this text
+cat:kernel lane:'stream 0'           the category is, the lane's title contains; :/regex/ works too
+dur>1ms self<=20us                   > >= < <= = with ns us ms s
+arg.bytes>1e6 arg.'Input type':half  an argument compares, is (=), or contains (:); alone: is there
+-term                                the term must not hold
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, DecimalException
+from fractions import Fraction
+from typing import TypeAlias
+
+from ..base.errors import UsageError
+
+UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9}
+LARGEST_EXPONENT = 400
+"""Numbers beyond ten to this are no argument's and no duration's; as integers they would be huge."""
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_TIME = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
+_COMPARE = re.compile(r">=|<=|>|<|=")
+_REGEX_END = re.compile(r"(?<!\\)(?:\\\\)*/(i?)(?=\s|$)")
+_TERMS = "words, /regex/, name=, cat:, lane:, dur>1ms, self>1ms, arg.KEY>1"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to compare with: `how` is "in" (contained, case aside), "is" (equal) or "regex"."""
+
+    how: str
+    text: str
+    ignore_case: bool = False
+
+    def __call__(self, value: str) -> bool:
+        """Tell whether a text fits."""
+        if self.how == "in":
+            return self.text.lower() in value.lower()
+        if self.how == "is":
+            return self.text.lower() == value.lower() if self.ignore_case else self.text == value
+        return self.pattern.search(value) is not None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The regular expression (re keeps the last ones compiled)."""
+        return re.compile(self.text, re.IGNORECASE if self.ignore_case else 0)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number to compare with, exact; `op` is > >= < <= or =."""
+
+    op: str
+    value: Fraction
+
+    def __call__(self, value: Fraction | int | float) -> bool:
+        """Tell whether a number fits; NaN and infinities fit nothing but order."""
+        # Integers compare far faster than fractions, and nearly all numbers are.
+        wanted = self.value.numerator if self.value.denominator == 1 else self.value
+        if self.op == "=":
+            return value == wanted
+        if self.op in (">", ">="):
+            return value > wanted or (self.op == ">=" and value == wanted)
+        return value < wanted or (self.op == "<=" and value == wanted)
+
+
+@dataclass(frozen=True)
+class Name:
+    """The slice's name fits."""
+
+    text: Text
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Category:
+    """The slice's category fits, or one of those it names between commas."""
+
+    text: Text
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class LaneTitle:
+    """The title of the slice's lane fits."""
+
+    text: Text
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Time:
+    """The duration ("dur") or self time ("self") compares, in ns."""
+
+    what: str
+    number: Number
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument is there and fits: a number where `number` is given and the value is one, else the text."""
+
+    key: str
+    number: Number | None = None
+    text: Text | None = None
+    negated: bool = False
+
+
+Term: TypeAlias = Name | Category | LaneTitle | Time | Argument
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What was asked for: the text as typed and its terms, all of which must hold."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+
+def parse(text: str) -> Filter:
+    """Return the filter that a text means; UsageError says what was not understood."""
+    terms: list[Term] = []
+    at = _skipped(text, 0)
+    while at < len(text):
+        negated = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
+        term, at = _term(text, at + int(negated), negated)
+        terms.append(term)
+        at = _skipped(text, at)
+    if not terms:
+        raise UsageError(f"nothing to look for; there are {_TERMS}")
+    return Filter(text.strip(), tuple(terms))
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, as `parse` reads it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _skipped(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
+    if text[at] == "/":
+        found, at = _text(text, at, "in")
+        return Name(found, negated), at
+    for key, make in (("cat:", Category), ("lane:", LaneTitle)):
+        if text.startswith(key, at) and not text.startswith(key + ":", at):
+            found, at = _text(text, at + len(key), "is" if make is Category else "in", key)
+            if make is Category:
+                found = Text(found.how, found.text, found.ignore_case or found.how == "is")
+            return make(found, negated), at
+    if text.startswith("name=", at):
+        found, at = _text(text, at + 5, "is", "name=")
+        return Name(found, negated), at
+    match = re.compile(r"(dur|self)(:(?!:)|[<>=])").match(text, at)
+    if match is not None:
+        return _time(text, at, match[1], negated)
+    if text.startswith("arg.", at):
+        return _argument(text, at + 4, negated)
+    if text[at] in "<>=":
+        raise UsageError(f"{text[at:].split()[0]!r} stands alone: write it without spaces, as in dur>1ms")
+    found, at = _text(text, at, "in")
+    return Name(found, negated), at
+
+
+def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
+    """Return (a text or /regex/ to compare with, the place behind it)."""
+    if at < len(text) and text[at] == "/":
+        end = _REGEX_END.search(text, at + 1)
+        if end is None:
+            word = text[at:].split()[0]
+            raise UsageError(f"{word} has no closing /: write /…/ for an expression, {quoted(word)} for text")
+        slash = end.end() - 1 - len(end[1])
+        pattern = text[at + 1 : slash]
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UsageError(f"/{pattern}/ is no regular expression: {error}") from None
+        if not pattern:
+            raise UsageError("// is an empty expression")
+        return Text("regex", pattern, bool(end[1])), end.end()
+    value, at = _value(text, at)
+    if not value and how == "in":
+        raise UsageError(f"{after or 'a term'} has no text")
+    return Text(how, value), at
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """Return (a word or quoted text, the place behind it); a doubled quote inside quotes is one."""
+    if at < len(text) and text[at] in "'\"":
+        quote, parts, begin = text[at], [], at + 1
+        while True:
+            end = text.find(quote, begin)
+            if end < 0:
+                raise UsageError(f"the quote {quote} is not closed")
+            parts.append(text[begin:end])
+            if text[end + 1 : end + 2] != quote:
+                return quote.join(parts), end + 1
+            begin = end + 2
+    end = at
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return text[at:end], end
+
+
+def _time(text: str, at: int, what: str, negated: bool) -> tuple[Term, int]:
+    end = at
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    compare = _COMPARE.match(text, at + len(what))
+    example = f"write {what}>1ms, with > >= < <= = and ns us ms s"
+    if compare is None:
+        raise UsageError(f"{text[at:end]} does not compare: {example}")
+    match = _TIME.fullmatch(text, compare.end(), end)
+    if match is None:
+        raise UsageError(f"{text[at:end]} names no time: {example}")
+    number, unit = match.groups()
+    value = _fraction(number)
+    if unit not in UNITS and (unit or value):
+        raise UsageError(f"{text[at:end]} could be ns, us, ms or s: {example}")
+    return Time(what, Number(compare[0], value * UNITS.get(unit, 1)), negated), end
+
+
+def _argument(text: str, at: int, negated: bool) -> tuple[Term, int]:
+    if at < len(text) and text[at] in "'\"":
+        key, at = _value(text, at)
+    else:
+        begin = at
+        while at < len(text) and not text[at].isspace() and text[at] not in "<>=:":
+            at += 1
+        key = text[begin:at]
+    if not key:
+        raise UsageError("arg. needs the argument's name, as in arg.bytes>1e6 or arg.'External id'=7")
+    if at == len(text) or text[at].isspace():
+        return Argument(key, negated=negated), at
+    compare = _COMPARE.match(text, at)
+    if compare is None and text[at] != ":":
+        raise UsageError(f"arg.{key} is followed by {text[at]!r}: write > >= < <= = or : and a value")
+    if compare is None:
+        found, at = _text(text, at + 1, "in", f"arg.{key}:")
+        return Argument(key, text=found, negated=negated), at
+    in_quotes = text[compare.end() : compare.end() + 1] in ("'", '"')
+    found, at = _text(text, compare.end(), "is", f"arg.{key}{compare[0]}")
+    number = None
+    if not in_quotes and found.how == "is" and _NUMBER.fullmatch(found.text):
+        number = Number(compare[0], _fraction(found.text))
+    if compare[0] == "=":
+        return Argument(key, number, found, negated), at
+    if number is None:
+        raise UsageError(f"arg.{key}{compare[0]} needs a number, not {found.text!r}")
+    return Argument(key, number, negated=negated), at
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        value = Decimal(text)
+        if value and abs(value.adjusted()) > LARGEST_EXPONENT:
+            raise UsageError(f"{text} is too large a number, or too small")
+        return Fraction(value)
+    except DecimalException:
+        raise UsageError(f"{text} is no number") from None

@@ -1,0 +1,223 @@
+"""Search results against brute force over the events as plain JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, index_of
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import Hits, matches
+from tracelane.core.trace import Trace, open_trace
+
+LARGEST = 200_000
+"""Bytes of the corpus files that are looked through slice by slice."""
+Facts = dict[str, Any]
+
+
+def number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def above(key: str, least: float) -> Callable[[Facts], bool]:
+    return lambda s: (n := number(s["args"].get(key))) is not None and n > least
+
+
+QUERIES: list[tuple[str, Callable[[Facts], bool]]] = [
+    ("mm", lambda s: "mm" in s["name"].lower()),
+    ("AteN::", lambda s: "aten::" in s["name"].lower()),
+    ("-a", lambda s: "a" not in s["name"].lower()),
+    ("/^[a-z]+::/", lambda s: re.search("^[a-z]+::", s["name"]) is not None),
+    ("cat:cpu_op", lambda s: "cpu_op" in s["cat"].lower().split(",")),
+    ("cat:kernel -sdsc", lambda s: s["cat"].lower() == "kernel" and "sdsc" not in s["name"].lower()),
+    ("lane:stream", lambda s: "stream" in s["lane"].lower()),
+    ("-lane:/[0-9]/", lambda s: re.search("[0-9]", s["lane"]) is None),
+    ("dur>=20us", lambda s: s["dur"] >= 20_000),
+    ("dur<0.0015ms -dur=0", lambda s: 0 < s["dur"] < 1500),
+    ("self>1us", lambda s: s["self"] > 1000),
+    ("arg.correlation>100", above("correlation", 100)),
+    ("arg.'Ev Idx'>5", above("Ev Idx", 5)),
+    (
+        "arg.'Ev Idx'=7 -aten::add",
+        lambda s: number(s["args"].get("Ev Idx")) == 7 and "aten::add" not in s["name"],
+    ),
+    ("-arg.'Record function id'", lambda s: "Record function id" not in s["args"]),
+    ("arg.name", lambda s: "name" in s["args"]),
+    ("arg.data", lambda s: "data" in s["args"]),
+    ("arg.'Concrete Inputs'", lambda s: "Concrete Inputs" in s["args"]),
+]
+
+
+def events_of(path: Path) -> list[Any] | None:
+    raw = path.read_bytes()
+    try:
+        document = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    except (ValueError, OSError, EOFError, RecursionError):
+        return None
+    return document.get("traceEvents") if isinstance(document, dict) else document
+
+
+def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
+    """Return what is known of each slice by ordinal: times from the index, the rest from events."""
+    index, found = trace.indexes[0], {}
+    every = np.arange(len(index.column("slices.start")))
+    durations, own = index.duration(every).tolist(), index.self_time(every).tolist()
+    ordinals = index.column("slices.ordinal").tolist()
+    ends = dict(zip(index.column("ends.position").tolist(), index.column("ends.ordinal").tolist()))
+    for row in index.rows[index.rows["kind"] == 0]:
+        title = trace.lanes[int(row["lane"])].title
+        for position in range(int(row["first"]), int(row["first"]) + int(row["count"])):
+            event, args = events[ordinals[position]], {}
+            for part in (event, events[ends[position]] if position in ends else {}):
+                more = part.get("args", part.get("attr"))
+                args.update(more if isinstance(more, dict) else {})
+            name, cat = event.get("name", ""), event.get("cat", "")
+            if isinstance(name, str) and isinstance(cat, str):
+                times = {"dur": durations[position], "self": own[position]}
+                found[ordinals[position]] = {"name": name, "cat": cat, "args": args, "lane": title, **times}
+    return found
+
+
+@needs_corpus
+def test_results_equal_brute_force(corpus_cache: Path) -> None:
+    """For every small file of the corpus and every query, the hits are those of testing each slice."""
+    files = hits_seen = 0
+    for path in sorted(CORPUS.rglob("*.json*")):
+        if path.stat().st_size > LARGEST or not (events := events_of(path)) or not isinstance(events, list):
+            continue
+        try:
+            trace = open_trace(path, index_dir=corpus_cache)
+        except TracelaneError:
+            continue
+        if len(trace.indexes) != 1 or trace.sources[0].ledger["events"] != len(events):
+            continue
+        facts = facts_of(trace, events)
+        files += 1
+        for text, fits in QUERIES:
+            hits = matches(trace, parse(text))
+            ordinals = trace.indexes[0].column("slices.ordinal")[hits.positions[0]].tolist()
+            expected = [ordinal for ordinal, facts_of_it in facts.items() if fits(facts_of_it)]
+            assert sorted(o for o in ordinals if o in facts) == sorted(expected), (path.name, text)
+            ns = trace.indexes[0].duration(hits.positions[0])
+            assert (hits.count, hits.total_ns) == (len(ordinals), int(ns.sum()))
+            hits_seen += hits.count
+        trace.close()
+    assert files > 30 and hits_seen > 10_000
+
+
+def small(tmp_path: Path) -> Trace:
+    """Two lanes; hits of `k` start at 10, 10, 30, 40, 40 µs, across lanes."""
+    lane_a = {"pid": 1, "tid": 1}
+    lane_b = {"pid": 2, "tid": 1}
+    return Trace(
+        [
+            index_of(
+                [
+                    complete(0, 100, "outer", **lane_a),
+                    complete(10, 5, "k1", "kernel", args={"bytes": 10, "grid": [2, 1, 1]}, **lane_a),
+                    complete(30, 5, "k2", "kernel", args={"bytes": "2000000"}, **lane_a),
+                    complete(40, 5, "k3", "kernel", args={"grid": [3, 1, 1]}, **lane_a),
+                    complete(10, 50, "k4", "a,kernel,b", **lane_b),
+                    complete(40, 3, "k5", **lane_b),
+                    complete(70, 3, "other", **lane_b),
+                ],
+                tmp_path / "index",
+            )
+        ]
+    )
+
+
+def names(trace: Trace, hits: Hits) -> list[str]:
+    index = trace.indexes[0]
+    return index.strings(index.column("slices.name")[hits.positions[0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cat:KERNEL", {"k1", "k2", "k3", "k4"}),
+        ("name=k1", {"k1"}),
+        ("name=K1", set()),
+        ("K1", {"k1"}),
+        ("arg.bytes>=10", {"k1", "k2"}),
+        ("arg.bytes>1e6", {"k2"}),
+        ("arg.bytes<=9.5", set()),
+        ("arg.bytes>-1e300", {"k1", "k2"}),
+        ("arg.bytes<1e300", {"k1", "k2"}),
+        ("arg.bytes=10.5", set()),
+        ("arg.bytes:0000", {"k2"}),
+        ("arg.grid='[2,1,1]'", {"k1"}),
+        ("arg.grid:'[3'", {"k3"}),
+        ("k -arg.grid", {"k2", "k4", "k5"}),
+        ("dur=3us", {"k5", "other"}),
+        ("self>=30us", {"outer", "k4"}),
+    ],
+)
+def test_terms_on_a_small_trace(tmp_path: Path, text: str, expected: set[str]) -> None:
+    """Each kind of term picks the slices that it says."""
+    trace = small(tmp_path)
+    assert set(names(trace, matches(trace, parse(text)))) == expected
+
+
+def walked(trace: Trace, hits: Hits, forward: bool) -> list[tuple[str, int]]:
+    index, found = trace.indexes[0], []
+    hit = hits.next(-(1 << 60)) if forward else hits.previous(1 << 60)
+    while hit is not None and len(found) < 100:
+        found.append((index.string(int(index.column("slices.name")[hit.position])), hit.rank))
+        time = index.start(hit.position) + int(hits.offsets[0][index.row_of(hit.position)])
+        step = hits.next if forward else hits.previous
+        hit = step(time, hit.source, hit.position)
+    return found
+
+
+def test_hits_are_walked_in_time_order(tmp_path: Path) -> None:
+    """Next and previous go by start and then by row, with each hit's place; clocks move lanes in it."""
+    trace = small(tmp_path)
+    hits = matches(trace, parse("/^k/"))
+    forth = [("k1", 1), ("k4", 2), ("k2", 3), ("k3", 4), ("k5", 5)]
+    assert walked(trace, hits, True) == forth
+    assert walked(trace, hits, False) == forth[::-1]
+    moved = matches(trace, parse("/^k/"), Clocks().shifted((0, "2"), -20_000))
+    assert [name for name, _ in walked(trace, moved, True)] == ["k4", "k1", "k5", "k2", "k3"]
+    after = hits.next(30_000)
+    assert after is not None and after.rank == 3, "a hit that starts at the time itself is the next one"
+
+
+def test_hits_by_row_and_cell(tmp_path: Path) -> None:
+    """Rows know their hits by index, cells how many hits touch them, `where` which positions match."""
+    trace = small(tmp_path)
+    index, hits = trace.indexes[0], matches(trace, parse("/^k/"))
+    by_row = {
+        (
+            row.number,
+            index.string(int(index.column("slices.name")[int(index.rows[row.number]["first"]) + at])),
+        )
+        for lane in trace.lanes
+        for row in trace.rows(lane)
+        for at in hits.in_row(0, row.number).tolist()
+    }
+    assert sorted(name for _, name in by_row) == ["k1", "k2", "k3", "k4", "k5"]
+    assert hits.cells([0, 10_000, 20_000, 40_000, 60_000, 90_000]).tolist() == [0, 2, 2, 3, 0]
+    mask = hits.where(index, np.arange(7))
+    assert mask.sum() == 5 and not mask[int(index.position_of(0) or 0)]
+
+
+def test_a_search_can_be_stopped(tmp_path: Path) -> None:
+    """When nobody waits any more the search ends by Cancelled."""
+    with pytest.raises(Cancelled):
+        matches(small(tmp_path), parse("k"), cancelled=lambda: True)
