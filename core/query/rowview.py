@@ -1,0 +1,130 @@
+"""A row of which a filter leaves some slices: drawn by the same queries as a whole one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..index.format import ROW, RowKind
+from ..index.pyramid import category_sums, longest, sums_place
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from .cells import Cells, row_cells
+from .hits import Hits
+
+KEPT_BYTES = 64 << 20
+"""Views that are kept take at most so much together."""
+
+
+class _Compacted(Index):
+    """The slices that are left of one row, as an index of one row that lies in memory."""
+
+    def __init__(self, index: Index, row_number: int, indices: I64) -> None:
+        row = index.rows[row_number]
+        positions = int(row["first"]) + indices
+        ns = index.duration(positions)
+        starts = index.column("slices.start")[positions]
+        kinds, local = np.unique(index.column("slices.category")[positions], return_inverse=True)
+        count = np.array([len(indices)], np.int64)
+        sums = category_sums(count, ns, local, max(1, len(kinds)))
+        self._memory: dict[str, AnyArray] = {
+            "slices.start": starts,
+            "slices.duration": ns,
+            "slices.category": index.column("slices.category")[positions],
+            "row_categories": kinds.astype(np.uint32),
+            "category_sums": sums.sums,
+            "pyramid.longest": longest(count, ns),
+        }
+        self.rows = np.zeros(1, ROW)
+        self.rows["kind"], self.rows["count"] = RowKind.SLICES, len(indices)
+        self.rows["category_count"] = len(kinds)
+        self.rows["sums"] = sums_place(np.zeros(1, np.int64), sums.sums_count)
+        if len(indices):
+            self.rows["start"], self.rows["end"] = starts[0], starts[-1] + ns[-1]
+
+    def column(self, name: str) -> AnyArray:
+        """Return a column of what is left."""
+        return self._memory[name]
+
+    def duration(self, positions: Sequence[int] | AnyArray) -> I64:
+        """Return durations in ns."""
+        found: I64 = self._memory["slices.duration"][np.asarray(positions, np.int64)]
+        return found
+
+    def durations_between(self, begin: int, end: int) -> I64:
+        """Return the durations of a stretch."""
+        found: I64 = self._memory["slices.duration"][begin:end]
+        return found
+
+    def resolve_long(self, raw: AnyArray, positions: I64, long: str = "long.duration") -> I64:
+        """Return durations as they are: here all are whole."""
+        return raw.astype(np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Return how much memory this takes."""
+        return sum(column.nbytes for column in self._memory.values())
+
+
+class RowView:
+    """What a filter leaves of a row of slices: `indices` within the row, ascending.
+
+    Answers as the row does; indices in answers are those of the whole row.
+    """
+
+    def __init__(self, index: Index, row_number: int, indices: I64) -> None:
+        """Compact the slices at these indices within a row."""
+        self.indices = indices
+        self.hidden = int(index.rows[row_number]["count"]) - len(indices)
+        self._left = _Compacted(index, row_number, indices)
+
+    @property
+    def count(self) -> int:
+        """How many slices are left."""
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the view takes."""
+        return self.indices.nbytes + self._left.nbytes
+
+    @property
+    def starts(self) -> I64:
+        """Starts of what is left, lane time in ns."""
+        found: I64 = self._left.column("slices.start")
+        return found
+
+    def cells(self, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
+        """Return what the cells between edges show of the slices left, as `cells.row_cells` does."""
+        cells = row_cells(self._left, 0, edges, offset)
+        if not self.count:
+            return cells
+        whole = np.where(cells.longest >= 0, self.indices[np.maximum(cells.longest, 0)], -1)
+        return Cells(cells.count, whole, cells.category, cells.busy)
+
+
+class RowViews:
+    """The views of rows under one filter, made when first asked for; bounded in bytes."""
+
+    def __init__(self, hits: Hits, kept_bytes: int = KEPT_BYTES) -> None:
+        """Hold what a filter matches."""
+        self.hits = hits
+        self._kept_bytes = kept_bytes
+        self._views: OrderedDict[tuple[int, int], RowView] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, source: int, row_number: int) -> RowView:
+        """Return the view of one row of slices."""
+        key = source, row_number
+        found = self._views.get(key)
+        if found is not None:
+            self._views.move_to_end(key)
+            return found
+        index = self.hits.indexes[source]
+        found = self._views[key] = RowView(index, row_number, self.hits.in_row(source, row_number))
+        self._bytes += found.nbytes
+        while self._bytes > self._kept_bytes and len(self._views) > 1:
+            self._bytes -= self._views.popitem(last=False)[1].nbytes
+        return found
