@@ -13,6 +13,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import begin, complete, counter, end, every_phase, flow, metadata
+from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -188,6 +189,26 @@ def test_every_phase_survives(tmp_path: Path, seed: int) -> None:
     reopened = open_trace([tmp_path / "cut.json"], index_dir=tmp_path / "cut.index")
     assert slices(reopened) == expected
     assert reopened.sources[0].base_time_ns == 1_700_000_000_000_000_123
+
+
+FORMS = [form for form in (*forms(24), *cut_off(24)) if any(isinstance(e, dict) for e in form.events)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_every_form_of_file_can_be_cut(tmp_path: Path, form: Form) -> None:
+    """Whatever the file's form, encoding or packing and wherever it breaks off, a cut is valid JSON with its
+    slices.
+    """
+    path = tmp_path / "source"
+    path.write_bytes(form.data)
+    trace = open_trace([path], index_dir=tmp_path / "source.index")
+    start, stop = trace.span
+    window = (start, (start + stop) // 2 + 1)
+    expected = slices(trace, window)
+    again(tmp_path, trace, *window)
+    reopened = open_trace([tmp_path / "cut.json"], index_dir=tmp_path / "cut.index")
+    assert slices(reopened) == expected
+    assert reopened.sources[0].base_time_ns == trace.sources[0].base_time_ns
 
 
 def test_broken_text_becomes_valid_json(tmp_path: Path) -> None:
