@@ -84,7 +84,7 @@ class Place:
 
     def exists(self) -> bool:
         """Tell whether a committed index lies here."""
-        return (self.folder / MANIFEST).is_file()
+        return os.path.isfile(self.folder / MANIFEST)
 
     def lease(self) -> Lease | None:
         """Take the readers' lock; None where locks do not work."""
@@ -160,7 +160,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
-    if (folder / key / MANIFEST).is_file():  # a cache that may only be read is good enough for reading
+    if os.path.isfile(folder / key / MANIFEST):  # a cache that may only be read is good enough for reading
         return Place(folder / key)
     trouble = _made_writable(folder)
     if trouble:
@@ -301,14 +301,20 @@ def list_cache(index_dir: Path | None = None) -> list[CacheEntry]:
     """Return the indexes in the cache, those used last first."""
     root = index_dir if index_dir is not None else cache_root()
     found: list[CacheEntry] = []
-    if root is None or not root.is_dir():
-        return found
-    for version in sorted(root.glob("v*")):
-        for folder in sorted(version.iterdir()) if version.is_dir() else ():
-            if folder.name.startswith(".") or not (folder / MANIFEST).is_file():
+    for version in () if root is None else _folders(root):
+        for folder in _folders(version) if version.name.startswith("v") else ():
+            if folder.name.startswith(".") or not os.path.isfile(folder / MANIFEST):
                 continue
             found.append(_entry(folder, version.name == f"v{FORMAT_VERSION}"))
     return sorted(found, key=lambda entry: -entry.used)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return what lies in a folder; nothing where it is none or may not be looked into."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _entry(folder: Path, current: bool) -> CacheEntry:
@@ -365,7 +371,7 @@ def clear_cache(index_dir: Path | None = None, older_than: float | None = None) 
         for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
             (entry.folder.parent / lock).unlink(missing_ok=True)
         removed, size = removed + 1, size + entry.bytes
-    if root is not None and root.is_dir():
-        for version in root.glob("v*"):
+    for version in () if root is None else _folders(root):
+        if version.name.startswith("v"):
             sweep(version)
     return removed, size, kept
