@@ -23,6 +23,8 @@ def index(
 ) -> None:
     """Read a trace and keep its index, so that it opens at once later."""
     from tracelane.core.base.safe_text import safe
+    from tracelane.core.index.blockstore import write_block_store
+    from tracelane.core.index.packing import worth_packing
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import SCHEMA
@@ -32,7 +34,10 @@ def index(
         opened = open_trace(
             trace, index_dir=index_dir, decoder=decoder, workers=workers, force=force, progress=progress
         )
-    seconds = time.monotonic() - began
+        seconds = time.monotonic() - began
+        for made in opened.indexes:
+            if worth_packing(made):
+                write_block_store(made, progress=progress)
     for made in opened.indexes:
         size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
         events, slices = int(made.ledger["events"]), int(made.ledger["slices"])

@@ -104,13 +104,15 @@ def offered_log(trace: Trace) -> str:
 def _show(
     trace: Trace, begin: str | None, end: str | None, lanes: str | None, tz: str | None, offer: str
 ) -> None:
+    from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
 
     columns = shutil.get_terminal_size((80, 24)).columns
     asked = any((begin, end, lanes, tz))
     session = asked_session(trace, begin, end, lanes, columns, tz) if asked else None
     app = TracelaneApp(trace, session, notes=(offer,) if offer else ())
-    app.run()
+    with packing(trace.indexes):
+        app.run()
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)
 
@@ -125,7 +127,7 @@ def _print(
     height: int | None,
 ) -> None:
     from tracelane.tui.text.picture import picture, plain_picture
-    from tracelane.tui.text.summary import summary
+    from tracelane.tui.text.summary import summary, writable
 
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
@@ -136,7 +138,7 @@ def _print(
         Console(width=width).print(picture(trace, session, width, height), soft_wrap=True)
     else:
         print(plain_picture(trace, session, width, height))
-    print(summary(trace, lanes=False))
+    print(writable(summary(trace, lanes=False)))
 
 
 def asked_session(

@@ -1,0 +1,63 @@
+"""Block stores are written beside the viewer, and leave nothing behind when it goes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.index import packing as room
+from tracelane.core.index.blockstore import SLOW, has_block_store
+from tracelane.core.index.packing import packing
+from tracelane.core.trace import Trace, open_trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    path = tmp_path / "trace.json.gz"
+    events = [
+        {
+            "ph": "X",
+            "name": f"op{i}",
+            "pid": 1,
+            "tid": 1,
+            "ts": i,
+            "dur": 1,
+            "args": {"n": i, "text": "x" * 500},
+        }
+        for i in range(2000)
+    ]
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode(), 1))
+    return open_trace(path, index_dir=tmp_path / "indexes")
+
+
+def test_arguments_become_quick(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the store is missing arguments come and say why they are slow; afterwards they are the same."""
+    monkeypatch.setattr(room, "WORTH", 0)
+    slice_id = SliceId(0, 1500)
+    before = trace.arguments(slice_id)
+    assert before.slow_reason == SLOW and before.begin["n"] == 1500
+    with packing(trace.indexes):
+        until = time.monotonic() + 20
+        while not has_block_store(trace.indexes[0]) and time.monotonic() < until:
+            time.sleep(0.05)
+    after = trace.arguments(slice_id)
+    assert after.slow_reason is None and after.begin == before.begin
+
+
+def test_stopping_early_leaves_nothing_half(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer that is closed at once leaves either a whole store or none."""
+    monkeypatch.setattr(room, "WORTH", 0)
+    with packing(trace.indexes):
+        pass
+    left = list((trace.indexes[0].folder / "derived").glob(".*"))
+    assert left == []
+
+
+def test_small_texts_are_not_worth_it(trace: Trace) -> None:
+    """Nothing is started for a text that inflates in no time."""
+    assert not room.worth_packing(trace.indexes[0])
