@@ -85,7 +85,7 @@ class Hits:
         best: tuple[int, int, int] | None = None
         before = 0
         for number in range(len(self.indexes)):
-            for positions, starts in self._starts(number):
+            for positions, starts in self.starts(number):
                 earlier, same = starts < time, starts == time
                 if number == source:
                     earlier |= same & (positions < position)
@@ -117,14 +117,14 @@ class Hits:
         at = int(np.searchsorted(own, np.uint32(max(0, position))))
         return at < len(own) and int(own[at]) == position
 
-    def _starts(self, source: int) -> list[tuple[I64, I64]]:
+    def starts(self, source: int) -> list[tuple[I64, I64]]:
         """Return (positions, starts in trace time) of a source's hits in chunks."""
         index, own = self.indexes[source], self.positions[source]
         found = []
         for low in range(0, len(own), CHUNK):
             part = own[low : low + CHUNK].astype(np.int64)
             starts = index.column("slices.start")[part].astype(np.int64)
-            found.append((part, starts + self.offsets[source][_Rows(index).of(part)]))
+            found.append((part, starts + self.offsets[source][Rows(index).of(part)]))
         return found
 
     def cells(self, edges: Sequence[int] | I64) -> I64:
@@ -133,7 +133,7 @@ class Hits:
         width = len(bounds) - 1
         change = np.zeros(width + 1, np.int64)
         for source, index in enumerate(self.indexes):
-            for positions, starts in self._starts(source):
+            for positions, starts in self.starts(source):
                 ends = np.maximum(starts, starts + index.duration(positions) - 1)
                 inside = (ends >= bounds[0]) & (starts < bounds[-1])
                 low = np.searchsorted(bounds, starts[inside], "right") - 1
@@ -143,7 +143,7 @@ class Hits:
         return np.cumsum(change)[:width]
 
 
-class _Rows:
+class Rows:
     """The rows of slices of an index in order of position."""
 
     def __init__(self, index: Index) -> None:
@@ -243,7 +243,7 @@ class _Search:
         for column, wanted in tables:
             mask &= wanted[index.column(column)[begin:end]]
         if rows is not None:
-            mask &= rows[_Rows(index).of(np.arange(begin, end))]
+            mask &= rows[Rows(index).of(np.arange(begin, end))]
         for positions, negated in sparse:
             low, high = np.searchsorted(positions, np.array([begin, end], np.uint32))
             has = np.zeros(end - begin, bool)

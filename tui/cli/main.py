@@ -25,6 +25,7 @@ COMMANDS = {
     "chain": "chain",
     "cut": "cut",
     "range": "ranges",
+    "slices": "slices",
     "ops": "ops",
     "breakdown": "breakdown",
     "kernels": "kernels",

@@ -1,0 +1,96 @@
+"""Raw slices one after another: what a filter matches, in order of time, as plain rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..ingest.columns import I64
+from ..query.hits import Hits, Rows
+from ..trace import Trace
+
+CHUNK = 1 << 14
+"""Slices whose rows are made together: output begins at once and memory stays bounded."""
+COLUMNS = ("name", "category", "pid", "tid", "ts_ns", "dur_ns", "self_ns", "ordinal", "lane")
+
+
+class SliceRows:
+    """The slices of a search that lie in a range, in order of (start, source, lane).
+
+    A row has COLUMNS, and `source` where the trace has several; ts_ns is lane time, as in the file.
+    """
+
+    def __init__(self, trace: Trace, hits: Hits, range: tuple[int, int] | None = None) -> None:
+        """Take those hits that touch the range, given in trace time; all without one."""
+        self.trace = trace
+        starts, sources, positions = [], [], []
+        for source, index in enumerate(trace.indexes):
+            for own, begin in hits.starts(source):
+                if range is not None:
+                    low, high = range
+                    end = begin + index.duration(own)
+                    inside = (begin < high) & ((end > low) | (begin >= low))
+                    own, begin = own[inside], begin[inside]
+                starts.append(begin)
+                positions.append(own.astype(np.uint32))
+                sources.append(np.full(len(own), source, np.uint32))
+        none = [np.empty(0, np.int64)]
+        start, self._positions = np.concatenate(starts or none), np.concatenate(positions or none)
+        self._sources = np.concatenate(sources or none)
+        # Stable: hits of equal start keep the order of source and position.
+        self._order = np.argsort(start, kind="stable")
+
+    def __len__(self) -> int:
+        """Return how many slices there are."""
+        return len(self._order)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a row holds, in this order."""
+        return (*COLUMNS, "source") if len(self.trace.indexes) > 1 else COLUMNS
+
+    def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield rows as tuples in the order of `columns`."""
+        order = self._order[:limit]
+        for begin in range(0, len(order), CHUNK):
+            part = order[begin : begin + CHUNK]
+            rows: list[tuple[Any, ...]] = [()] * len(part)
+            for source in np.unique(self._sources[part]).tolist():
+                at = np.flatnonzero(self._sources[part] == source)
+                made = self._made(source, self._positions[part[at]].astype(np.int64))
+                for place, row in zip(at.tolist(), made):
+                    rows[place] = row
+            yield from rows
+
+    def _made(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
+        index, trace = self.trace.indexes[source], self.trace
+        numbers, which = np.unique(Rows(index).of(positions), return_inverse=True)
+        places = [trace.row_number(source, number).lane for number in numbers.tolist()]
+        lanes = np.array(places, np.int64)[which].tolist()
+        known = {number: trace.lanes[number] for number in set(lanes)}
+        ids = {number: (_plain(lane.pid), _plain(lane.tid)) for number, lane in known.items()}
+        columns: list[Any] = [
+            index.strings(index.column("slices.name")[positions]),
+            [index.categories[number] for number in index.column("slices.category")[positions].tolist()],
+            [ids[number][0] for number in lanes],
+            [ids[number][1] for number in lanes],
+            index.column("slices.start")[positions].tolist(),
+            index.duration(positions).tolist(),
+            index.self_time(positions).tolist(),
+            index.column("slices.ordinal")[positions].tolist(),
+            [known[number].title for number in lanes],
+        ]
+        if len(trace.indexes) > 1:
+            columns.append([index.path] * len(lanes))
+        return list(zip(*columns))
+
+
+def _plain(text: str) -> Any:
+    """Return what the JSON text of a pid or tid stands for; the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,106 @@
+"""`tracelane slices`: the raw slices that a filter matches, one per line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACES
+from .scoped import FROM, TO, range_of, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.export.slices import SliceRows
+
+ROWS = 100
+"""Rows of a printed table where --limit does not say."""
+LANE_CELLS = 20
+CATEGORY_CELLS = 16
+
+
+@click.command()
+@TRACES
+@click.option("--where", metavar="FILTER", help="Only these: nccl cat:kernel dur>1ms lane:'stream 0' -word.")
+@FROM
+@TO
+@click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@DECODER
+@INDEX_DIR
+@FORCE
+def slices(
+    traces: tuple[str, ...],
+    where: str | None,
+    begin: str | None,
+    end: str | None,
+    limit: int | None,
+    form: str,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
+
+    A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
+    and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
+    """
+    from tracelane.core.export.slices import SliceRows
+    from tracelane.core.query.filter import Filter, parse
+    from tracelane.core.query.hits import matches
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    wanted = Filter("", ()) if where is None else parse(where)  # a wrong one is told before reading
+    with ProgressBar(Path(traces[0]).name) as progress:
+        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    found = SliceRows(trace, matches(trace, wanted), range_of(trace, begin, end))
+    if form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(found.columns)
+        writer.writerows(found.rows(limit))
+    elif form == "json":
+        _print_json(found, limit)
+    else:
+        for line in _table(found, limit or ROWS, terminal_width()):
+            click.echo(line)
+
+
+def _print_json(found: SliceRows, limit: int | None) -> None:
+    before = "[\n"
+    for row in found.rows(limit):
+        click.echo(before + json.dumps(dict(zip(found.columns, row)), ensure_ascii=False), nl=False)
+        before = ",\n"
+    click.echo("[]" if before == "[\n" else "\n]")
+
+
+def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:
+    from rich.cells import set_cell_size
+
+    from tracelane.core.base.safe_text import safe
+    from tracelane.core.base.units import format_count, format_ns
+
+    def line(start: Any, ns: str, own: str, category: str, lane: str, name: str) -> str:
+        head = f"{start:>22}  {ns:>11}  {own:>11}  "
+        cells = set_cell_size(category, CATEGORY_CELLS), set_cell_size(lane, LANE_CELLS)
+        return set_cell_size(head + "  ".join((*cells, name)), width).rstrip()
+
+    yield line("start (ns)", "duration", "self", "category", "lane", "name")
+    for row in found.rows(limit):
+        name, category, _, _, start, ns, own, _, lane = row[:9]
+        yield line(start, format_ns(ns), format_ns(own), safe(category), safe(lane), safe(name))
+    total = format_count(len(found))
+    left = len(found) - limit
+    noun = "slice" if len(found) == 1 else "slices"
+    yield f"{total} {noun}" + (f", {format_count(left)} of them not shown (--limit)" if left > 0 else "")
