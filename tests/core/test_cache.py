@@ -99,7 +99,7 @@ def test_an_unwritable_cache_falls_back_and_says_so(trace_file: Path, home: Path
 def test_a_cache_that_cannot_even_be_looked_into(
     trace_file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where asking for the cache's place fails itself, as below another user's home, the trace still opens."""
+    """Where asking for the cache's place itself fails, as below another's home, the trace still opens."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ("long" * 100)))  # refused by the system, also to root
     trace = open_trace([trace_file])
     assert len(trace.lanes) == 1 and "cannot be written" in trace.sources[0].notes[0]

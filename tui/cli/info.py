@@ -22,12 +22,12 @@ def info(trace: str, as_json: bool, decoder: str, index_dir: Path | None, force:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met."""
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
-    from tracelane.tui.text.summary import summary, trace_info
+    from tracelane.tui.text.summary import summary, trace_info, writable
 
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
     if not as_json:
-        click.echo(summary(opened))
+        click.echo(writable(summary(opened)))
     elif len(opened.sources) == 1:
         click.echo(json.dumps({**trace_info(opened), "path": trace}))
     else:

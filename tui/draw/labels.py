@@ -9,6 +9,32 @@ from rich.cells import cell_len, set_cell_size
 ELLIPSIS_FROM = 5
 """In fewer cells the letters are worth more than the sign that some are missing."""
 
+_LOOKALIKES = {
+    character: plain
+    for plain, characters in {
+        "+": "✓╭╮╰╯┌┐└┘├┤┬┴┼",
+        "-": "·—–─━═╴╶↔▔",
+        "_": "▁▂",
+        "=": "▃▄▅",
+        "#": "▆▇█▓▉▊▋",
+        ":": "▒░",
+        "|": "│┃║▏▎▍▌▕┊",
+        "<": "←",
+        ">": "→▸",
+        "^": "↑▲",
+        "v": "↓▾▼",
+        "~": "…≈",
+        "!": "⚠",
+        "x": "×",
+        "u": "µμ",
+        "'": "’╵╷",
+        '"': "“”",
+        "*": "◆•",
+        " ": "🔎",
+    }.items()
+    for character in characters
+}
+
 
 @lru_cache(maxsize=65536)
 def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
@@ -39,11 +65,13 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 @lru_cache(maxsize=65536)
 def ascii_text(text: str) -> str:
-    """Return a text for a terminal that writes ASCII only: u for µ, a ? for every cell of anything else."""
-    if text.isascii():
-        return text
-    text = text.replace("µ", "u")
-    return "".join(character if character.isascii() else "?" * cell_len(character) for character in text)
+    """Return a text of the same width in ASCII: what looks like each character, else a ? for every cell."""
+    return text if text.isascii() else "".join(c if c.isascii() else _plain(c) for c in text)
+
+
+def _plain(character: str) -> str:
+    width = cell_len(character)
+    return _LOOKALIKES.get(character, "?").ljust(width, "?")[:width]
 
 
 @lru_cache(maxsize=65536)

@@ -158,3 +158,11 @@ def _counted(ledger: Mapping[str, Any], key: str) -> str:
 def _many(count: int, one: str, many: str | None = None) -> str:
     """Return a count and what is counted, in its singular or plural."""
     return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
+
+
+def writable(text: str) -> str:
+    """Return a text in ASCII where the locale has nothing else."""
+    from ..draw.glyphs import glyphs_for
+    from ..draw.labels import ascii_text
+
+    return ascii_text(text) if glyphs_for().ascii else text
