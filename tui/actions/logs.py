@@ -9,8 +9,9 @@ from tracelane.core.overlay.overlay import Overlay, PlacedLog
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, lane_key
-from ..session import Session
+from ..session import RowKey, Session
 from ..things import Thing, nearest, row_of
+from .focus import in_view
 from .refusal import Refusal
 
 FURTHEST_S = 1e9
@@ -63,6 +64,15 @@ def clock_text(trace: Trace, session: Session) -> str:
     """Return the clock of the focused or only log in words."""
     one, source = focused_log(trace, session)
     return one.clock_text(session.clocks, source)
+
+
+def focused_on(trace: Overlay, session: Session, source: int, height: int) -> Session:
+    """Return the session with a log's first lane focused and in sight."""
+    first = next((place for of, place, _ in trace.metrics() if of == source), None)
+    if first is None:
+        return session
+    session = replace(session, focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)
+    return in_view(session, Layout(trace, session), height)
 
 
 def on_log(trace: Trace, session: Session) -> bool:

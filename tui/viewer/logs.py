@@ -56,9 +56,11 @@ class Logs(Viewer):
     def _laid_over(self, overlay: Overlay) -> None:
         self.trace = overlay
         source = overlay.log_sources[-1]
-        session = logs.with_first_metrics(overlay, self.session)
+        before = self.session
+        session = logs.with_first_metrics(overlay, before)
         hidden = {key for key in session.hidden_lanes if key.source == source}
-        self.session = replace(session, hidden_lanes=self.session.hidden_lanes | hidden)
+        session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
+        self.session = logs.focused_on(overlay, session, source, self.lane_lines)
         self.trace_changed()
         one = overlay.placed[-1]
         self.say(f"{one.name}: {one.clock_text(self.session.clocks, source)}: {one.proposal.reason}")

@@ -1,0 +1,139 @@
+"""Logs in the viewer and in the picture: opened, read out at the cursor, moved, offered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.test_app_keys import message, screen_text, settled
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.overlay.align import LogOptions
+from tracelane.core.overlay.overlay import Overlay, lay_over
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.cli.main import main
+from tracelane.tui.cli.view import offered_log
+from tracelane.tui.config import Config
+
+INTERVAL_NS = 100_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trace(folder: Path) -> Trace:
+    return open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
+
+
+@pytest.fixture(scope="module")
+def overlay(folder: Path, trace: Trace) -> Overlay:
+    return lay_over(trace, [folder / "aiu-smi.log"], LogOptions())
+
+
+async def typed(pilot: Pilot[None], line: str) -> None:
+    """Type a command line."""
+    names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
+    await pilot.press("colon", *(names.get(c, c) for c in line), "enter")
+    await pilot.pause()
+
+
+async def test_a_log_opened_in_the_viewer(
+    trace: Trace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`:smi` lays a log over the trace: its lanes come in sight and its clock is told."""
+    monkeypatch.chdir(folder)
+    app = TracelaneApp(trace, config=Config())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert "pwr W" not in screen_text(app)
+        await typed(pilot, "smi aiu-smi.log")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "AIU 0 · aiu-smi 0" in text and "pwr W" in text and "hostcpu %" in text
+        assert "txpci" not in text  # not shown at first
+        assert "UTC+00:00" in message(app)
+        await typed(pilot, "smi nowhere.log")
+        await settled(app, pilot)
+        assert "nowhere.log: No such file" in message(app)
+
+
+async def test_moving_a_log(overlay: Overlay) -> None:
+    """{ and } move the log by its sampling interval, :smi-offset sets its lag, u takes both back."""
+    source = overlay.log_sources[0]
+    proposed = overlay.placed[0].proposal.lag_s
+    app = TracelaneApp(overlay, config=Config())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("}")
+        assert app.session.clocks.offset(source) == INTERVAL_NS
+        assert "set by hand" in message(app)
+        await pilot.press("u")
+        assert app.session.clocks.offset(source) == 0
+        await pilot.press("{")
+        assert app.session.clocks.offset(source) == -INTERVAL_NS
+        await typed(pilot, "smi-offset 1.5")
+        assert app.session.clocks.offset(source) == round((proposed - 1.5) * 1e9)
+        assert "lag +1.5 s" in message(app)
+        await typed(pilot, "smi-offset")
+        assert app.session.clocks.offset(source) == 0
+        await typed(pilot, "smi-offset soon")
+        assert "seconds are wanted" in message(app)
+
+
+async def test_no_log_to_move(trace: Trace) -> None:
+    """Without a log the keys say how to get one."""
+    app = TracelaneApp(trace, config=Config())
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("}")
+        assert ":smi FILE" in message(app)
+
+
+async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
+    """On a log's lane the details show value, meaning and line of the log at the cursor, nothing selected."""
+    app = TracelaneApp(overlay, config=Config())
+    row = overlay.row(next(place for _, place, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
+    start, end = overlay.opening_span
+    lines = set()
+    async with app.run_test(size=(140, 50)) as pilot:
+        await pilot.pause()
+        await typed(pilot, "only pwr")
+        await pilot.press("down", "down")
+        for share in (0.1, 0.5, 0.9):
+            await typed(pilot, f"goto +{share * (end - start) / 1e6:.0f}ms")
+            await settled(app, pilot)
+            text, reading = screen_text(app), overlay.reading(row, app.session.cursor)
+            assert reading is not None and app.session.selection is None
+            assert f"pwr {reading.value:.15g} W" in text
+            assert f"line {reading.line}" in text and "power drawn by the card" in text
+            lines.add(reading.line)
+    assert len(lines) == 3
+
+
+def test_the_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal the picture has the lanes, low where the device waits, and the clock is told."""
+    log = str(folder / "aiu-smi.log")
+    arguments = [str(folder / "rank0.pt.trace.json"), "--smi", log, "--index-dir", str(tmp_path)]
+    assert main([*arguments, "--width", "160", "--height", "45"]) == 0
+    text = capsys.readouterr().out
+    (busy,) = [line for line in text.split("\n") if line.startswith("  busy %")]
+    drawn = busy.split("│")[1]
+    assert "█" in drawn and ("▁" in drawn or "▂" in drawn)
+    assert "aiu-smi.log: UTC+00:00" in text
+    assert "lies beside" not in text
+
+
+def test_a_log_beside_is_offered(trace: Trace, folder: Path, tmp_path: Path) -> None:
+    """A log in the trace's folder is named with the option that opens it; elsewhere nothing is said."""
+    assert f"--smi {folder / 'aiu-smi.log'}" in offered_log(trace)
+    alone = tmp_path / "alone.json"
+    alone.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
+    with_nothing = open_trace(alone, index_dir=tmp_path / "index")
+    assert offered_log(with_nothing) == ""
