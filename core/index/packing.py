@@ -1,4 +1,4 @@
-"""Block stores of compressed sources, written by a quiet process of their own while the trace is looked at."""
+"""Block stores of compressed sources, written by a quiet process of their own while a trace is looked at."""
 
 from __future__ import annotations
 
