@@ -113,17 +113,19 @@ def _wanted(index: Index, start: int, end: int, lanes: Sequence[int]) -> _Wanted
                 samples.append(_inside(index.column("samples.start"), begin, stop, start, end))
     flows = _flows(index, slices)
     pairs = [_slice_of(index.column("ends.position"), a, b) for a, b in slices]
+    sampled = [index.column("samples.ordinal")[a:b] for a, b in samples]
     pieces = [
         *(index.column("slices.ordinal")[a:b] for a, b in slices),
         *(index.column("ends.ordinal")[a:b] for a, b in pairs),
         *(index.column("instants.ordinal")[a:b] for a, b in instants),
-        *(index.column("samples.ordinal")[a:b] for a, b in samples),
+        *sampled,
         index.column("flows.source_ordinal")[flows],
         index.column("flows.target_ordinal")[flows],
     ]
     ordinals = np.unique(np.concatenate(pieces)).astype(np.uint32, copy=False)
-    counts = [sum(b - a for a, b in some) for some in (slices, instants, samples)]
-    return _Wanted(ordinals, counts[0], counts[1], counts[2], len(flows))
+    counts = [sum(b - a for a, b in some) for some in (slices, instants)]
+    counters = len(np.unique(np.concatenate(sampled))) if sampled else 0  # an event may sample many series
+    return _Wanted(ordinals, counts[0], counts[1], counters, len(flows))
 
 
 def _overlapping(index: Index, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:

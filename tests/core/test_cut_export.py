@@ -250,7 +250,7 @@ def test_the_command(tmp_path: Path) -> None:
     window = ("--from", "+10us", "--to", "@20")
     done = tracelane("cut", str(tmp_path / "source.json"), *window, "--lanes", "stream", "-o", str(out))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{out}: 1 slices, 2 metadata events\n"
+    assert done.stdout == f"{out}: 1 slice, 2 metadata events\n"
     events = json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
     assert [event["name"] for event in events] == ["process_name", "kernel", "thread_name"]
     refused = tracelane("cut", str(tmp_path / "source.json"), "--from", "10", "-o", str(out))

@@ -13,6 +13,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.store import Index
 from tracelane.core.query.chain import NOT_LAUNCHED, chain_of, enclosing, full_chain, launch_of
 from tracelane.core.query.launches import kernels_under, launches_of
+from tracelane.core.query.replays import replays_of
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
@@ -126,6 +127,36 @@ def test_a_graph_replay_is_a_unit(tmp_path: Path) -> None:
     assert (chain.launch_delay, chain.queue_wait) == (20_000, 20_000)
     chain = full_chain(index, named(index, "k80"), *launch_of(index, named(index, "k80")))
     assert (chain.launch_delay, chain.queue_wait) == (50_000, 40_000)
+
+
+def test_replays_are_compared_by_position(tmp_path: Path) -> None:
+    """Launches of one name that started the same kernels in the same order are replays; others are not."""
+    events = []
+    for replay, lengths in enumerate([(10, 20, 5), (12, 20, 5), (9, 25, 5)], start=1):
+        ts = 1000 * replay
+        ids = {"correlation": replay}
+        events.append(complete(ts, 5, "graphLaunch", "cuda_runtime", args=ids))
+        for number, length in enumerate(lengths):
+            tid = 8 if number == 1 else 7
+            events.append(
+                complete(ts + 100 * number + 50, length, f"k{number}", "kernel", pid=0, tid=tid, args=ids)
+            )
+    ids = {"correlation": 9}
+    events.append(complete(9000, 5, "graphLaunch", "cuda_runtime", args=ids))
+    events += [complete(9100 + n, 1, f"k{n + 5}", "kernel", pid=0, tid=7, args=ids) for n in range(0, 6, 2)]
+    index = index_of(events, tmp_path)
+    launches = launches_of(index)
+    calls = [p for p, name in enumerate(names(index)) if name == "graphLaunch"]
+    found = replays_of(index, launches, calls[1])
+    assert found is not None
+    assert found.launches.tolist() == calls[:3]
+    assert found.this == 1
+    assert [names(index)[p] for p in found.kernels[0].tolist()] == ["k0", "k2", "k1"]
+    assert found.durations.tolist() == [[10000, 5000, 20000], [12000, 5000, 20000], [9000, 5000, 25000]]
+    assert found.spread.tolist() == [3000, 0, 5000]
+    other = replays_of(index, launches, calls[3])
+    assert other is not None and other.launches.tolist() == [calls[3]]
+    assert replays_of(index, launches, named(index, "k0")) is None
 
 
 def test_the_demo_tells_op_step_and_annotation(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,23 @@ def test_an_op_as_text(path: str) -> None:
     (entry,) = json.loads(said(path, "--name", "aten::mm", "--json"))
     assert [kernel["name"] for kernel in entry["kernels"]] == ["mm_kernel", "add_kernel"]
     assert (entry["device_ns"], entry["launches"]) == (40_000, 1)
+
+
+def test_replays_as_text(tmp_path: Path) -> None:
+    """A graph's replays are compared: this one's kernel time against all, and the kernels that differ."""
+    events = []
+    for replay, length in enumerate((10, 14), start=1):
+        ids = {"correlation": replay}
+        events.append(complete(1000 * replay, 5, "graphLaunch", "cuda_runtime", args=ids))
+        for number, took in enumerate((20, length)):
+            ts = 1000 * replay + 100 * number + 50
+            events.append(complete(ts, took, f"k{number}", "kernel", pid=0, args=ids))
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    text = said(str(file), "--name", "graphLaunch", "--at", "@2000")
+    assert "replay 2 of 2 of the same kernels: 34 µs here, 32 µs mean, 30 µs to 34 µs" in text
+    assert "kernel    2 14 µs here, 12 µs mean, 10 µs to 14 µs  k1" in text
+    assert "k0" not in text.splitlines()[-1] and "kernel    1" not in text
 
 
 def test_what_the_trace_does_not_say(path: str) -> None:

@@ -88,13 +88,14 @@ def _lanes(trace: Trace, pattern: str) -> list[int]:
 
 def _told(done: Cut, out: Path) -> str:
     kinds = {
-        "slices": done.slices,
-        "instants": done.instants,
-        "counter samples": done.samples,
-        "flows": done.flows,
-        "metadata events": done.metadata,
+        "slice": done.slices,
+        "instant": done.instants,
+        "counter sample": done.samples,
+        "flow": done.flows,
+        "metadata event": done.metadata,
     }
-    text = f"{out}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    told = [f"{count:,} {kind}{'s' if count != 1 else ''}" for kind, count in kinds.items() if count]
+    text = f"{out}: {', '.join(told)}"
     if done.left_out:
         text += f"\ntoo large to be kept: {', '.join(done.left_out)}"
     return text

@@ -9,13 +9,19 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.chains import chain_from
 from tracelane.core.index.store import Index
+from tracelane.core.ingest.columns import I64
 from tracelane.core.query.chain import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.query.launches import Launched, Launches, kernels_under
+from tracelane.core.query.replays import replays_of
 from tracelane.core.trace import Trace
 
 MODULE = "nn.Module: "
 MOST_NAMES = 8
 """Names of kernels that are told; the rest is counted."""
+LONGEST_NAME = 60
+"""Characters of a name within a list of them."""
+MOST_POSITIONS = 5
+"""Positions of a graph that are told, those whose durations differ most."""
 NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
 
 
@@ -42,6 +48,7 @@ def chain_text(trace: Trace, source: int, launches: Launches, position: int) -> 
         unit = kernels_under(index, launches, found.launch)
         if len(unit.kernels) > 1:
             lines.append(f"this launch started {_amount(unit)}, {_shape(unit)}")
+            lines += _replays(index, launches, found.launch)
     return "\n".join(lines)
 
 
@@ -59,13 +66,45 @@ def launched_text(trace: Trace, source: int, launches: Launches, position: int) 
         by_name[int(names[kernel])] += 1
         times[int(names[kernel])] += duration
     told = [
-        f"{by_name[name]} × {safe(short_name(index.string(name)))} {format_ns(time)}"
+        f"{by_name[name]} × {_short(index.string(name))} {format_ns(time)}"
         for name, time in times.most_common(MOST_NAMES)
     ]
     if len(times) > MOST_NAMES:
         told.append(f"{format_count(len(times) - MOST_NAMES)} more names")
     calls = "one launch" if found.launches == 1 else f"{format_count(found.launches)} launches"
-    return f"{line}\nlaunches {_amount(found)}: {', '.join(told)}\nby {calls}, {_shape(found)}"
+    lines = [line, f"launches {_amount(found)}: {', '.join(told)}", f"by {calls}, {_shape(found)}"]
+    return "\n".join([*lines, *_replays(index, launches, position)])
+
+
+def _replays(index: Index, launches: Launches, launch: int) -> list[str]:
+    """Compare a graph's replays: their kernel time, and the positions whose durations differ most."""
+    found = replays_of(index, launches, launch)
+    if found is None or len(found.launches) < 2:
+        return []
+    totals = found.durations.sum(axis=1)
+    place = f"{format_count(found.this + 1)} of {format_count(len(totals))}"
+    lines = [f"replay {place} of the same kernels: {_range(totals, found.this)}"]
+    spread = found.spread
+    for column in sorted(range(len(spread)), key=lambda at: (-int(spread[at]), at))[:MOST_POSITIONS]:
+        if spread[column]:
+            name = index.string(int(index.column("slices.name")[found.kernels[found.this, column]]))
+            times = _range(found.durations[:, column], found.this)
+            lines.append(f"  kernel {column + 1:>4} {times}  {_short(name)}")
+    return lines
+
+
+def _range(times: I64, this: int) -> str:
+    mean = int(times.sum()) // len(times)
+    return f"{format_ns(int(times[this]))} here, {format_ns(mean)} mean, {_from_to(times)}"
+
+
+def _from_to(times: I64) -> str:
+    return f"{format_ns(int(times.min()))} to {format_ns(int(times.max()))}"
+
+
+def _short(name: str) -> str:
+    text = safe(short_name(name))
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
 
 
 def _amount(found: Launched) -> str:
