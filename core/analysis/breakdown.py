@@ -123,10 +123,11 @@ class Breakdown:
 
 def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Breakdown:
     """Return how each device of a scope spends its time; `rule` says what compute is."""
-    return Breakdown(scope.text, tuple(_device(work, rule) for work in work_of(scope)))
+    return Breakdown(scope.text, tuple(device_times(work, rule) for work in work_of(scope)))
 
 
-def _device(work: Work, rule: KindRule) -> DeviceTimes:
+def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
+    """Return how one device spends its time."""
     kinds = work.kinds(rule)
     sets = []
     for number in range(len(KERNEL_TYPES)):

@@ -12,7 +12,7 @@ from ..query.launches import VIA, launches_of
 from .scope import Scope
 from .work import Work
 
-CALLS = (VIA.index("flow"), VIA.index("correlation"))
+IS_CALL = np.array([via in ("flow", "correlation") for via in VIA])
 """By an External id one knows the operator, not the call."""
 
 
@@ -31,7 +31,7 @@ def launch_sides(scope: Scope, work: Work) -> LaunchSide:
     starts = np.zeros(len(work), np.int64)
     if len(found.kernels) and len(work):
         place = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
-        known = (found.kernels[place] == work.positions) & np.isin(found.via[place], CALLS)
+        known = (found.kernels[place] == work.positions) & IS_CALL[found.via[place]]
         launches[known] = found.launch[place[known]]
         starts[known] = trace_starts(scope, work.device.source, launches[known])
     return LaunchSide(launches, starts)

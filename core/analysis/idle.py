@@ -102,11 +102,14 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
     for work in work_of(scope):
         side = launch_sides(scope, work)
         for stream, places in work.by_stream():
-            found.append(_gaps(work, side, stream, places, kernel_wait_ns))
+            found.append(stream_gaps(work, side, stream, places, kernel_wait_ns))
     return Idle(scope.text, scope.trace.span_at(scope.clocks)[0], tuple(found))
 
 
-def _gaps(work: Work, side: LaunchSide, stream: str, places: I64, kernel_wait_ns: int) -> StreamGaps:
+def stream_gaps(
+    work: Work, side: LaunchSide, stream: str, places: I64, kernel_wait_ns: int = KERNEL_WAIT_NS
+) -> StreamGaps:
+    """Return the gaps of one stream; `places` are its slices in the columns of the work, by start."""
     starts, ends = work.starts[places], work.ends[places]
     reach = np.maximum.accumulate(ends)
     after = np.flatnonzero(starts[1:] > reach[:-1]) + 1

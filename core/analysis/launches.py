@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class DeviceLaunches:
     kernel_times: I64
     without: int  # slices whose launch the trace does not tell
 
-    @property
+    @cached_property
     def delays(self) -> I64:
         """How long each piece of work waited after its call was done."""
         waited: I64 = np.maximum(0, self.kernel_starts - self.call_starts - self.calls)
@@ -145,15 +146,22 @@ def launch_table(found: LaunchTimes) -> Table:
     call = _joined([device.calls for device in found.devices])
     kernel = _joined([device.kernel_times for device in found.devices])
     delay = _joined([device.delays for device in found.devices])
-    of_call, of_kernel, of_delay = (statistics(group, v, len(labels)) for v in (call, kernel, delay))
+    calls, kernels, of_delay = (
+        _sums(group, call, len(labels)),
+        _sums(group, kernel, len(labels)),
+        statistics(group, delay, len(labels)),
+    )
+    count = of_delay["count"]
+    highest = np.zeros(len(labels), np.int64)
+    np.maximum.at(highest, group, call)
     data: dict[str, AnyArray | list[str]] = {
         "name": list(labels),
-        "count": of_call["count"],
-        "call_ns": of_call["total_ns"],
-        "call_mean_ns": of_call["mean_ns"],
-        "call_max_ns": of_call["max_ns"],
-        "kernel_ns": of_kernel["total_ns"],
-        "kernel_mean_ns": of_kernel["mean_ns"],
+        "count": count,
+        "call_ns": calls,
+        "call_mean_ns": calls / count,
+        "call_max_ns": highest,
+        "kernel_ns": kernels,
+        "kernel_mean_ns": kernels / count,
         "delay_ns": of_delay["total_ns"],
         "delay_mean_ns": of_delay["mean_ns"],
         "delay_median_ns": of_delay["median_ns"],
@@ -163,7 +171,7 @@ def launch_table(found: LaunchTimes) -> Table:
         "long_calls": _count(group, call > LONG_CALL_NS, len(labels)),
         "long_delays": _count(group, delay > LONG_DELAY_NS, len(labels)),
     }
-    order = np.argsort(-of_call["count"], kind="stable")
+    order = np.argsort(-count, kind="stable")
     ordered = {key: [c[i] for i in order] if isinstance(c, list) else c[order] for key, c in data.items()}
     position = np.concatenate([d.kernels for d in found.devices] or [np.empty(0, np.uint32)])
     source = np.repeat(
@@ -177,7 +185,7 @@ def launch_table(found: LaunchTimes) -> Table:
         found.scope,
         COLUMNS,
         ordered,
-        {key: value for key, value in totals(found).items() if key in ("count", "without_launch")},
+        {"count": len(delay), "without_launch": sum(device.without for device in found.devices)},
         positions=position[at],
         sources=source[at],
     )
@@ -280,9 +288,23 @@ def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, A
 def _summary(values: I64) -> dict[str, int | float] | None:
     if not len(values):
         return None
-    stats = statistics(np.zeros(len(values), np.int64), values, 1)
-    keys = ("total_ns", "mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns")
-    return {key: stats[key][0].item() for key in keys}
+    total = int(values.sum())
+    median, high = np.quantile(values, (0.5, 0.95)).tolist()
+    return {
+        "total_ns": total,
+        "mean_ns": total / len(values),
+        "median_ns": median,
+        "p95_ns": high,
+        "min_ns": int(values.min()),
+        "max_ns": int(values.max()),
+    }
+
+
+def _sums(group: I64, values: I64, groups: int) -> I64:
+    """Return the sum of each group, in int64."""
+    sums = np.zeros(groups, np.int64)
+    np.add.at(sums, group, values)
+    return sums
 
 
 def _count(group: I64, mask: AnyArray, groups: int) -> I64:

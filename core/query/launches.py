@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,13 @@ class Launches:
     kernels: U32  # positions
     launch: U32  # positions; NONE where the trace does not say
     via: AnyArray  # u1, index in VIA
-    by_launch: I64  # indices in `kernels` whose launch is known, by (launch, kernel)
+
+    @cached_property
+    def by_launch(self) -> I64:
+        """Indices in `kernels` whose launch is known, by (launch, kernel)."""
+        known = np.flatnonzero(self.launch != NONE)
+        ordered: I64 = known[np.argsort(self.launch[known], kind="stable")]
+        return ordered
 
     def launch_of(self, position: int) -> tuple[int | None, str]:
         """Return the slice that launched this one and how that is known; (None, "") where nothing is."""
@@ -83,30 +90,16 @@ def launches_of(index: Index) -> Launches:
     launch = np.full(len(kernels), NONE, np.uint32)
     via = np.zeros(len(kernels), np.uint8)
 
-    correlation, has_correlation = _values(index, "correlation", kernels)
     if len(number):
         of = np.searchsorted(kernels, flow_kernel)
         inside = (of < len(kernels)) & (kernels[np.minimum(of, max(0, len(kernels) - 1))] == flow_kernel)
-        of, number, flow_launch = of[inside], number[inside], flow_launch[inside]
-        theirs, has = _values(index, "correlation", flow_launch)
-        same = has & has_correlation[of] & (theirs == correlation[of]) & (theirs != 0)
-        order = np.lexsort((number, ~same, of))
-        first = order[_firsts(of[order])]
+        of, flow_launch = of[inside], flow_launch[inside]
+        first = _of_same_correlation(index, kernels, of, flow_launch)
         launch[of[first]], via[of[first]] = flow_launch[first], 1
 
-    external, has_external = _values(index, "external_id", kernels)
-    _join(index, "correlation", is_runtime, (correlation, has_correlation), launch, via, 2)
-    _join(
-        index,
-        "external_id",
-        _mask(index, OPS | ANNOTATIONS),
-        (external, has_external),
-        launch,
-        via,
-        3,
-    )
-    known = np.flatnonzero(launch != NONE)
-    return Launches(kernels, launch, via, known[np.argsort(launch[known], kind="stable")])
+    _join(index, "correlation", is_runtime, kernels, launch, via, 2)
+    _join(index, "external_id", _mask(index, OPS | ANNOTATIONS), kernels, launch, via, 3)
+    return Launches(kernels, launch, via)
 
 
 def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
@@ -168,20 +161,35 @@ def _flow_pairs(index: Index) -> tuple[I64, U32, U32]:
     return number, target[number], source[number]
 
 
+def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I64:
+    """Return which flow of each kernel counts: the first whose source has its correlation, else the first.
+
+    `of` are indices in `kernels`, ascending, flows of one kernel in their order.
+    """
+    first = _firsts(of)
+    if len(first) == len(of):
+        return first
+    several = np.flatnonzero(np.isin(of, of[1:][of[1:] == of[:-1]]))
+    mine, has_mine = _values(index, "correlation", kernels[of[several]])
+    theirs, has_theirs = _values(index, "correlation", sources[several])
+    same = np.zeros(len(of), np.bool_)
+    same[several] = has_mine & has_theirs & (mine == theirs) & (theirs != 0)
+    order = np.lexsort((~same, of))
+    return order[_firsts(of[order])]
+
+
 def _join(
-    index: Index,
-    key: str,
-    wanted: AnyArray,
-    own: tuple[I64, AnyArray],
-    launch: U32,
-    via: AnyArray,
-    code: int,
+    index: Index, key: str, wanted: AnyArray, kernels: U32, launch: U32, via: AnyArray, code: int
 ) -> None:
     """Give kernels that have no launch yet the first slice of the wanted categories with their id."""
     positions = index.column(f"lifted.{key}.position")
-    if not len(positions) or not len(launch):
+    open_ = np.flatnonzero(launch == NONE)
+    if not len(positions) or not len(open_):
         return
-    values, has = own
+    values, has = _values(index, key, kernels[open_])
+    open_, values = open_[has & (values != 0)], values[has & (values != 0)]
+    if not len(open_):
+        return
     hosts = np.flatnonzero(wanted[index.column("slices.category")[positions]])
     if not len(hosts):
         return
@@ -189,8 +197,8 @@ def _join(
     order = np.argsort(ids, kind="stable")  # positions ascend: the first of an id is the lowest
     ids, hosts = ids[order], hosts[order]
     place = np.minimum(np.searchsorted(ids, values), len(ids) - 1)
-    take = (launch == NONE) & has & (values != 0) & (ids[place] == values)
-    launch[take], via[take] = positions[hosts[place[take]]], code
+    take = ids[place] == values
+    launch[open_[take]], via[open_[take]] = positions[hosts[place[take]]], code
 
 
 def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:
