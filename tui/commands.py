@@ -98,6 +98,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "range", "Range", ("v",), "Begin a range at the cursor; moves draw it out; again: end it", _RANGE
     ),
+    Command("next-gap", "Next gap", ("i",), "Select the next gap on the row, a cell wide or more", _RANGE),
+    Command("longest-gap", "Longest gap", ("I",), "Select the longest gap on the row, in the range", _RANGE),
     Command("range-selection", "Selection → range", ("r",), "Take the selection's time as the range", _RANGE),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
@@ -139,7 +141,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
 )
 
 MOUSE: Final[tuple[tuple[str, str], ...]] = (
-    ("click", "Select the slice; on a title: fold or open"),
+    ("click", "Select the slice, or the gap between two; on a title: fold or open"),
     ("double click", "Zoom to the slice"),
     ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
     ("shift+wheel", "Pan"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
@@ -101,13 +102,24 @@ class InstantId:
 
 
 @dataclass(frozen=True)
+class GapId:
+    """The gap before a slice on its row, named by that slice's ordinal."""
+
+    source: int
+    ordinal: int
+
+
+Selectable: TypeAlias = SliceId | InstantId | GapId
+
+
+@dataclass(frozen=True)
 class Session:
     """What is being looked at; everything a colleague needs to see the same picture."""
 
     viewport: Viewport
     cursor: int  # time, ns
     focus: RowKey | None = None  # the row that keys act on
-    selection: SliceId | InstantId | None = None
+    selection: Selectable | None = None
     scroll: int = 0  # first visible line of the lane area
     folded: frozenset[LaneKey | tuple[int, str]] = frozenset()  # lanes, and processes as (source, pid)
     unfolded: frozenset[LaneKey | tuple[int, str]] = frozenset()  # opened against the default
@@ -125,4 +137,6 @@ class Session:
     host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"
     ruler: str = "relative"  # relative, file, wall
+    search: str = ""  # filter language; what matches is marked
+    filter: str = ""  # filter language; what does not match is not drawn
     zone: str = ""  # of wall times: a name, an offset, UTC; empty: this machine's

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
+from tracelane.core.query.gaps import gap_at as find_gap
+from tracelane.core.query.gaps import gap_before
 from tracelane.core.trace import Lane, Row, Trace
 
 from .draw.layout import Layout, lane_key
-from .session import InstantId, RowKey
+from .session import GapId, InstantId, RowKey, Selectable
 
 
 @dataclass(frozen=True)
 class Thing:
     """Something selectable: who it is, its lane and row, its index within the row, when it is."""
 
-    id: SliceId | InstantId
+    id: Selectable
     lane: Lane
     row: Row
     index: int
@@ -34,9 +36,17 @@ class Thing:
         """Its identity if it is a slice."""
         return self.id if isinstance(self.id, SliceId) else None
 
+    @property
+    def is_gap(self) -> bool:
+        """Whether it is a gap; its index is that of the slice that ends it."""
+        return isinstance(self.id, GapId)
 
-def thing_by_id(trace: Trace, clocks: Clocks, identity: SliceId | InstantId) -> Thing | None:
+
+def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | None:
     """Return the thing with an identity; None if the trace has none such."""
+    if isinstance(identity, GapId):
+        ends_it = trace.find(SliceId(identity.source, identity.ordinal))
+        return None if ends_it is None else gap_in(trace, clocks, *ends_it)
     if isinstance(identity, SliceId):
         found = trace.find(identity)
     else:
@@ -53,6 +63,26 @@ def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing
     else:
         identity = InstantId(row.source, trace.ordinal(row, index))
     return Thing(identity, trace.lanes[row.lane], row, index, *trace.bounds(row, index, clocks))
+
+
+def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int | None) -> Thing | None:
+    """Return the gap before the slice at an index within a row, as a thing with that slice's index."""
+    if at is None or row.kind is not RowKind.SLICES:
+        return None
+    bounds = gap_before(trace.indexes[row.source], row.number, at)
+    if bounds is None:
+        return None
+    offset = clocks.offset(row.source, row.pid)
+    identity = GapId(row.source, trace.slice_id(row, at).ordinal)
+    return Thing(identity, trace.lanes[row.lane], row, at, bounds[0] + offset, bounds[1] + offset)
+
+
+def gap_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
+    """Return the gap that a time lies in on a row of slices."""
+    if row.kind is not RowKind.SLICES:
+        return None
+    offset = clocks.offset(row.source, row.pid)
+    return gap_in(trace, clocks, row, find_gap(trace.indexes[row.source], row.number, time - offset))
 
 
 def row_of(layout: Layout, key: RowKey) -> Row | None:

@@ -58,7 +58,8 @@ def along(trace: Trace, session: Session, layout: Layout, height: int, direction
     thing = thing_by_id(trace, session.clocks, session.selection)
     if thing is None:
         raise Refusal("the selection is not in this trace")
-    other = thing_in(trace, session.clocks, thing.row, thing.index + direction)
+    step = 0 if thing.is_gap and direction > 0 else direction  # the slice that ends a gap has its index
+    other = thing_in(trace, session.clocks, thing.row, thing.index + step)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.

@@ -11,7 +11,7 @@ from tracelane.core.trace import Trace
 from ..draw.layout import Layout
 from ..session import Session
 from ..things import thing_by_id
-from . import focus, lanes, ranges, select, view
+from . import focus, gaps, lanes, ranges, select, view
 from .refusal import Refusal
 
 RULERS = ("relative", "file", "wall")
@@ -114,6 +114,8 @@ MOVES: Final[Mapping[str, Move]] = {
     "hide": _lanes(lanes.hide),
     "hide-alike": _lanes(lanes.hide_alike),
     "ruler": other_ruler,
+    "next-gap": gaps.next_one,
+    "longest-gap": gaps.longest,
     "range": ranges.begun_or_ended,
     "range-selection": ranges.of_selection,
 }

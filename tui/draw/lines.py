@@ -18,7 +18,7 @@ from .glyphs import Glyphs
 from .labels import fit, fit_middle
 from .layout import Line, LineKind
 from .palette import Palette
-from .rows import InstantRow, RowReader, SampleRow, Selected, SliceRow
+from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
 from .segments import Chosen, band_segments, busy_segments, mark_segments, slice_segments, written
 
 NARROW_TITLE = 16
@@ -80,7 +80,10 @@ def _line_segments(line: Line | None, reader: RowReader, session: Session, look:
     chosen = _chosen(reader.selected(session.selection), line.lane, line.depth, view, session)
     value = ""
     if isinstance(row, SliceRow):
-        area = slice_segments(row.runs, look.area, palette, glyphs, chosen)
+        gap = chosen is not None and chosen.place == GAP
+        area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen)
+        if gap and chosen is not None:
+            area = with_gap(area, chosen.left, chosen.right, look)
     elif isinstance(row, InstantRow):
         area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
     elif isinstance(row, SampleRow):
@@ -184,6 +187,24 @@ def _chosen(
     if right <= 0 or left >= view.width:
         return None
     return Chosen(selected.index, max(0, left), min(view.width, right))
+
+
+def with_gap(segments: Sequence[Segment], left: int, right: int, look: Look) -> list[Segment]:
+    """Return the segments with the blank cells in [left, right) filled: the selected gap."""
+    found: list[Segment] = []
+    at = 0
+    for segment in segments:
+        width = segment.cell_length
+        low, high = max(left - at, 0), min(right - at, width)
+        if low < high and not segment.text.strip():
+            before, rest = segment.split_cells(low)
+            under, after = rest.split_cells(high - low)
+            filled = Segment(look.glyphs.range_fill * under.cell_length, look.palette.range_edge)
+            found.extend(part for part in (before, filled, after) if part.text)
+        else:
+            found.append(segment)
+        at += width
+    return found
 
 
 def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segment]:

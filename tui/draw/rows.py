@@ -17,15 +17,18 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.overlay.log_index import LogIndex
-from tracelane.core.query.busy import lane_cells
-from tracelane.core.query.cells import GREATEST, LOWEST, Span, row_cells
+from tracelane.core.query.busy import UNION_ROWS, lane_cells
+from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
+from tracelane.core.query.hits import Hits
+from tracelane.core.query.rowview import RowView, RowViews
+from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.query.spans import spans
 from tracelane.core.trace import Lane, Trace
 
-from ..session import InstantId, Viewport
+from ..session import GapId, Selectable, Viewport
 from .palette import key_of, key_of_name
-from .runs import OVERLAP, RAGGED, Facts, Mark, Run, slice_runs
+from .runs import HIT, OVERLAP, WHOLE, RAGGED, Facts, Mark, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
 KEPT_ROWS = 1500
@@ -70,6 +73,10 @@ class BusyRow:
 DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow
 
 
+GAP = -1
+"""The index of a selected gap: no slice has it."""
+
+
 @dataclass(frozen=True)
 class Selected:
     """The selection, found in the index: where it lies and when (trace time without clocks, ns)."""
@@ -106,7 +113,28 @@ class RowReader:
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
         self._edges_of: tuple[Viewport, int] | None = None
         self._edges_made = LaneEdges([], [])
-        self._selected: tuple[SliceId | InstantId | None, Selected | None] = (None, None)
+        self._selected: tuple[Selectable | None, Selected | None] = (None, None)
+
+        self._marked: RowViews | None = None
+        self._left: RowViews | None = None
+        self._sought = ("", "")
+        self._searches = 0
+
+    def look_for(self, search: Hits | None, left: Hits | None) -> None:
+        """Mark what a search found, and draw only what a filter left; the rows drawn so far stay kept."""
+        marked, filtered = self._sought
+        if (self._marked and self._marked.hits) is not search:
+            self._marked = None if search is None else RowViews(search)
+            marked = self._sought_key(search)
+        if (self._left and self._left.hits) is not left:
+            self._left = None if left is None else RowViews(left)
+            filtered = self._sought_key(left)
+        self._sought = marked, filtered
+
+    def _sought_key(self, hits: Hits | None) -> str:
+        """Return what the rows drawn with these hits are kept by: the text, and which search for it."""
+        self._searches += 1
+        return "" if hits is None else f"{self._searches} {hits.filter.text}"
 
     # -- rows -----------------------------------------------------------------------------------------------
 
@@ -114,7 +142,7 @@ class RowReader:
         """Return what one row of a lane shows."""
         number = lane.rows[depth]
         offset = clocks.offset(lane.source, lane.pid)
-        key = (lane.source, number, view, offset, colour_by)
+        key = (lane.source, number, view, offset, colour_by, *self._sought)
         found = self._rows.get(key)
         if found is None:
             self.queries += 1
@@ -125,7 +153,7 @@ class RowReader:
 
     def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow:
         """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices)."""
-        key = ("busy", lanes, view, frozenset(clocks.offsets.items()))
+        key = ("busy", lanes, view, frozenset(clocks.offsets.items()), self._sought[1])
         found = self._rows.get(key)
         if isinstance(found, BusyRow):
             self._rows.move_to_end(key)
@@ -169,14 +197,42 @@ class RowReader:
     # -- slices ---------------------------------------------------------------------------------------------
 
     def _slices(self, source: int, index: Index, number: int, edges: LaneEdges, colour_by: str) -> SliceRow:
-        found = spans(index, number, row_cells(index, number, edges.array))
+        found = spans(index, number, self._cells(source, index, number, edges.array))
         if not found:
             return SliceRow(())
         first = int(index.rows[number]["first"])
         positions = np.fromiter((span.index for span in found), np.int64, len(found)) + first
         facts = self._facts(source, index, positions, found, colour_by)
-        counts = _counts(index, number, found, edges)
-        return SliceRow(slice_runs(found, facts, edges.times, counts, self.eighths))
+        counts = _counts(index, number, found, edges, self._view(self._left, source, number))
+        runs = slice_runs(found, facts, edges.times, counts, self.eighths)
+        return SliceRow(self._with_hits(runs, source, number, edges))
+
+    def _view(self, views: RowViews | None, source: int, number: int) -> RowView | None:
+        if views is None or source >= len(views.hits.indexes):
+            return None
+        return views.of(source, number)
+
+    def _cells(self, source: int, index: Index, number: int, edges: Sequence[int]) -> Cells:
+        left = self._view(self._left, source, number)
+        return row_cells(index, number, edges) if left is None else left.cells(edges)
+
+    def _with_hits(
+        self, runs: tuple[Run, ...], source: int, number: int, edges: LaneEdges
+    ) -> tuple[Run, ...]:
+        view = self._view(self._marked, source, number)
+        if view is None or not view.count:
+            return runs
+        touched = view.cells(edges.array).count > 0
+        if not touched.any():
+            return runs
+        places = np.array([run.place for run in runs], np.int64)
+        is_hit = np.isin(places, view.indices).tolist()
+        return tuple(
+            run._replace(flags=run.flags | HIT)
+            if (hit if run.flags & WHOLE else bool(touched[run.left : run.right].any()))
+            else run
+            for run, hit in zip(runs, is_hit)
+        )
 
     def _facts(
         self, source: int, index: Index, positions: np.ndarray, found: list[Span], colour_by: str
@@ -274,7 +330,7 @@ class RowReader:
             self.queries += 1
             index = self._index(lane.source)
             edges = self._edges(view, clocks.offset(lane.source, lane.pid)).array
-            cells = lane_cells(index, lane.number, edges)
+            cells = self._lane_cells(lane, index, edges)
             share = np.rint(8 * np.minimum(cells.busy / room, 1.0)).astype(np.int64)
             level = np.where(cells.count > 0, np.maximum(share, 1), -1)
             for cell in np.flatnonzero(level > best).tolist():
@@ -284,24 +340,44 @@ class RowReader:
             best = np.maximum(best, level)
         return BusyRow(tuple(best.tolist()), tuple(keys))
 
+    def _lane_cells(self, lane: Lane, index: Index, edges: Sequence[int]) -> Cells:
+        """Return a folded lane's cells; under a filter of what is left: the busiest row of each cell."""
+        if self._left is None or not (lane.slices or lane.unclosed):
+            return lane_cells(index, lane.number, edges)
+        width = len(edges) - 1
+        count, busy = np.zeros(width, np.int64), np.full(width, -1, np.int64)
+        longest, category = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+        for number in lane.rows[:UNION_ROWS]:
+            if int(index.rows[number]["kind"]) != RowKind.SLICES:
+                continue
+            cells = self._cells(lane.source, index, number, edges)
+            better = (cells.count > 0) & (cells.busy > busy)
+            longest[better], category[better] = cells.longest[better], cells.category[better]
+            busy[better] = cells.busy[better]
+            np.maximum(count, cells.count, out=count)
+        return Cells(count, longest, category, np.maximum(busy, 0))
+
     # -- selection ------------------------------------------------------------------------------------------
 
-    def selected(self, selection: SliceId | InstantId | None) -> Selected | None:
+    def selected(self, selection: Selectable | None) -> Selected | None:
         """Return where the selection lies; looked up once per selection, never per frame."""
         if selection != self._selected[0]:
             self._selected = (selection, None if selection is None else self._find(selection))
         return self._selected[1]
 
-    def _find(self, selection: SliceId | InstantId) -> Selected | None:
+    def _find(self, selection: Selectable) -> Selected | None:
         if not 0 <= selection.source < len(self.trace.indexes):
             return None
         index = self._index(selection.source)
-        if isinstance(selection, SliceId):
+        if isinstance(selection, SliceId | GapId):
             position = index.position_of(selection.ordinal)
             if position is None:
                 return None
             row = index.row_of(position)
             first = int(index.rows[row]["first"])
+            if isinstance(selection, GapId):
+                gap = gap_before(index, row, position - first)
+                return None if gap is None else Selected(selection.source, row, GAP, *gap, RowKind.SLICES)
             start = index.start(position)
             return Selected(
                 selection.source, row, position - first, start, index.end(position), RowKind.SLICES
@@ -334,7 +410,9 @@ def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missi
     return found
 
 
-def _counts(index: Index, number: int, found: list[Span], edges: LaneEdges) -> list[int]:
+def _counts(
+    index: Index, number: int, found: list[Span], edges: LaneEdges, left: RowView | None
+) -> list[int]:
     """Return how many slices each span stands for: exact where there is room to write it."""
     counts = [span.count for span in found]
     wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
@@ -342,13 +420,14 @@ def _counts(index: Index, number: int, found: list[Span], edges: LaneEdges) -> l
         return counts
     row = index.rows[number]
     begin, count = int(row["first"]), int(row["count"])
-    starts = index.column("slices.start")[begin : begin + count]
+    starts = index.column("slices.start")[begin : begin + count] if left is None else left.starts
     lefts = np.array([edges.times[found[i].left] for i in wide], np.int64)
     rights = np.array([edges.times[found[i].right] for i in wide], np.int64)
     from_left = np.searchsorted(starts, lefts, "left")
     to_right = np.searchsorted(starts, rights, "left")
     before = np.maximum(from_left - 1, 0)
-    reaching = (from_left > 0) & (starts[before] + index.duration(begin + before) > lefts)
+    ns = index.duration(begin + before) if left is None else left.durations[before]
+    reaching = (from_left > 0) & (starts[before] + ns > lefts)
     for i, value in zip(wide, (to_right - from_left + reaching).tolist()):
         counts[i] = value
     return counts

@@ -24,6 +24,7 @@ from tracelane.core.trace import Trace
 from ..clock import Stamps
 from ..things import Thing
 from .fields import Field, fields_of, laid_out, wrap
+from .gap import gap_fields, gap_title
 from .reading import reading_fields, reading_of, reading_title
 
 FLOWS_SHOWN = 8
@@ -72,6 +73,9 @@ def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
     """Return everything that the index knows of a thing; its arguments come apart, read from the file."""
     if thing.slice is not None and (found := trace.detail(thing.slice)) is not None:
         return _slice(trace, stamps, thing, found)
+    if thing.is_gap:
+        told = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
+        return Details(gap_title(thing), gap_title(thing), told, has_arguments=False)
     if isinstance(trace, Overlay) and (reading := reading_of(trace, thing)) is not None:
         title, warning = reading_title(reading), reading.metric.column.warning
         told = tuple(reading_fields(trace, stamps, thing, reading))

@@ -11,7 +11,7 @@ from tracelane.core.base.units import format_ns
 from ..actions import lanes, view
 from ..actions.refusal import Refusal
 from ..lanes import messages
-from ..things import row_of, thing_in
+from ..things import gap_at, row_of, thing_in
 from .base import Viewer
 
 
@@ -24,6 +24,8 @@ class Mouse(Viewer):
         session = replace(self.session, focus=message.row, cursor=message.at)
         row = row_of(self.layout_now, message.row)
         thing = None if row is None else thing_in(self.trace, session.clocks, row, message.place)
+        if thing is None and row is not None:
+            thing = gap_at(self.trace, session.clocks, row, message.at)
         if thing is None:
             self.go(replace(session, selection=None), "walk")
             return

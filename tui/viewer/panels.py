@@ -10,7 +10,6 @@ from textual import on, work
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
 from tracelane.core.trace import Trace
 
@@ -24,7 +23,7 @@ from ..panels.details import Details, Look, details_json, details_of, details_te
 from ..panels.legend import legend_text
 from ..panels.panel import Panel, TextPane
 from ..panels.problems import ledger_rows
-from ..session import InstantId, Session
+from ..session import Selectable, Session
 from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
 from .base import Viewer
@@ -42,7 +41,7 @@ class Panels(Viewer):
         super().__init__(trace, session, config)
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
-        self._arguments: dict[SliceId | InstantId, Arguments] = {}
+        self._arguments: dict[Selectable, Arguments] = {}
         self._panel_before = "details"
 
     @work(thread=True, exclusive=True, group="copy")
@@ -54,7 +53,9 @@ class Panels(Viewer):
             self.call_from_thread(self.say, str(refusal))
             return
         details = details_of(self.trace, stamps_of(self.trace, self.session), thing)
-        arguments = self._arguments.get(thing.id) or self._read_arguments(thing)
+        arguments = self._arguments.get(thing.id)
+        if arguments is None and details.has_arguments:
+            arguments = self._read_arguments(thing)
         if not get_current_worker().is_cancelled:
             self.call_from_thread(self._copied, details_json(details, thing, arguments))
 
@@ -119,7 +120,7 @@ class Panels(Viewer):
         if not get_current_worker().is_cancelled:
             self.call_from_thread(self._have_arguments, thing.id, arguments)
 
-    def _have_arguments(self, identity: SliceId | InstantId, arguments: Arguments) -> None:
+    def _have_arguments(self, identity: Selectable, arguments: Arguments) -> None:
         while len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.pop(next(iter(self._arguments)))
         self._arguments[identity] = arguments

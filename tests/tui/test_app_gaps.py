@@ -1,0 +1,70 @@
+"""Gaps from keyboard and mouse: selected like anything else, with details, and left again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace
+from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.session import GapId
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Four steps, a kernel each."""
+    return small_trace(tmp_path / "index")
+
+
+async def test_from_gap_to_gap(trace: Trace) -> None:
+    """i goes to the next gap of the row, → to what ends it, r makes it the range; the last one says so."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        app.action_jump(0, 4)
+        await pilot.press("i")
+        assert app.session.selection == GapId(0, 14)
+        await settled(app, pilot)
+        text = screen_text(app)
+        for part in ("gap of 7 ms", "the host was late", "launchKernel", "aten::linear", "7 ms"):
+            assert part in text, part
+        await pilot.press("r")
+        assert app.session.range == (START + 9 * MS, START + 16 * MS)
+        await pilot.press("escape", "i")
+        assert app.session.selection == GapId(0, 24)
+        await pilot.press("left")
+        assert app.session.selection == SliceId(0, 14)
+        await pilot.press("i", "right")
+        assert app.session.selection == SliceId(0, 24)
+        await pilot.press("i", "i")
+        assert "no gap" in message(app)
+        await pilot.press("y")
+        await settled(app, pilot)
+
+
+async def test_the_longest(trace: Trace) -> None:
+    """I goes to the longest gap of the row, within the range if there is one."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        app.action_jump(0, 24)
+        await pilot.press("I")
+        assert app.session.selection == GapId(0, 14)
+        app.action_jump(0, 24)
+        await pilot.press("r")
+        await pilot.press("I")
+        assert "no gap on this row in the range" in message(app)
+
+
+async def test_a_click_between_two_slices(trace: Trace) -> None:
+    """A click on the empty space between two slices selects the gap, drawn as such."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        app.action_jump(0, 4)
+        canvas = app.main.query_one(LaneCanvas)
+        y = app.layout_now.y_of(app.session.focus) - app.session.scroll  # type: ignore[arg-type, operator]
+        x = canvas.size.width - canvas.time_cells + app.session.viewport.cell(START + 12 * MS)
+        await pilot.click(canvas, offset=(x, y))
+        assert app.session.selection == GapId(0, 14)
+        await pilot.pause()
+        assert "───" in canvas.render_line(y).text
+        await pilot.press("up", "escape")
