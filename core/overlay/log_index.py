@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
 from ..telemetry.columns import Column, ColumnKind
-from ..telemetry.log import TelemetryLog
-from ..telemetry.series import Series
+
+if TYPE_CHECKING:
+    from ..telemetry.log import TelemetryLog
+    from ..telemetry.series import Series
 
 FLAT = 0.5
 """A metric that stays above this share of its greatest value is not drawn from zero: it would be flat."""

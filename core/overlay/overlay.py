@@ -6,26 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..analysis.devices import Device
 from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..query.args import Arguments
 from ..query.views import Process, Row
-from ..telemetry.clock_fit import Proposal
-from ..telemetry.header import csv_header, text_header
-from ..telemetry.log import TelemetryLog, open_log
-from ..telemetry.series import Series
 from ..trace import Trace
-from .align import SECOND, LogOptions, Wall, align
 from .log_index import LogIndex, Metric
-from .zones import offset_text
+from .wall import Wall
+from .zones import SECOND, offset_text
+
+if TYPE_CHECKING:
+    from ..telemetry.clock_fit import Proposal
+    from ..telemetry.log import TelemetryLog
+    from ..telemetry.series import Series
 
 NO_CLOCKS = Clocks()
-LOG_SUFFIXES = (".txt", ".csv", ".log")
-HEAD = 4096
-MOST_FILES = 1000
-"""Files of a folder that are looked at for a log, at most."""
 
 
 @dataclass(frozen=True)
@@ -208,67 +206,3 @@ class Overlay(Trace):
     def close(self) -> None:
         """Let go of the trace's mappings and locks."""
         self.own.close()
-
-
-def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
-    """Read logs and lay them over a trace by the clock given or proposed.
-
-    Of each log the devices that the trace has are shown, all where it has none of them. Raises
-    UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
-    """
-    wall = Wall(trace)
-    if wall.base is None:
-        raise UsageError(wall.missing)
-    logs = [open_log(path) for path in paths]
-    check_cards(logs, options)
-    placed = []
-    for log in logs:
-        proposal = align(wall, log, options)
-        known = tuple(card for card in log.devices if card in proposal.device_of)
-        placed.append(PlacedLog(log, proposal, known or tuple(log.devices)))
-    return Overlay(trace, placed)
-
-
-def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:
-    """Return a trace with one more log over it, below those that lie there already; raises as `lay_over`."""
-    if not isinstance(trace, Overlay):
-        return lay_over(trace, [path], options)
-    more = lay_over(trace.own, [path], options)
-    return Overlay(trace.own, (*trace.placed, *more.placed))
-
-
-def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
-    """Raise UsageError where a device is given that no log has."""
-    cards = list(dict.fromkeys(card for log in logs for card in log.devices))
-    for card in options.device_of:
-        if card not in cards:
-            raise UsageError(f"no log has a device {card}; there is {', '.join(cards) or 'none'}")
-
-
-def logs_beside(trace: Trace) -> list[Path]:
-    """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
-    paths = [Path(source.path) for source in trace.sources]
-    folders = dict.fromkeys(path.parent for path in paths if path.is_file())
-    found = []
-    for folder in folders:
-        try:
-            files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MOST_FILES]
-        except OSError:
-            continue
-        found += [path for path in files if is_aiu_smi(path)]
-    return found
-
-
-def is_aiu_smi(path: Path) -> bool:
-    """Tell whether a file begins as aiu-smi's logs do."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-    except OSError:
-        return False
-    for line in head.splitlines()[:20]:
-        text = line.lstrip().startswith(b"#") and b"," not in line
-        header = text_header(line) if text else csv_header(line)
-        if header is not None:
-            return header.tool == "aiu-smi"
-    return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..base.errors import UsageError
 
@@ -18,6 +17,8 @@ def zone_offset(zone: str, local_ns: int) -> int:
     Takes a name ("Europe/Zurich"), "UTC", an offset ("-04:00", "+0530") or "local", the zone of this host.
     Raises UsageError for anything else.
     """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     text = zone.strip()
     match = _OFFSET.fullmatch(text)
     if match:

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.align import LogOptions, Wall
+from tracelane.core.overlay.align import LogOptions
+from tracelane.core.overlay.beside import logs_beside
+from tracelane.core.overlay.lay_over import lay_over, with_log
 from tracelane.core.overlay.log_index import LogIndex, drawn_range, entries_of
-from tracelane.core.overlay.overlay import Overlay, lay_over, logs_beside, with_log
+from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.overlay.wall import Wall
 from tracelane.core.overlay.zones import offset_text, zone_offset
 from tracelane.core.query.samples import sample_cells
 from tracelane.core.telemetry.columns import Column, ColumnKind

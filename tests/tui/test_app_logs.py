@@ -10,7 +10,8 @@ from textual.pilot import Pilot
 from tests.tui.test_app_keys import message, screen_text, settled
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.overlay import Overlay, lay_over
+from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main

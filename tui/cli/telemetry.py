@@ -38,8 +38,9 @@ def telemetry(
     Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
     temperature of each step.
     """
-    from tracelane.core.overlay.align import Wall
-    from tracelane.core.overlay.overlay import check_cards, lay_over, logs_beside
+    from tracelane.core.overlay.beside import logs_beside
+    from tracelane.core.overlay.lay_over import check_cards, lay_over
+    from tracelane.core.overlay.wall import Wall
     from tracelane.core.telemetry.describe import describe
     from tracelane.core.telemetry.log import open_log
     from tracelane.core.trace import open_trace

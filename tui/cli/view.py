@@ -77,7 +77,7 @@ def view(
         trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
     offer = ""
     if logs:
-        from tracelane.core.overlay.overlay import lay_over
+        from tracelane.core.overlay.lay_over import lay_over
 
         trace = lay_over(trace, logs, options)
     else:
@@ -92,7 +92,7 @@ def view(
 
 def offered_log(trace: Trace) -> str:
     """Return a line that offers the aiu-smi log beside the trace, empty where there is none."""
-    from tracelane.core.overlay.overlay import logs_beside
+    from tracelane.core.overlay.beside import logs_beside
 
     beside = logs_beside(trace)
     if not beside:

@@ -8,8 +8,8 @@ from pathlib import Path
 from textual import work
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.overlay import Overlay, logs_beside, with_log
+from tracelane.core.overlay.beside import logs_beside
+from tracelane.core.overlay.overlay import Overlay
 
 from ..actions import logs
 from ..widgets.prompt import Prompt
@@ -45,6 +45,9 @@ class Logs(Viewer):
     @work(thread=True, exclusive=True, group="log")
     def open_log(self, path: str) -> None:
         """Read a log and lay it over the trace, away from the screen."""
+        from tracelane.core.overlay.align import LogOptions
+        from tracelane.core.overlay.lay_over import with_log
+
         self.call_from_thread(self.say, f"reading {path} …")
         try:
             overlay = with_log(self.trace, Path(path).expanduser(), LogOptions())

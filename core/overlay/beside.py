@@ -1,0 +1,42 @@
+"""Which logs lie beside a trace: offered, never opened unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..telemetry.header import csv_header, text_header
+from ..trace import Trace
+
+LOG_SUFFIXES = (".txt", ".csv", ".log")
+HEAD = 4096
+MOST_FILES = 1000
+"""Files of a folder that are looked at for a log, at most."""
+
+
+def logs_beside(trace: Trace) -> list[Path]:
+    """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
+    paths = [Path(source.path) for source in trace.sources]
+    folders = dict.fromkeys(path.parent for path in paths if path.is_file())
+    found = []
+    for folder in folders:
+        try:
+            files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MOST_FILES]
+        except OSError:
+            continue
+        found += [path for path in files if is_aiu_smi(path)]
+    return found
+
+
+def is_aiu_smi(path: Path) -> bool:
+    """Tell whether a file begins as aiu-smi's logs do."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return False
+    for line in head.splitlines()[:20]:
+        text = line.lstrip().startswith(b"#") and b"," not in line
+        header = text_header(line) if text else csv_header(line)
+        if header is not None:
+            return header.tool == "aiu-smi"
+    return False
