@@ -27,6 +27,7 @@ COMMANDS = {
     "range": "ranges",
     "slices": "slices",
     "ops": "ops",
+    "steps": "steps",
     "breakdown": "breakdown",
     "kernels": "kernels",
     "idle": "idle",

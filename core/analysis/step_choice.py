@@ -1,0 +1,192 @@
+"""Which slices are the steps of a trace: found by what is there, never assumed, and said why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..index.store import SCAN_CHUNK, Index
+from ..ingest.columns import I64, AnyArray
+from ..ingest.lifted import GROUPS
+from ..query.steps import STEP_NAME, steps_of
+from .op_events import KINDS, lanes_of
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+_GRANITE = r"granite\.iteration\.(?P<label>\d+\.(?P<group>prefill|decode)\.\d+)"
+_VLLM = r"(?P<label>execute_.*context_(?P<context>\d+).*generation_(?P<tokens>\d+).*)"
+_SGLANG = r"step\[(?P<label>(?P<group>\w+)(?:.*?\bbs=(?P<bs>\d+))?.*)\]"
+KNOWN = (
+    ("iteration_N", re.compile(r"iteration_(?P<label>\d+)")),
+    ("granite.iteration.N", re.compile(_GRANITE)),
+    ("vLLM's execute_…", re.compile(_VLLM)),
+    ("SGLang's step[…]", re.compile(_SGLANG)),
+)
+"""(what it is called, the names) that engines are known to mark their iterations with."""
+GRAPHS = re.compile(
+    r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
+)
+NUMBERS = re.compile(r"\d+")
+HIDDEN = GROUPS["device"] | GROUPS["python"]
+"""Categories that hold no steps of the host: a device's twin of a step is the same step."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The n steps of one source in time order; trace time in ns."""
+
+    source: int
+    choice: str  # what they are called
+    reason: str  # why these
+    positions: I64
+    starts: I64
+    ends: I64
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]  # "" where the name tells of none
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.positions)
+
+
+def find_steps(
+    trace: Trace, source: int, clocks: Clocks | None = None, name: str | None = None
+) -> Steps | None:
+    """Return the steps of a source: those of a name (numbers in it aside), else the profiler's, else names
+    that engines are known to use, else the outermost annotation, compiled region or graph launch that
+    repeats; None where there is nothing of the kind.
+    """
+    index, clocks = trace.indexes[source], clocks or Clocks()
+    if name is not None:
+        alike = NUMBERS.sub("#", name)
+        found = _named(index, lambda text: NUMBERS.sub("#", text) == alike)
+        return _made(trace, source, clocks, name, "chosen by name", found)
+    marked = steps_of(index, source)
+    if marked:
+        positions = np.array([step.position for step in marked], np.int64)
+        return _made(trace, source, clocks, f"{STEP_NAME}N", "the profiler marked them", positions)
+    for what, pattern in KNOWN:
+        found = _named(index, partial(_is, pattern))
+        if len(found):
+            return _made(trace, source, clocks, what, "a name that engines mark steps with", found)
+    positions = _repeating(index)
+    if not len(positions):
+        return None
+    what = NUMBERS.sub("N", index.string(int(index.column("slices.name")[positions[0]])))
+    return _made(trace, source, clocks, what, "the outermost that repeats", positions)
+
+
+def _named(index: Index, fits: Callable[[str], bool]) -> I64:
+    """Return the positions of the host's slices whose name fits; of others only where there are none."""
+    names, categories = index.column("slices.name"), index.column("slices.category")
+    numbers = [number for number in _distinct(names) if fits(index.string(number))]
+    if not numbers:
+        return np.empty(0, np.int64)
+    wanted = np.array(numbers, names.dtype)
+    found = [
+        low + np.flatnonzero(np.isin(names[low : low + SCAN_CHUNK], wanted))
+        for low in range(0, len(names), SCAN_CHUNK)
+    ]
+    positions: I64 = np.concatenate(found).astype(np.int64)
+    hidden = np.array([category in HIDDEN for category in index.categories], np.bool_)
+    host = positions[~hidden[categories[positions]]]
+    return host if len(host) else positions
+
+
+def _is(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.fullmatch(text) is not None
+
+
+def _distinct(numbers: AnyArray) -> list[int]:
+    if not len(numbers):
+        return []
+    seen = np.zeros(int(numbers.max()) + 1, np.bool_)
+    for low in range(0, len(numbers), SCAN_CHUNK):
+        seen[numbers[low : low + SCAN_CHUNK]] = True
+    return [int(number) for number in np.flatnonzero(seen)]
+
+
+def _repeating(index: Index) -> I64:
+    """Return the slices of the name (numbers aside) and lane that take most time, of those that repeat."""
+    names, categories = index.column("slices.name"), index.column("slices.category")
+    notes = np.array([category == "user_annotation" for category in index.categories], np.bool_)
+    hosts = np.array([category in KINDS for category in index.categories], np.bool_)
+    graphs = [number for number in _distinct(names) if GRAPHS.match(index.string(number))]
+    pieces = []
+    for low in range(0, len(names), SCAN_CHUNK):
+        kinds = categories[low : low + SCAN_CHUNK]
+        hit = notes[kinds]
+        if graphs:
+            hit |= hosts[kinds] & np.isin(names[low : low + SCAN_CHUNK], np.array(graphs, names.dtype))
+        pieces.append(low + np.flatnonzero(hit))
+    positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    keys: dict[str, int] = {}
+    table = {
+        n: keys.setdefault(NUMBERS.sub("#", index.string(n)), len(keys)) for n in _distinct(names[positions])
+    }
+    key = np.array([table[number] for number in names[positions].tolist()], np.int64)
+    lane = lanes_of(index, positions)
+    order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))
+    best, most = np.empty(0, np.int64), 0
+    bounds = np.flatnonzero((np.diff(key[order], prepend=-1) != 0) | (np.diff(lane[order], prepend=-1) != 0))
+    for begin, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)]):
+        outer = _outermost(index, positions[order[begin:end]])
+        total = int(index.duration(outer).sum())
+        if len(outer) > 1 and total > most:
+            best, most = outer, total
+    return best
+
+
+def _outermost(index: Index, positions: I64) -> I64:
+    """Return those of one lane, in order of start, that do not begin inside an earlier one."""
+    start = index.column("slices.start")[positions].astype(np.int64)
+    reach = np.maximum.accumulate(start + index.duration(positions))
+    return positions[np.concatenate([[True], start[1:] >= reach[:-1]])] if len(positions) else positions
+
+
+def _made(
+    trace: Trace, source: int, clocks: Clocks, choice: str, reason: str, positions: I64
+) -> Steps | None:
+    if not len(positions):
+        return None
+    index = trace.indexes[source]
+    lanes = lanes_of(index, positions)
+    pids = {process.number: process.pid for process in trace.processes if process.source == source}
+    process = index.lanes["process"]
+    offsets = np.array([clocks.offset(source, pids[int(process[lane])]) for lane in lanes.tolist()], np.int64)
+    starts = index.column("slices.start")[positions].astype(np.int64) + offsets
+    ends = starts + index.duration(positions)
+    order = np.lexsort((ends, starts))
+    names = index.strings(index.column("slices.name")[positions[order]])
+    labels, groups = [], []
+    for number, text in enumerate(names):
+        label, group = _label(text)
+        labels.append(label if label else str(number))
+        groups.append(group)
+    return Steps(
+        source, choice, reason, positions[order], starts[order], ends[order], tuple(labels), tuple(groups)
+    )
+
+
+def _label(name: str) -> tuple[str, str]:
+    """Return (label, group) of a step's name, "" where it tells none."""
+    if name.startswith(STEP_NAME):
+        return name[len(STEP_NAME) :], ""
+    for _, pattern in KNOWN:
+        match = pattern.fullmatch(name)
+        if match:
+            facts = match.groupdict()
+            if facts.get("context") is not None:
+                context, tokens = int(facts["context"]), int(facts["tokens"])
+                phase = ("mixed" if tokens else "prefill") if context else "decode"
+                return facts["label"], f"{phase} bs={context + tokens}"
+            group = (facts.get("group") or "").lower()
+            return facts["label"], f"{group} bs={facts['bs']}" if facts.get("bs") else group
+    return "", ""

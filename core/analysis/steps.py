@@ -1,0 +1,249 @@
+"""Step by step: how long each took, what host and device did in it, and where its time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..base.intervals import EMPTY, Intervals, merge
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from ..query.chain import RUNTIME
+from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
+from .op_device import launches_of, work_positions
+from .op_events import KINDS, OP, lanes_of, lifted_of
+from .scope import Scope
+from .step_choice import Steps, find_steps
+from .table import Column, Table, Value
+
+ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
+"""TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
+COLLECTIVE_OPS = ("nccl:", "gloo:")
+LOADERS = "enumerate(DataLoader)"
+PERCENTILES = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The steps one by one, and by group; `choices` says per source which slices are steps, and why."""
+
+    steps: Table
+    groups: Table
+    choices: tuple[Steps, ...]
+
+
+def steps(scope: Scope, name: str | None = None) -> StepResult:
+    """Return the steps that lie in the scope's range wholly; `name`: slices to take for steps."""
+    chosen, parts = [], []
+    for source in range(len(scope.trace.indexes)):
+        if scope.source is not None and scope.source != source:
+            continue
+        found = find_steps(scope.trace, source, scope.clocks, name)
+        if found is None:
+            continue
+        inside = np.ones(len(found), np.bool_)
+        if scope.range is not None:
+            inside = (found.starts >= scope.range[0]) & (found.ends <= scope.range[1])
+        chosen.append(found)
+        parts.append((found, np.flatnonzero(inside), _columns(scope, found)))
+    word = device_word(scope.trace)
+    columns = _titles(word, len(scope.trace.indexes) > 1)
+    data: dict[str, AnyArray | list[str]] = {
+        "step": [found.labels[i] for found, at, _ in parts for i in at.tolist()],
+        "group": [found.groups[i] for found, at, _ in parts for i in at.tolist()],
+    }
+    for column in columns:
+        if column.key not in data:
+            values = [made[column.key][at] for _, at, made in parts]
+            data[column.key] = np.concatenate(values) if values else np.empty(0, np.int64)
+    wall = np.asarray(data["wall_ns"], np.int64)
+    totals: dict[str, Value] = {
+        "choice": chosen[0].choice if chosen else "",
+        "reason": chosen[0].reason if chosen else "nothing that repeats was found",
+        "device": word,
+        **_first_and_steady(wall),
+    }
+    notes = tuple(dict.fromkeys(f"steps are {found.choice}: {found.reason}" for found in chosen))
+    notes = notes or ("no steps: neither a profiler nor an engine marked any, and nothing repeats",)
+    positions = [found.positions[at] for found, at, _ in parts]
+    sources = [np.full(len(at), found.source) for found, at, _ in parts]
+    table = Table(
+        "steps", "steps", scope.text, columns, data, totals, notes,
+        np.concatenate(positions) if positions else np.empty(0, np.int64),
+        sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
+    )  # fmt: skip
+    return StepResult(table, _groups(table), tuple(chosen))
+
+
+def _titles(word: str, several: bool) -> tuple[Column, ...]:
+    return (
+        *((Column("source", "Source", "count"),) if several else ()),
+        Column("step", "Step", "text"),
+        Column("group", "Group", "text"),
+        Column("start_ns", "Start", "number"),
+        Column("wall_ns", "Wall", "ns"),
+        Column("cpu_busy_ns", "CPU busy", "ns"),
+        Column("device_busy_ns", f"{word} busy", "ns"),
+        Column("idle_ns", f"{word} idle", "ns"),
+        Column("comm_ns", "Communication", "ns"),
+        Column("copy_ns", "Copies", "ns"),
+        Column("launch_offset_ns", "Launch to work", "ns"),
+        *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
+    )
+
+
+def _columns(scope: Scope, found: Steps) -> dict[str, I64]:
+    """Return the columns of all steps of one source."""
+    index = scope.trace.indexes[found.source]
+    starts, ends = found.starts, found.ends
+    wall = ends - starts
+    sets = _Sets(scope, found)
+    device = sets.device
+    made = {
+        "source": np.full(len(found), found.source, np.int64),
+        "start_ns": starts - scope.trace.span_at(scope.clocks)[0],
+        "wall_ns": wall,
+        "cpu_busy_ns": sets.host.covered(starts, ends),
+        "device_busy_ns": device.covered(starts, ends),
+        "comm_ns": sets.kinds["communication"].covered(starts, ends),
+        "copy_ns": sets.kinds["memory"].covered(starts, ends),
+        "launch_offset_ns": _launch_offsets(index, sets, found),
+    }
+    made["idle_ns"] = wall - made["device_busy_ns"]
+    left, taken = wall.copy(), EMPTY
+    for role in ROLES:
+        together = taken.union(sets.roles[role])
+        took = together.covered(starts, ends) - taken.covered(starts, ends)
+        made[f"split_{role.lower()}_ns"] = took
+        left -= took
+        taken = together
+    made["split_other_ns"] = left
+    return made
+
+
+class _Sets:
+    """The times in which host and device of one source are busy, by kind and by TensorBoard's role."""
+
+    def __init__(self, scope: Scope, found: Steps) -> None:
+        index = scope.trace.indexes[found.source]
+        self.index = index
+        self.offsets = _offsets(scope, found.source)
+        categories = index.column("slices.category")
+        self.work = work_positions(index)
+        self.work_start, self.work_end = self.times(self.work)
+        names = index.column("slices.name")[self.work]
+        kind = kernel_types(index, names, categories[self.work])
+        self.device = merge(self.work_start, self.work_end)
+        self.kinds: dict[str, Intervals] = {
+            name: merge(self.work_start[kind == number], self.work_end[kind == number])
+            for number, name in enumerate(KERNEL_TYPES)
+        }
+        ops = self.positions(frozenset(c for c, kind in KINDS.items() if kind == OP))
+        notes = self.positions(frozenset({"user_annotation"}))
+        calls = self.positions(RUNTIME)
+        collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
+        noted = notes[self.starting(notes, COLLECTIVE_OPS)]
+        ids = lifted_of(index, "external_id", np.concatenate([ops[collective], noted]))
+        own = lifted_of(index, "external_id", self.work)
+        joint = np.isin(own, ids[ids != 0])
+        is_kernel = self.categorised(self.work, KERNEL_CATEGORIES)
+        copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
+        sets = self.categorised(self.work, frozenset({"gpu_memset", "Memset"}))
+        self.host = self.merged(np.concatenate([ops, calls]))
+        self.roles = {
+            "Kernel": self.merged(self.work[is_kernel & ~joint]),
+            "Memcpy": self.merged(self.work[copies]),
+            "Memset": self.merged(self.work[sets]),
+            "Communication": self.merged(
+                np.concatenate([self.work[is_kernel & joint], ops[collective], noted])
+            ),
+            "Runtime": self.merged(calls),
+            "DataLoader": self.merged(ops[loader]),
+            "CpuOp": self.merged(ops[~collective & ~loader]),
+        }
+
+    def positions(self, categories: frozenset[str]) -> I64:
+        """Return the positions of all slices of these categories."""
+        wanted = np.array([category in categories for category in self.index.categories], np.bool_)
+        return np.flatnonzero(wanted[self.index.column("slices.category")]).astype(np.int64)
+
+    def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
+        """Return which of these slices have one of the categories."""
+        wanted = np.array([category in categories for category in self.index.categories], np.bool_)
+        return wanted[self.index.column("slices.category")[positions]]
+
+    def starting(self, positions: I64, prefixes: tuple[str, ...]) -> AnyArray:
+        """Return which of these slices have a name that starts with one of the prefixes."""
+        numbers = [n for prefix in prefixes for n in self.index.string_numbers(prefix, prefix=True)]
+        return np.isin(self.index.column("slices.name")[positions], np.array(numbers, np.uint32))
+
+    def times(self, positions: I64) -> tuple[I64, I64]:
+        """Return (starts, ends) in trace time."""
+        start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
+        start += self.offsets[lanes_of(self.index, positions)]
+        return start, start + self.index.duration(positions)
+
+    def merged(self, positions: I64) -> Intervals:
+        """Return the time that these slices cover."""
+        return merge(*self.times(positions))
+
+
+def _offsets(scope: Scope, source: int) -> I64:
+    clocks: Clocks = scope.clocks
+    pids = {p.number: p.pid for p in scope.trace.processes if p.source == source}
+    processes = scope.trace.indexes[source].lanes["process"].tolist()
+    return np.array([clocks.offset(source, pids[process]) for process in processes], np.int64)
+
+
+def _launch_offsets(index: Index, sets: _Sets, found: Steps) -> AnyArray:
+    """Return per step the ns from its first launch to the start of what that launched; NaN without one."""
+    launch = launches_of(index, sets.work, lifted_of(index, "correlation", sets.work))
+    known = launch >= 0
+    at, _ = sets.times(launch[known])
+    begun = sets.work_start[known]
+    order = np.lexsort((begun, at))
+    at, begun = at[order], begun[order]
+    offsets = np.full(len(found), np.nan)
+    if len(at):
+        first = np.minimum(np.searchsorted(at, found.starts, "left"), len(at) - 1)
+        inside = (at[first] >= found.starts) & (at[first] < found.ends)
+        offsets[inside] = (begun[first] - at[first])[inside]
+    return offsets
+
+
+def _first_and_steady(wall: I64) -> dict[str, Value]:
+    """Return the first step's wall time and the median of those after it."""
+    if len(wall) < 2:
+        return {}
+    return {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
+
+
+def percentile(values: I64, share: int) -> int:
+    """Return the smallest value that at least `share` percent of the values do not exceed."""
+    ordered = np.sort(values)
+    return int(ordered[max(0, -(-len(ordered) * share // 100) - 1)])
+
+
+def _groups(table: Table) -> Table:
+    """Return the steps' wall times by group (prefill, decode, batch size), first met first."""
+    wall = np.asarray(table.data["wall_ns"], np.int64)
+    groups = list(dict.fromkeys(str(group) for group in table.data["group"]))
+    of = np.array([groups.index(str(group)) for group in table.data["group"]], np.int64)
+    parts = [wall[of == number] for number in range(len(groups))]
+    data: dict[str, AnyArray | list[str]] = {
+        "group": [group or "all" for group in groups],
+        "count": np.array([len(part) for part in parts], np.int64),
+        "mean_ns": np.array([int(part.sum()) // len(part) for part in parts], np.int64),
+        **{f"p{p}_ns": np.array([percentile(part, p) for part in parts], np.int64) for p in PERCENTILES},
+        "max_ns": np.array([int(part.max()) for part in parts], np.int64),
+    }
+    columns = (
+        Column("group", "Group", "text"),
+        Column("count", "Steps", "count"),
+        Column("mean_ns", "Mean", "ns"),
+        *(Column(f"p{p}_ns", f"p{p}", "ns") for p in PERCENTILES),
+        Column("max_ns", "Max", "ns"),
+    )
+    return Table("step_groups", "steps by group", table.scope, columns, data)

@@ -1,0 +1,72 @@
+"""`tracelane steps`: the iterations of a trace, found rather than assumed, and where their time went."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACES
+from .scoped import FORMAT, FROM, TO, scope_of, terminal_width
+
+ROWS = 100
+
+
+@click.command()
+@TRACES
+@FROM
+@TO
+@click.option("--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps.")
+@click.option("--groups", is_flag=True, help="Only the summary by group: prefill, decode, batch size.")
+@click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
+@FORMAT
+@DECODER
+@INDEX_DIR
+@FORCE
+def steps(
+    traces: tuple[str, ...],
+    begin: str | None,
+    end: str | None,
+    step_name: str | None,
+    groups: bool,
+    limit: int | None,
+    form: str,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
+
+    JSON has the groups beside the rows, with p50, p95, p99 and max.
+    """
+    from tracelane.core.analysis.steps import steps as found_steps
+    from tracelane.core.base.units import format_ns
+    from tracelane.core.export import formats
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+    from tracelane.tui.text.table import table_text
+
+    with ProgressBar(Path(traces[0]).name) as progress:
+        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    result = found_steps(scope_of(trace, begin, end), step_name)
+    table = result.groups if groups else result.steps
+    if form == "json":
+        whole = formats.as_object(table, limit=limit)
+        if not groups:
+            whole["groups"] = list(result.groups.rows())
+        click.echo(json.dumps(whole, indent=1, ensure_ascii=False))
+        return
+    if form != "table":
+        write = formats.as_csv if form == "csv" else formats.as_markdown
+        click.echo(write(table, limit=limit), nl=False)
+        return
+    width = terminal_width()
+    if not groups:
+        click.echo(table_text(table, width, limit=limit or ROWS))
+        totals = result.steps.totals
+        if "steady_ns" in totals:
+            first, steady = (format_ns(float(totals[key] or 0)) for key in ("first_ns", "steady_ns"))
+            click.echo(f"first step {first}, those after it {steady} (median)")
+        click.echo()
+    click.echo(table_text(result.groups, width))
