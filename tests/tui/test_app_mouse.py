@@ -36,10 +36,10 @@ async def test_click_selects_double_click_zooms(trace: Trace) -> None:
 
 
 async def test_click_on_empty_space_drops_the_selection(trace: Trace) -> None:
-    """A click where nothing lies drops the selection and keeps the row focused."""
+    """A click before the first slice of a row drops the selection and keeps the row focused."""
     async with shown(trace, SIZE) as (app, pilot):
         app.action_jump(0, 11)
-        await pilot.click("#lanes", offset=(TITLES + app.session.viewport.cell(5_008_500_000), 2))
+        await pilot.click("#lanes", offset=(TITLES + app.session.viewport.cell(5_000_500_000), 2))
         assert app.session.selection is None
         assert app.session.focus is not None
 
