@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .base.clock import Clocks
+from .base.errors import UnreadableError
 from .base.ids import SliceId
 from .base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from .base.short_names import short_name
@@ -460,16 +461,19 @@ def open_trace(
 ) -> Trace:
     """Open one or several trace files, indexing those that are not indexed yet.
 
-    Raises UnreadableError when an input is no trace, CacheError when no index can be written anywhere.
+    Raises UnreadableError when an input is no trace, CacheError when no index can be written anywhere. In a
+    folder what is no trace is passed by and told in the notes, unless nothing else is there.
     """
     from .index.ingest import ingest_index
     from .index.inputs import expanded
 
-    indexes = []
+    asked = [paths] if isinstance(paths, str | Path) else list(paths)
+    indexes: list[Index] = []
+    refused: list[UnreadableError] = []
     try:
-        for path in expanded([paths] if isinstance(paths, str | Path) else list(paths)):
-            indexes.append(
-                ingest_index(
+        for path in expanded(asked):
+            try:
+                index = ingest_index(
                     path,
                     index_dir=index_dir,
                     decoder=decoder,
@@ -478,7 +482,16 @@ def open_trace(
                     progress=progress,
                     cancelled=cancelled,
                 )
-            )
+            except UnreadableError as error:
+                if path in asked:
+                    raise
+                refused.append(error)
+            else:
+                indexes.append(index)
+        if refused and not indexes:
+            raise refused[0]
+        if refused:
+            indexes[0].notes += tuple(f"passed by {error}" for error in refused)
     except BaseException:
         for index in indexes:
             index.close()

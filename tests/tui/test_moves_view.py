@@ -200,3 +200,9 @@ def test_history_is_bounded() -> None:
     for n in range(LONGEST * 2):
         history = history.left(session(n, 1_000, n), "", float(n))
     assert len(history.past) <= LONGEST + 1
+
+
+def test_the_cursor_stays_where_it_is_seen() -> None:
+    """Fewer cells leave the cursor at its time; only out of view it goes to the nearest end."""
+    for cursor, width, expected in ((1200, 1, 1200), (1499, 3, 1499), (900, 7, 1000), (1500, 5, 1400)):
+        assert view.keep_cursor(session(1000, 500, cursor, width)).cursor == expected

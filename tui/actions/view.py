@@ -67,8 +67,10 @@ def view_of(start: int, end: int, width: int) -> Viewport:
 def keep_cursor(session: Session) -> Session:
     """Return the session with its cursor moved, if need be, to the nearest visible time."""
     view = session.viewport
+    if view.start <= session.cursor < view.end:
+        return session
     cursor = min(max(session.cursor, view.start), view.edge(view.width - 1))
-    return session if cursor == session.cursor else replace(session, cursor=cursor)
+    return replace(session, cursor=cursor)
 
 
 def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Session:
