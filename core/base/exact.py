@@ -7,7 +7,7 @@ stamps that is proof enough of the nanosecond meant; where it is not, the text i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -78,12 +78,17 @@ def ns_of(value: object) -> int | None:
     return None
 
 
-def ns_from_floats(micros: F64) -> tuple[I64, Mask | None]:
-    """Return the ns of float µs, and a mask of those whose text is needed to be sure (None: all are sure)."""
+def ns_from_floats(micros: F64, large_are_short: Callable[[], bool] = bool) -> tuple[I64, Mask | None]:
+    """Return the ns of float µs, and a mask of those whose text is needed to be sure (None: all are sure).
+
+    `large_are_short` is asked, where it would help, whether all texts of numbers from CONCLUSIVE to
+    SPLITTABLE have at most 3 decimals.
+    """
     size = np.abs(micros)
-    if not size.size or size.max() < CONCLUSIVE:
+    largest = size.max() if size.size else 0.0
+    if largest < SPLITTABLE:
         part, ns = _split(micros)
-        if np.array_equal(ns / 1000.0, micros):
+        if (ns / 1000.0 == micros).all() and (largest < CONCLUSIVE or large_are_short()):
             return ns, None
     else:
         part, ns = _split(np.where(size < SPLITTABLE, micros, 0.0))

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .columns import U32, AnyArray, LiftedColumn
-from .columns_time import values_of
-from .interning import StringTable
+from .columns_time import columns_of_keys, values_of
+from .interning import StringTable, looked_up
 from .lifted import GROUPS, LIFTED, Kind
 
 FLUSH_VALUES = 1 << 16
@@ -108,6 +108,14 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+class _Shapes(dict[tuple[str, ...], int]):
+    """The keys that events' arguments have, in order -> number."""
+
+    def __missing__(self, keys: tuple[str, ...]) -> int:
+        number = self[keys] = len(self)
+        return number
+
+
 def _plan(group: str, present: set[str]) -> Plan:
     """Return what to take from events of a category group whose arguments have these keys."""
     plan: list[tuple[str, str]] = []
@@ -140,7 +148,8 @@ class Lifter:
     def __init__(self) -> None:
         """Begin empty."""
         self._columns: dict[str, _Column] = {}
-        self._plans: dict[tuple[str, tuple[str, ...]], Plan] = {}
+        self._shapes = _Shapes()
+        self._plans: dict[int, Plan] = {}
 
     def pieces(
         self,
@@ -159,51 +168,21 @@ class Lifter:
         args = values_of(events, "args")
         if set(map(type, args)) != {dict}:
             args = [arguments_of(event) for event in events]
-        codes = np.fromiter(map(len, args), np.intp, len(args)) * len(_GROUP_NAMES)
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.clear()
+            self._plans.clear()
+        codes = looked_up(self._shapes, list(map(tuple, args))).astype(np.intp) * len(_GROUP_NAMES)
         codes += _groups_of(categories, strings)
         for places in _alike(codes):
-            group = _GROUP_NAMES[codes[places[0]] % len(_GROUP_NAMES)]
-            alike = args if len(places) == len(args) else list(map(args.__getitem__, places.tolist()))
-            self._same_length(pieces, group, alike, ordinals[places], strings, exact)
+            code = int(codes[places[0]])
+            plan = self._plans.get(code)
+            if plan is None:
+                group = _GROUP_NAMES[code % len(_GROUP_NAMES)]
+                plan = self._plans[code] = _plan(group, set(args[places[0]]))
+            if plan:
+                alike = args if len(places) == len(args) else itemgetter(*places.tolist(), 0)(args)[:-1]
+                self._take(pieces, plan, alike, ordinals[places], strings, exact)
         return pieces
-
-    def _same_length(
-        self,
-        pieces: list[Piece],
-        group: str,
-        args: Sequence[dict[str, Any]],
-        ordinals: U32,
-        strings: StringTable,
-        exact: bool,
-    ) -> None:
-        """Take from arguments with equally many keys: if all have those of the first, they have no others."""
-        keys = tuple(args[0])
-        try:
-            plan = self._plan(group, keys)
-            if plan and len(keys) > 1:
-                columns = list(zip(*map(itemgetter(*keys), args)))
-                for lifted, key in plan:
-                    self._piece(pieces, lifted, ordinals, columns[keys.index(key)], strings, exact)
-                return
-            if all(map(args[0].keys().__eq__, map(dict.keys, args))):
-                self._take(pieces, plan, args, ordinals, strings, exact)
-                return
-        except KeyError:
-            pass
-        shapes: dict[frozenset[str], list[int]] = {}
-        for place, one in enumerate(args):
-            shapes.setdefault(frozenset(one), []).append(place)
-        for shape, places in shapes.items():
-            plan = self._plan(group, tuple(shape))
-            self._take(pieces, plan, [args[place] for place in places], ordinals[places], strings, exact)
-
-    def _plan(self, group: str, keys: tuple[str, ...]) -> Plan:
-        plan = self._plans.get((group, keys))
-        if plan is None:
-            if len(self._plans) > MOST_SHAPES:
-                self._plans.clear()
-            plan = self._plans[group, keys] = _plan(group, set(keys))
-        return plan
 
     def _take(
         self,
@@ -214,8 +193,9 @@ class Lifter:
         strings: StringTable,
         exact: bool,
     ) -> None:
-        for lifted, key in plan:
-            self._piece(pieces, lifted, ordinals, list(map(itemgetter(key), sources)), strings, exact)
+        columns = columns_of_keys(sources, tuple(key for _, key in plan))
+        for (lifted, _), values in zip(plan, columns):
+            self._piece(pieces, lifted, ordinals, values, strings, exact)
 
     def _piece(
         self,

@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..base.exact import SPLITTABLE, ns_from_floats, ns_from_text, ns_from_texts, ns_of
-from .columns import I64, TIME_LIMIT
+from ..base.exact import ns_from_floats, ns_from_text, ns_from_texts, ns_of
+from .columns import I64, TIME_LIMIT, U8
 from .interning import NeedsExact
 
 LARGEST_INTEGER = (1 << 62) // 1000
 """Integer µs up to here become ns within TIME_LIMIT by one multiplication."""
 _TEXTS = {key: re.compile(rb'"%s"\s*:\s*(-?[0-9][0-9.eE+-]*)?' % key.encode()) for key in ("ts", "dur")}
 """A key inside a JSON string would have its quotes escaped, so every match is a key of some object."""
-_DOT, _MINUS, _ZERO = b".-0"
+_DOT, _MINUS, _EXPONENT = b".-e"
+_DIGIT = np.array([chr(code) in "0123456789" for code in range(256)])
+_LARGE_DIGITS = 13
+"""Digits before the dot of a number from CONCLUSIVE to SPLITTABLE."""
+_LARGE_DECIMALS = 4
 
 
 @dataclass(frozen=True)
@@ -66,28 +70,42 @@ class BlockTexts:
         by_owner = {id(self._events[place]): text for place, text in zip(places, found)}
         return [by_owner.get(id(event), b"") for event in events]
 
-    def short(self, key: str) -> bool:
-        """Whether no number of `key` has more than 3 decimals, proved from the bytes.
+    def large_are_short(self) -> bool:
+        """Whether no number from CONCLUSIVE on has more than 3 decimals, proved from the bytes.
 
-        More decimals need four digits after a dot, or a negative exponent; the last quote before either is
-        then the end of the key.
+        Written without exponent, such a number has 13 digits before its dot and 4 behind it. With one, it
+        has a negative exponent, or its dot is followed by 5 digits at least, up to the exponent.
         """
-        data = self._data
-        letters = np.frombuffer(data, np.uint8)
-        if letters.size < 8 or not self._plain_keys:
+        if not self._plain_keys:
             return False
-        dots = np.flatnonzero(letters[:-4] == _DOT)
-        for step in (4, 3, 2, 1):
-            dots = dots[letters[dots + step] - np.uint8(_ZERO) < 10]
-        minus = np.flatnonzero(letters == _MINUS)
-        minus = minus[(minus > 1) & ((letters[minus - 1] | 32) == ord("e"))]
-        minus = minus[letters[minus - 2] - np.uint8(_ZERO) < 10]
-        quoted = b'"%s"' % key.encode()
-        for place in [*dots.tolist(), *minus.tolist()]:
-            end = data.rfind(b'"', 0, place) + 1
-            if data[end - len(quoted) : end] == quoted:
+        letters = np.frombuffer(self._data, np.uint8)
+        dots = np.flatnonzero(letters[:-_LARGE_DECIMALS] == _DOT)
+        for step in range(_LARGE_DECIMALS, 0, -1):
+            dots = dots[_DIGIT[letters[dots + step]]]
+        if not dots.size:
+            return not _has_negative_exponents(letters)
+        before = dots
+        for step in range(1, _LARGE_DIGITS + 1):
+            before = before[_DIGIT[letters[before - step]]]
+            if not before.size:
+                break
+        if before.size:
+            return False
+        behind = dots + _LARGE_DECIMALS + 1
+        while behind.size:
+            behind = behind[behind < letters.size]
+            running = _DIGIT[letters[behind]]
+            if ((letters[behind[~running]] | 32) == _EXPONENT).any():
                 return False
-        return True
+            behind = behind[running] + 1
+        return not _has_negative_exponents(letters)
+
+
+def _has_negative_exponents(letters: U8) -> bool:
+    minus = np.flatnonzero(letters == _MINUS)
+    minus = minus[minus > 1]
+    minus = minus[(letters[minus - 1] | 32) == _EXPONENT]
+    return bool(_DIGIT[letters[minus - 2]].any())
 
 
 def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
@@ -100,6 +118,8 @@ def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
 
 def columns_of_keys(events: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> list[Sequence[Any]]:
     """Return several keys' values per event, each as one sequence; None where a key is absent."""
+    if len(keys) == 1:
+        return [values_of(events, keys[0])]
     try:
         return list(zip(*map(itemgetter(*keys), events)))
     except KeyError:
@@ -126,13 +146,11 @@ def exact_times(
             micros = np.fromiter(values, np.float64, len(values))
         except OverflowError:
             return _one_by_one(key, events, values, texts)
-        ns, unsure = ns_from_floats(micros)
+        ns, unsure = ns_from_floats(micros, texts.large_are_short)
         if unsure is None:
             return Times(ns)
         if not np.isfinite(micros).all():
             return _one_by_one(key, events, values, texts)
-        if np.abs(micros).max() < SPLITTABLE and texts.short(key):
-            return Times(ns)
         written = texts.written(key, events)
         if unsure.all():
             return _from_texts(written)

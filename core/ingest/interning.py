@@ -76,6 +76,7 @@ class StringTable(dict[str, int]):
         super().__init__({"": 0})
         self.strings = [""]
         self.size = 0
+        self._of_json: dict[bytes, int] = {}
 
     def __missing__(self, text: str) -> int:
         """Give a new string the next number; TypeError for anything else."""
@@ -89,12 +90,28 @@ class StringTable(dict[str, int]):
 
     def numbers(self, values: Sequence[Any], exact: bool) -> U32:
         """Return a number per value; null is the empty string, other values go by their JSON texts."""
+        if values and type(values[0]) is list and set(map(type, values)) == {list}:
+            return self._numbers_of_lists(values, exact)
         try:
             if len(values) and values.count(values[0]) == len(values):
                 return np.full(len(values), self[values[0]], np.uint32)
             return looked_up(self, values)
         except TypeError:
             return np.array([self.number(value, exact) for value in values], np.uint32)
+
+    def _numbers_of_lists(self, values: Sequence[list[Any]], exact: bool) -> U32:
+        """Return a number per list, as shapes and grids come by the thousand."""
+        texts: list[bytes] = []
+        try:
+            texts = list(map(orjson.dumps, values))
+            return looked_up(self._of_json, texts)
+        except (orjson.JSONEncodeError, RecursionError, KeyError):
+            pass  # too deep or too large for orjson, or not met before
+        numbers = [self.number(value, exact) for value in values]
+        for text, number in zip(texts, numbers):
+            if not _LARGE_NUMBER.search(text):
+                self._of_json[text] = number
+        return np.array(numbers, np.uint32)
 
     def number(self, value: object, exact: bool) -> int:
         """Return the number of one value of any type."""
@@ -104,6 +121,7 @@ class StringTable(dict[str, int]):
 
     def forget(self, count: int) -> None:
         """Keep only the first `count` strings."""
+        self._of_json.clear()
         for text in self.strings[count:]:
             self.size -= len(text)
             del self[text]
