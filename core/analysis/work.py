@@ -81,6 +81,8 @@ class Work:
         """Yield each stream's name and its slices, as places in the columns by start."""
         for number, name in enumerate(self.stream_names):
             places = np.flatnonzero(self.streams == number)
+            if not len(places):
+                continue
             # Rows are sorted in themselves: a stable sort only merges them.
             yield name, places[np.argsort(self.starts[places], kind="stable")]
 

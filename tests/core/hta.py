@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,6 +61,3 @@ def _type(name: str) -> int:
     if MEMORY.match(name):
         return 2
     return 255 if NO_COMPUTE.match(name) else 0
-
-
-Rule = Callable[[Index, AnyArray, AnyArray], AnyArray]

@@ -1,0 +1,225 @@
+"""HTA 0.5.0's own output from our columns: its rounding, its dropped rows and its row 0 are applied here."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.core.hta import RANKS, opened, rule_050
+from tests.corpus import GOLDENS, needs_corpus, needs_goldens
+from tracelane.core.analysis.breakdown import device_times
+from tracelane.core.analysis.host import LaunchSide, launch_sides
+from tracelane.core.analysis.idle import CLASSES, stream_gaps
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.work import Work, lifted_values, work_of
+from tracelane.core.base.intervals import merge
+from tracelane.core.index.format import NONE
+from tracelane.core.ingest.columns import I64, AnyArray
+from tracelane.core.trace import Trace
+
+pytestmark = [needs_corpus, needs_goldens]
+NEGATIVE = "tl_h100_qwen_infer"
+"""Its shortest kernels get negative durations from the rounding, at which HTA stops."""
+STEP = re.compile(r"ProfilerStep\s*#\d+")
+LAUNCHES = {
+    "cudaLaunchKernel",
+    "cudaLaunchKernelExC",
+    "cudaMemcpyAsync",
+    "cudaMemsetAsync",
+}
+
+
+@cache
+def theirs(name: str) -> dict[str, Any]:
+    """Return what HTA 0.5.0 printed."""
+    return dict(json.loads((GOLDENS / "hta" / f"{name}.hta_0.5.0.json").read_bytes()))
+
+
+def of_rank(rows: list[dict[str, Any]], rank: str) -> dict[str, Any]:
+    """Return the row of a rank in one of HTA's tables."""
+    return next(row for row in rows if row["rank"] == int(rank))
+
+
+def up(ns: I64) -> I64:
+    """Round float microseconds up, as HTA does with starts."""
+    return np.array([math.ceil(time / 1000) * 1000 for time in ns.tolist()], np.int64)
+
+
+def rounded(starts: I64, durations: I64) -> tuple[I64, I64]:
+    """Return starts rounded up and ends rounded down to µs, from float64 stamps."""
+    ends = [
+        math.floor(start / 1000 + duration / 1000) * 1000
+        for start, duration in zip(starts.tolist(), durations.tolist())
+    ]
+    return up(starts), np.array(ends, np.int64)
+
+
+def kept(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
+    """Return which slices HTA keeps: those with a stream; with several steps also only those whose
+    correlation a row of the host (or an annotation) has that starts before the cutoff.
+    """
+    has_stream = np.array([not name.startswith("tid") for name in work.stream_names])[work.streams]
+    index = work.index
+    names = index.column("slices.name")
+    starts: I64 = index.column("slices.start")[:].astype(np.int64)
+    stops: I64 = starts + index.durations_between(0, len(starts))
+    numbers = np.array([n for n in np.unique(names).tolist() if STEP.match(index.string(n))], np.uint32)
+    steps = np.flatnonzero(np.isin(names, numbers))
+    if len(np.unique(names[steps])) < 2:
+        return has_stream
+    last = steps[np.argmax(starts[steps])]
+    cutoff = np.array([stops[last] if last_step else starts[last]])
+    host = np.setdiff1d(np.arange(len(starts)), work.positions)
+    if rounding:
+        begins, edge = np.ceil(starts[host] / 1000), np.ceil(cutoff / 1000)
+        host = host[begins < edge]
+    else:
+        host = host[starts[host] < cutoff]
+    values, has = lifted_values(index, "correlation", host)
+    mine, has_mine = lifted_values(index, "correlation", work.positions)
+    return has_stream & has_mine & np.isin(mine, values[has])
+
+
+def their_work(trace: Trace, last_step: bool, rounding: bool) -> tuple[Work, LaunchSide]:
+    """Return the work of the one device as HTA sees it, and its launches."""
+    scope = Scope(trace)
+    (work,) = work_of(scope)
+    side = launch_sides(scope, work)
+    mask = kept(trace, work, last_step, rounding)
+    starts, ends = work.starts[mask], work.ends[mask]
+    calls = side.starts[mask]
+    if rounding:
+        starts, ends = rounded(starts, ends - starts)
+        calls = up(calls)
+    # A kernel whose launch the trace does not hold is joined to the first event of the file.
+    ordinals = work.index.column("slices.ordinal")
+    first = int(work.index.column("slices.start")[int(np.argmin(ordinals))])
+    known = side.launches[mask] != NONE
+    calls = np.where(known, calls, math.ceil(first / 1000) * 1000 if rounding else first)
+    narrowed = replace(
+        work,
+        positions=work.positions[mask],
+        starts=starts,
+        ends=ends,
+        names=work.names[mask],
+        categories=work.categories[mask],
+        streams=work.streams[mask],
+    )
+    return narrowed, LaunchSide(np.where(known, side.launches[mask], 0).astype(np.uint32), calls)
+
+
+def reversed_ns(work: Work, kinds: AnyArray) -> int:
+    """Return what HTA's union of the compute takes off for durations that its rounding made negative."""
+    mask = kinds == 0
+    order = np.argsort(work.starts[mask], kind="stable")
+    starts, ends = work.starts[mask][order], work.ends[mask][order]
+    reach = np.maximum.accumulate(ends)
+    opens = np.concatenate([[True], starts[1:] > reach[:-1]])
+    closes = np.concatenate([opens[1:], [True]])
+    theirs_ns = int((reach[closes] - starts[opens]).sum())
+    return theirs_ns - merge(starts, ends).length
+
+
+RUNS = [("hta_default", False, True), ("hta_include_last_step", True, True)]
+
+
+@pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_temporal_breakdown(
+    name: str, rank: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
+) -> None:
+    """With HTA's rounding and dropped rows every µs of its temporal breakdown and the overlap is met."""
+    told = theirs(name)[run]
+    work, _ = their_work(opened(name, rank, corpus_cache), last_step, rounding)
+    assert len(work) == told["preprocessing"]["per_rank"][rank]["gpu_rows"]
+    if name == NEGATIVE:
+        assert "AssertionError" in told["temporal_breakdown"]["HTA_ERROR"]
+        assert int((work.durations < 0).sum()) == 22
+        return
+    row = of_rank(told["temporal_breakdown"], rank)
+    found = device_times(work, rule_050)
+    for ours, key in (
+        (found.kernel_time_ns, "kernel_time(us)"),
+        (found.idle_ns, "idle_time(us)"),
+        (found.compute_ns + reversed_ns(work, work.kinds(rule_050)), "compute_time(us)"),
+    ):
+        assert ours == row[key] * 1000, key
+    overlap = of_rank(told["comm_comp_overlap"], rank)["comp_comm_overlap_pctg"]
+    if overlap is None:
+        assert found.comm_compute_overlap_share is None
+    else:
+        assert found.comm_compute_overlap_share == pytest.approx(overlap / 100, abs=0.00006)
+
+
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
+    """Without its rounding HTA gives our exact numbers, but for the float64 stamps it adds up."""
+    told = theirs(name)["hta_no_rounding_include_last_step"]
+    work, _ = their_work(opened(name, rank, corpus_cache), True, False)
+    row = of_rank(told["temporal_breakdown"], rank)
+    found = device_times(work, rule_050)
+    assert found.kernel_time_ns == pytest.approx(row["kernel_time(us)"] * 1000, abs=1)
+    assert found.idle_ns == pytest.approx(row["idle_time(us)"] * 1000, abs=200)
+    assert found.compute_ns == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
+
+
+@pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_idle_breakdown(
+    name: str, rank: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
+) -> None:
+    """Per stream and class the idle time is HTA's, its row 0 for kernels without a launch included."""
+    told = theirs(name)[run]["idle_time_breakdown"][rank]
+    wanted = {(str(row["stream"]), row["idle_category"]): row["idle_time"] for row in told}
+    work, side = their_work(opened(name, rank, corpus_cache), last_step, rounding)
+    found: dict[tuple[str, str], float] = {}
+    for stream, places in work.by_stream():
+        gaps = stream_gaps(work, side, stream, places)
+        for number, kind in enumerate(CLASSES):
+            found[stream, kind] = gaps.of_class(number)[0] / 1000
+    for key in found.keys() | wanted.keys():
+        assert found.get(key, 0) == pytest.approx(wanted.get(key) or 0, abs=0.005), key
+
+
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_kernel_sums(name: str, rank: str, corpus_cache: Path) -> None:
+    """The sum of each kernel's µs is HTA's."""
+    told = theirs(name)["hta_default"]["gpu_kernel_breakdown_all_kernels(num_kernels=1e6)"]["kernels"]
+    wanted = {row["name"]: row["sum (us)"] for row in told if row["rank"] == int(rank)}
+    work, _ = their_work(opened(name, rank, corpus_cache), False, True)
+    places, numbers = work.distinct_names
+    sums = np.zeros(len(numbers), np.int64)
+    np.add.at(sums, places, work.durations)
+    ours = dict(zip(work.index.strings(numbers), (sums // 1000).tolist()))
+    assert {name: ours[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_launch_statistics(name: str, rank: str, corpus_cache: Path) -> None:
+    """Number, sums, short kernels and outliers of launches are HTA's, for the calls whose names it knows."""
+    wanted = theirs(name)["hta_default"]["cuda_kernel_launch_stats"][rank]
+    work, side = their_work(opened(name, rank, corpus_cache), False, True)
+    index = work.index
+    names = index.strings(index.column("slices.name")[side.launches])
+    trace_side = np.array([name in LAUNCHES for name in names], np.bool_) & (side.launches != 0)
+    call_starts, call_ends = rounded(
+        index.column("slices.start")[side.launches].astype(np.int64), index.duration(side.launches)
+    )
+    call = (call_ends - call_starts)[trace_side]
+    kernel = work.durations[trace_side]
+    delay = np.maximum(0, work.starts - call_ends)[trace_side]
+    assert len(call) == wanted["n"]
+    if len(call):
+        for ours, key in ((call, "cpu_duration"), (kernel, "gpu_duration"), (delay, "launch_delay")):
+            assert int(ours.sum()) == wanted[key]["sum"] * 1000, key
+        assert int((kernel < call).sum()) == wanted["short_gpu_kernels"]
+        assert int((call > 50_000).sum()) == wanted["runtime_outliers_gt50us"]
+        assert int((delay > 100_000).sum()) == wanted["launch_delay_outliers_gt100us"]
