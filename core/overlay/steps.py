@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from ..analysis.devices import Device
 from ..analysis.table import Column, Table
 from ..base.clock import Clocks
 from ..ingest.columns import AnyArray
-from ..query.views import Step
 from ..telemetry.columns import ColumnKind
 from ..telemetry.energy import Statistics, statistics
-from ..telemetry.log import TelemetryLog
+from ..telemetry.series import Series
 from .overlay import NO_CLOCKS, Overlay
 
 COLUMNS = (
@@ -33,69 +32,84 @@ COLUMNS = (
 _POWER, _BUSY, _HEAT = ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
 NO_STEPS = "the trace has no steps (ProfilerStep#N), so there is nothing to tell by step"
-SAMPLED = "a value is the mean over a sampling interval of {interval}: steps shorter than that share one"
+NO_CARDS = "no device of the trace is in a log"
+SAMPLED = "a value is the mean over a sampling interval of {interval}: what is shorter than that shares one"
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of trace time to tell of; `source` has its devices, None: all of them."""
+
+    label: str
+    start: int
+    end: int
+    source: int | None = None
 
 
 @dataclass(frozen=True)
 class _Card:
-    """A device of the trace and what a log says of it; its times moved into the trace's."""
+    """A device of the trace and what a log says of it, in trace time."""
 
-    log: TelemetryLog
-    name: str
     device: Device
-    offset_ns: int
+    series: dict[ColumnKind, Series]
 
-    def over(self, kind: ColumnKind, step: Step) -> Statistics | None:
-        series = self.log.first_of(self.name, kind)
-        if series is None:
-            return None
-        return statistics(series, step.start - self.offset_ns, step.end - self.offset_ns)
+    def over(self, kind: ColumnKind, stretch: Stretch) -> Statistics | None:
+        series = self.series.get(kind)
+        return None if series is None else statistics(series, stretch.start, stretch.end)
 
     @property
     def watts(self) -> float:
-        series = self.log.first_of(self.name, ColumnKind.POWER)
-        return (series.column.watts if series is not None else None) or 1.0
+        power = self.series.get(_POWER)
+        return (power.column.watts if power is not None else None) or 1.0
 
 
-def steps_table(overlay: Overlay, clocks: Clocks = NO_CLOCKS) -> Table:
-    """Return a row per step and device of its source, in time order; energies are of what samples cover."""
-    cards = list(_cards(overlay, clocks))
+def steps_table(overlay: Overlay, within: tuple[int, int] | None = None, clocks: Clocks = NO_CLOCKS) -> Table:
+    """Return a row per step (that reaches into `within`) and device of its source, in time order."""
     steps = overlay.steps_at(clocks)
+    if within is not None:
+        steps = tuple(step for step in steps if step.start < within[1] and step.end > within[0])
+    stretches = [Stretch(step.label, step.start, step.end, step.id.source) for step in steps]
+    table = stretches_table(overlay, stretches, clocks)
+    return table if steps else replace(table, notes=(NO_STEPS,))
+
+
+def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Clocks = NO_CLOCKS) -> Table:
+    """Return a row per stretch and device: means weighted by time, energies of what samples cover."""
+    cards = list(_cards(overlay, clocks))
     data: dict[str, list[float]] = {column.key: [] for column in COLUMNS[2:]}
     labels: list[str] = []
     names: list[str] = []
-    with_steps = {step.id.source for step in steps}
-    for step in steps:
+    known = {stretch.source for stretch in stretches}
+    for stretch in stretches:
         for card in cards:
-            if card.device.source != step.id.source and card.device.source in with_steps:
+            source = card.device.source
+            # A device whose own file has no steps is told of by those of the others.
+            if stretch.source not in (None, source) and source in known:
                 continue
-            labels.append(step.label)
+            labels.append(stretch.label)
             names.append(overlay.device_name(card.device))
-            for key, value in _row(card, step).items():
+            for key, value in _row(card, stretch).items():
                 data[key].append(math.nan if value is None else value)
-    notes = [] if steps else [NO_STEPS]
-    if steps and not cards:
-        notes.append("no device of the trace is in a log")
-    intervals = [one.log.interval_ns for one in overlay.placed if one.log.interval_ns]
-    shortest = min((step.end - step.start for step in steps), default=0)
-    if intervals and steps and shortest < max(intervals):
-        notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
     columns: dict[str, AnyArray] = {
         key: np.array(values, np.int64 if key.endswith("_ns") else np.float64) for key, values in data.items()
     }
+    notes = [] if cards else [NO_CARDS]
+    intervals = [one.log.interval_ns for one in overlay.placed if one.log.interval_ns]
+    shortest = min((stretch.end - stretch.start for stretch in stretches), default=0)
+    if intervals and stretches and shortest < max(intervals):
+        notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
     table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, **columns}
-    full = int((columns["coverage"] >= 1.0).sum())
-    totals = {"steps": len(steps), "covered_rows": full}
+    totals = {"covered_rows": int((columns["coverage"] >= 1.0).sum())}
     return Table("telemetry_steps", "Telemetry by step", "whole trace", COLUMNS, table, totals, tuple(notes))
 
 
-def _row(card: _Card, step: Step) -> dict[str, float | None]:
-    found = {kind: card.over(kind, step) for kind in (_POWER, _BUSY, _HEAT)}
+def _row(card: _Card, stretch: Stretch) -> dict[str, float | None]:
+    found = {kind: card.over(kind, stretch) for kind in (_POWER, _BUSY, _HEAT)}
     power, busy, heat = (found[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
     covers = [one.coverage for one in found.values() if one is not None]
     return {
-        "start_ns": step.start,
-        "duration_ns": step.end - step.start,
+        "start_ns": stretch.start,
+        "duration_ns": stretch.end - stretch.start,
         "power_mean_w": _times(power.mean, card.watts),
         "power_max_w": _times(power.greatest, card.watts),
         "energy_j": power.joules,
@@ -110,9 +124,10 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def _cards(overlay: Overlay, clocks: Clocks) -> Iterator[_Card]:
-    base = overlay.base_ns
     for source, one in zip(overlay.log_sources, overlay.placed):
+        offset = one.proposal.shift_ns - overlay.base_ns + clocks.offset(source)
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
-            if device is not None:
-                yield _Card(one.log, name, device, one.proposal.shift_ns - base + clocks.offset(source))
+            if device is not None and name in one.log.devices:
+                found = {kind: one.log.first_of(name, kind) for kind in (_POWER, _BUSY, _HEAT)}
+                yield _Card(device, {k: s.shifted(offset) for k, s in found.items() if s is not None})

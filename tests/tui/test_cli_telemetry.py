@@ -128,3 +128,16 @@ def test_energy_by_step(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert row["coverage"] == 1.0
         assert row["energy_j"] == pytest.approx(row["power_mean_w"] * row["duration_ns"] / 1e9, rel=1e-6)
         assert 20 < row["power_mean_w"] <= row["power_max_w"] < 80
+
+
+def test_energy_of_a_range(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The energies of the parts of a stretch add up to that of the whole, and steps in it are told alone."""
+    trace = (str(demo / "rank0.pt.trace.json"), "--index-dir", str(tmp_path))
+    ranges = [("+100ms", "+1s"), ("+100ms", "+437ms"), ("+437ms", "+1s")]
+    found = [told(capsys, *trace, "--from", a, "--to", b)["range"] for a, b in ranges]
+    (whole,), (first,), (second,) = found
+    assert whole["step"] == "range" and whole["duration_ns"] == 900_000_000
+    assert whole["energy_j"] == pytest.approx(first["energy_j"] + second["energy_j"], abs=1e-6)
+    assert whole["power_max_w"] == max(first["power_max_w"], second["power_max_w"])
+    steps = told(capsys, *trace, "--by", "step", "--from", "step:11")["steps"]
+    assert [row["step"] for row in steps] == ["11"]

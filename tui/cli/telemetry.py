@@ -10,6 +10,7 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES
+from .scoped import FROM, TO, range_of
 from .smi import log_options, smi_options
 
 
@@ -17,6 +18,8 @@ from .smi import log_options, smi_options
 @TRACES
 @smi_options
 @click.option("--by", type=click.Choice(["step"]), help="Add means, greatest values and energy per step.")
+@FROM
+@TO
 @JSON
 @DECODER
 @INDEX_DIR
@@ -28,6 +31,8 @@ def telemetry(
     lag: float | None,
     cards: tuple[str, ...],
     by: str | None,
+    begin: str | None,
+    end: str | None,
     as_json: bool,
     decoder: str,
     index_dir: Path | None,
@@ -36,7 +41,7 @@ def telemetry(
     """Say what was understood of telemetry logs and how their clocks fit a trace.
 
     Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
-    temperature of each step.
+    temperature of each step; with --from and --to: of that stretch of time, or of its steps.
     """
     from tracelane.core.overlay.beside import logs_beside
     from tracelane.core.overlay.lay_over import check_cards, lay_over
@@ -55,7 +60,7 @@ def telemetry(
         raise UsageError("no log is given (--smi LOG), and no aiu-smi log lies beside the trace")
     wall = Wall(trace)
     if wall.base is None:
-        if by is not None:
+        if by is not None or begin is not None or end is not None:
             raise UsageError(wall.missing)
         opened = [open_log(path) for path in paths]
         check_cards(opened, options)
@@ -64,13 +69,18 @@ def telemetry(
     else:
         overlay = lay_over(trace, paths, options)
         told = [describe(one.log, one.proposal) for one in overlay.placed]
+        within = range_of(trace, begin, end)
         steps = None
-        if by is not None:
-            from tracelane.core.overlay.steps import steps_table
+        if by is not None or within is not None:
+            from tracelane.core.overlay.steps import Stretch, steps_table, stretches_table
 
-            steps = steps_table(overlay)
+            if by is not None or within is None:
+                steps = steps_table(overlay, within)
+            else:
+                steps = stretches_table(overlay, [Stretch("range", *within)])
     if as_json:
-        rows = {} if steps is None else {"steps": list(steps.rows()), "notes": list(steps.notes)}
+        name = "steps" if by else "range"
+        rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}
         click.echo(json.dumps({"schema": 1, "logs": told, **rows}, ensure_ascii=False))
         return
     labels = {key: device.label for key, device in wall.devices.items()}
