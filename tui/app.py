@@ -101,6 +101,7 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
                 "the rest lies far away; 0 shows all"
             )
         self._relaid()
+        self.search_again()
 
     def _fill_ledger(self) -> None:
         rows = ledger_rows(self.trace.sources)
@@ -109,6 +110,7 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
     def trace_changed(self) -> None:
         """Show the trace anew after logs were laid over it."""
         self._fill_ledger()
+        self.search_again()
         self.watch_session(self.session, self.session)
         self._relaid()
 
@@ -127,7 +129,11 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
         ]
         lanes = len(self.trace.lanes)
         pieces.append(Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"))
-        self.main.query_one("#header", Bar).pieces = tuple(pieces)
+        self.main.query_one("#header", Bar).pieces = (*pieces, *self.search_notes())
+
+    def found_changed(self) -> None:
+        """Say in the header what was found."""
+        self._fill_header()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Draw all in ASCII where the locale has nothing else."""
@@ -142,8 +148,10 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
             return
         layout = self.layout_now
         main = self.main
+        if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
+            self.search_again()
         main.query_one(LaneCanvas).show(self.trace, now, layout)
-        main.query_one(Ruler).show(self.trace, now, layout)
+        main.query_one(Ruler).show(self.trace, now, layout, self.marks_seen)
         if before.viewport != now.viewport or before.clocks != now.clocks:
             main.query_one(Minimap).show(self.trace, now, layout)
         if before.panel != now.panel:

@@ -101,6 +101,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("next-gap", "Next gap", ("i",), "Select the next gap on the row, a cell wide or more", _RANGE),
     Command("longest-gap", "Longest gap", ("I",), "Select the longest gap on the row, in the range", _RANGE),
     Command("range-selection", "Selection → range", ("r",), "Take the selection's time as the range", _RANGE),
+    Command(
+        "search",
+        "Search",
+        ("/",),
+        "Mark what matches: nccl cat:kernel dur>1ms lane:… -word",
+        _SELECT,
+    ),
+    Command("next-hit", "Next hit", ("n",), "Select the next slice found, in order of time", _SELECT),
+    Command(
+        "previous-hit", "Previous hit", ("N",), "Select the slice found before, in order of time", _SELECT
+    ),
+    Command(
+        "same-name", "All of this name", ("*",), "Search for all slices of the selected one's name", _SELECT
+    ),
+    Command("mark", "Mark", ("m",), "Mark the range, else the cursor", _RANGE),
+    Command("mark-text", "Mark with a text", ("M",), "Mark the range, else the cursor, with a text", _RANGE),
+    Command("marks", "Marks", ("'",), "List the marks; Enter goes there", _RANGE),
+    Command("unmark", "Remove a mark", (), "Remove the mark nearest to the cursor, if in view", _RANGE),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
     Command("expand", "Expand", ("e",), "Open the lane to its full depth; again: back", _LANES),
@@ -153,6 +171,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
 LINES: Final[tuple[tuple[str, str], ...]] = (
     ("only REGEX", "Show only lanes whose title matches; alone: all again"),
     ("goto TIME", "Go to a time, as with g"),
+    ("filter FILTER", "Draw only the slices that match, as with /; alone: all again"),
     ("hide REGEX", "Hide the lanes whose title matches"),
     ("show all", "Show everything that was hidden"),
     ("quiet", "Fold the quiet threads again, or show them"),

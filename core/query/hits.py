@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ class Hit:
     rank: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hits:
     """The slices that match a filter: per source their positions, ascending; what they take together."""
 
@@ -50,6 +50,13 @@ class Hits:
     count: int
     total_ns: int
     of: int  # slices that were looked at
+
+    def within(self, other: Hits) -> Hits:
+        """Return those of these hits that another search of the same trace has too."""
+        pairs = zip(self.positions, other.positions, strict=True)
+        both = tuple(np.intersect1d(own, theirs, assume_unique=True) for own, theirs in pairs)
+        total = sum(int(index.duration(own).sum()) for index, own in zip(self.indexes, both))
+        return replace(self, positions=both, count=sum(map(len, both)), total_ns=total)
 
     def in_row(self, source: int, row_number: int) -> I64:
         """Return the indices within a row of the slices that match, ascending."""
@@ -166,11 +173,11 @@ def matches(
     positions: list[U32] = []
     offsets: list[I64] = []
     total = of = 0
-    titles: list[list[str]] = [[] for _ in trace.indexes]
-    shifts: list[list[int]] = [[] for _ in trace.indexes]
+    titles = [[""] * len(index.lanes) for index in trace.indexes]
+    shifts = [[0] * len(index.lanes) for index in trace.indexes]
     for lane in trace.lanes:
-        titles[lane.source].append(lane.title)
-        shifts[lane.source].append(clocks.offset(lane.source, lane.pid))
+        titles[lane.source][lane.number] = lane.title
+        shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
     for source, index in enumerate(trace.indexes):
         found = _Search(index, titles[source], cancelled).run(filter)
         for low in range(0, len(found), CHUNK):

@@ -96,6 +96,12 @@ class RowView:
         found: I64 = self._left.column("slices.start")
         return found
 
+    @property
+    def durations(self) -> I64:
+        """Durations of what is left, in ns."""
+        found: I64 = self._left.column("slices.duration")
+        return found
+
     def cells(self, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
         """Return what the cells between edges show of the slices left, as `cells.row_cells` does."""
         cells = row_cells(self._left, 0, edges, offset)

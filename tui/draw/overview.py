@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from rich.segment import Segment
+from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.cells import row_cells
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
@@ -83,8 +86,40 @@ def minimap_view(trace: Trace, width: int) -> Viewport:
     return Viewport(start, max(1, end - start), 1).resized(width)
 
 
-def minimap_lines(trace: Trace, session: Session, look: Look, height: int) -> list[list[Segment]]:
-    """Return the minimap's lines: device lanes above host lanes where there are two lines and both kinds."""
+@lru_cache(maxsize=8)
+def hit_cells(trace: Trace, hits: Hits, width: int) -> tuple[bool, ...]:
+    """Return in which cells of the minimap a search found something; worked out once per width."""
+    return tuple((hits.cells(minimap_view(trace, width).edges()) > 0).tolist())
+
+
+def minimap_lines(
+    trace: Trace, session: Session, look: Look, height: int, hits: Hits | None = None
+) -> list[list[Segment]]:
+    """Return the minimap's lines: device lanes above host lanes where there are two lines and both kinds.
+
+    The last line marks the cells in which a search found something.
+    """
+    lines = _busy_lines(trace, session, look, height)
+    if hits is not None and hits.count:
+        lines[-1] = _with_hits(lines[-1], hit_cells(trace, hits, look.area), look)
+    return lines
+
+
+def _with_hits(line: list[Segment], marked: Sequence[bool], look: Look) -> list[Segment]:
+    style = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
+    found, cell = [], -look.titles
+    for segment in line:
+        begin, cell = cell, cell + segment.cell_length
+        if begin < 0:
+            found.append(segment)
+            continue
+        for hit, letters in groupby(zip(marked[begin:cell], segment.text), itemgetter(0)):
+            text, own = "".join(letter for _, letter in letters), segment.style or look.palette.blank
+            found.append(Segment(text, own + style if hit else own))
+    return found
+
+
+def _busy_lines(trace: Trace, session: Session, look: Look, height: int) -> list[list[Segment]]:
     width = look.area
     device, host = busy_levels(trace, width, session.clocks)
     view = minimap_view(trace, width)

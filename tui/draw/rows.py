@@ -19,16 +19,16 @@ from tracelane.core.index.store import Index
 from tracelane.core.overlay.log_index import LogIndex
 from tracelane.core.query.busy import UNION_ROWS, lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
+from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.rowview import RowView, RowViews
-from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.query.spans import spans
 from tracelane.core.trace import Lane, Trace
 
 from ..session import GapId, Selectable, Viewport
 from .palette import key_of, key_of_name
-from .runs import HIT, OVERLAP, WHOLE, RAGGED, Facts, Mark, Run, slice_runs
+from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, Mark, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
 KEPT_ROWS = 1500

@@ -18,6 +18,7 @@ OPEN_LEFT = 8  # begins left of the view
 OPEN_RIGHT = 16  # ends right of the view
 OTHER = 32  # drawn a shade apart from the neighbour of the same colour
 TOUCH = 64  # begins where a run of the same colour ends
+HIT = 128  # what is searched for, or some of it, lies in the run
 
 
 class Run(NamedTuple):

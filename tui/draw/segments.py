@@ -14,8 +14,10 @@ from rich.style import Style
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, padded
 from .palette import Look, Palette
-from .runs import LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, Mark, Run
+from .runs import HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, Mark, Run
 
+HIT_STYLE = Style(bold=True, underline=True)
+"""Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say how many slices they stand for."""
 
@@ -40,12 +42,16 @@ def slice_segments(
         if run.left > cell:
             segments.append(Segment(" " * (run.left - cell), blank))
         cell = run.right
+        first = len(segments)
         if chosen is not None and run.left < chosen.right and chosen.left < run.right:
             _chosen_run(segments, run, chosen, palette, glyphs)
         elif run.flags & WHOLE:
             _whole_run(segments, run, palette, glyphs)
         else:
             segments.append(Segment(_many_text(run, palette, glyphs), _many_style(run, palette)))
+        if run.flags & HIT:
+            marked = ((part.text, part.style or blank) for part in segments[first:])
+            segments[first:] = [Segment(text, style + HIT_STYLE) for text, style in marked]
     if cell < width:
         segments.append(Segment(" " * (width - cell), blank))
     return segments

@@ -6,6 +6,7 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, Line
@@ -42,15 +43,24 @@ class LaneCanvas(Widget, can_focus=True):
         self._session: Session | None = None
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
+        self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: Look | None = None
         self._lines: list[Line | None] = []
         self._drag_from: int | None = None
         self._dragged = False
 
+    def look_for(self, search: Hits | None, left: Hits | None) -> None:
+        """Mark what a search found, and draw only what a filter left."""
+        self._sought = search, left
+        if self._reader is not None:
+            self._reader.look_for(search, left)
+        self.refresh()
+
     def show(self, trace: Trace, session: Session, layout: Layout) -> None:
         """Show a trace in a session; costs nothing until the next frame."""
         if self._reader is None or self._reader.trace is not trace:
             self._reader = RowReader(trace, eighths())
+            self._reader.look_for(*self._sought)
         self._trace, self._session, self._layout_lines = trace, session, layout
         self._prepare()
         self.refresh()

@@ -6,6 +6,7 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
@@ -29,6 +30,13 @@ class Minimap(Widget):
         self._session: Session | None = None
         self._strips: list[Strip] = []
         self._dragging = False
+        self._hits: Hits | None = None
+
+    def mark(self, hits: Hits | None) -> None:
+        """Mark the cells in which a search found something."""
+        self._hits = hits
+        self._strips = []
+        self.refresh()
 
     def show(self, trace: Trace, session: Session, layout: Layout | None = None) -> None:
         """Show a trace and the part of it that a session sees; the layout is not used."""
@@ -41,7 +49,7 @@ class Minimap(Widget):
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips:
-            lines = minimap_lines(self._trace, self._session, look_of(self), self.size.height)
+            lines = minimap_lines(self._trace, self._session, look_of(self), self.size.height, self._hits)
             self._strips = [Strip(line, self.size.width) for line in lines]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 

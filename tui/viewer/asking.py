@@ -20,9 +20,11 @@ from ..panels.pick import PickScreen
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
 from .logs import Logs
+from .marks import Marks
+from .searching import Searching
 
 
-class Asking(Logs):
+class Asking(Logs, Marks, Searching):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -46,6 +48,10 @@ class Asking(Logs):
         try:
             if message.purpose == "goto":
                 self._go_to(message.text)
+            elif message.purpose == "search":
+                self.search_for(message.text)
+            elif message.purpose == "mark":
+                self.mark(message.text)
             elif message.purpose == "smi":
                 self.open_log(message.text)
             else:
@@ -66,6 +72,8 @@ class Asking(Logs):
             self.run_command(order.text)
         elif order.verb == "goto":
             self._go_to(order.text)
+        elif order.verb == "filter":
+            self.filter_by(order.text)
         elif order.verb == "only":
             self.go(lanes.only(trace, session, order.text, lines))
         elif order.verb == "hide":

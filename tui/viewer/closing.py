@@ -50,10 +50,12 @@ class Closing(Panels):
         return True
 
     def do_close(self) -> None:
-        """Close what is on top, then drop the range, then the selection."""
+        """Close what is on top, then drop what is searched for, then the range, then the selection."""
         if self._close_top():
             return
-        if self.session.range is not None:
+        if self.session.search:
+            self.go(replace(self.session, search=""))
+        elif self.session.range is not None:
             self.go(ranges.dropped(self.session))
         elif self.session.selection is not None:
             self.go(select.dropped(self.session))

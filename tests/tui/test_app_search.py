@@ -1,0 +1,136 @@
+"""Searching and filtering in the viewer: what is typed, found, marked, walked and hidden."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.events import complete
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
+from tracelane.tui.draw.rows import SliceRow
+from tracelane.tui.draw.runs import HIT
+from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.lanes.minimap import Minimap
+from tracelane.tui.widgets.bars import Bar, Footer
+
+EVENTS = [
+    complete(100 * i + 10 * j, 8, f"{name}{j}", cat, tid=tid, args={"Ev Idx": i})
+    for i in range(4)
+    for j, (name, cat, tid) in enumerate([("mm", "cpu_op", 1), ("add", "cpu_op", 1), ("gemm", "kernel", 7)])
+]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("search")
+    (folder / "t.json").write_text(json.dumps({"traceEvents": EVENTS}))
+    return open_trace(folder / "t.json", index_dir=folder / "index", workers=1)
+
+
+def app_of(trace: Trace) -> TracelaneApp:
+    return TracelaneApp(trace, config=Config())
+
+
+async def typed(app: TracelaneApp, pilot: Pilot[None], key: str, text: str) -> None:
+    await pilot.press(key)
+    for letter in text:
+        await pilot.press({" ": "space", ":": "colon", ">": "greater_than_sign"}.get(letter, letter))
+    await pilot.press("enter")
+    await settled(app, pilot)
+
+
+async def settled(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def runs_of(app: TracelaneApp, lane: int) -> list[tuple[str, bool]]:
+    """Return (name of the slice, whether it is marked) of what a lane's top row draws."""
+    reader = app.main.query_one(LaneCanvas).reader
+    assert reader is not None
+    session = app.session
+    row = reader.row(app.trace.lanes[lane], 0, session.viewport, session.clocks, session.colour_by)
+    assert isinstance(row, SliceRow)
+    return [
+        (app.trace.name(app.trace.row(lane, 0), run.place), bool(run.flags & HIT))
+        for run in row.runs
+        if run.place >= 0
+    ]
+
+
+def header(app: TracelaneApp) -> str:
+    return " | ".join(piece.plain for piece in app.main.query_one("#header", Bar).pieces)
+
+
+async def test_search_marks_counts_and_walks(trace: Trace) -> None:
+    """/ counts and marks what matches on lanes and minimap; n and N walk it in time order; Esc clears it."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        await typed(app, pilot, "slash", "mm")
+        assert app.main.query_one(Footer).message.startswith("8 slices found, 64 µs together")
+        assert "/mm: 8" in header(app)
+        assert [mark for name, mark in runs_of(app, 0)] == [name[0] == "m" for name, _ in runs_of(app, 0)]
+        assert all(mark for _, mark in runs_of(app, 1))
+        strips = app.main.query_one(Minimap).render_line(0)
+        assert any(segment.style and segment.style.underline for segment in strips)
+        app.session = app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]})
+        seen = []
+        for _ in range(3):
+            await pilot.press("n")
+            seen.append(app.session.selection)
+        assert seen == [SliceId(0, 0), SliceId(0, 2), SliceId(0, 3)]
+        assert app.main.query_one(Footer).message == "hit 3 of 8"
+        await pilot.press("N")
+        assert app.session.selection == SliceId(0, 2)
+        await pilot.press("N", "N")
+        assert "the first of 8 hits" in app.main.query_one(Footer).message
+        await pilot.press("escape")
+        await settled(app, pilot)
+        assert app.session.search == "" and app.session.selection is not None
+        assert not any(mark for _, mark in runs_of(app, 0)) and "/mm" not in header(app)
+
+
+async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
+    """* finds all slices of exactly the selected one's name."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        app.action_jump(0, 1)
+        await pilot.press("asterisk")
+        await settled(app, pilot)
+        assert app.session.search == "name='add1'"
+        assert app.main.query_one(Footer).message.startswith("4 slices found")
+
+
+async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
+    """:filter draws only what matches, and the header says how much it hides; alone it ends."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        await typed(app, pilot, "colon", "filter add arg.'Ev Idx'>1")
+        assert "10 of 12 slices hidden" in header(app)
+        assert [name for name, _ in runs_of(app, 0)] == ["add1", "add1"] and runs_of(app, 1) == []
+        await typed(app, pilot, "slash", "-mm")
+        assert "/-mm: 2" in header(app), "what is hidden is not found"
+        await typed(app, pilot, "colon", "filter")
+        assert "hidden" not in header(app) and len(runs_of(app, 0)) >= 8
+
+
+async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None:
+    """What means nothing is told in the footer."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        await typed(app, pilot, "slash", "dur>1")
+        assert "ns, us, ms or s" in app.main.query_one(Footer).message and app.session.search == ""
+        await typed(app, pilot, "slash", "nosuchname")
+        assert "no slice matches nosuchname" in app.main.query_one(Footer).message
+        await pilot.press("n")
+        assert "no slice matches" in app.main.query_one(Footer).message
