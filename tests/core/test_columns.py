@@ -90,6 +90,12 @@ STAMPS = {
     "large relative": lambda r: f"{r.randrange(2**42, 2**43)}.{r.randrange(1000):03d}",
     "large with more decimals": lambda r: f"{r.randrange(2**42, 2**43)}.{r.randrange(10**4):04d}",
     "large with an exponent": lambda r: f"{r.randrange(2**42, 2**43)}{r.randrange(10**5):05d}e-5",
+    "large with a positive exponent": lambda r: (
+        f"5.{r.randrange(10**12):012d}{r.randrange(10**5)}e12"
+        if r.random() < 0.5
+        else f"5{r.randrange(10**11):011d}.{r.randrange(10**6)}E+1"
+    ),
+    "large with exponent 0": lambda r: f"{r.randrange(2**42, 2**43)}.{r.randrange(10**4):04d}e0",
     "epoch": lambda r: f"{r.randrange(16 * 10**14, 18 * 10**14)}.{r.randrange(1000):03d}",
     "epoch, mixed": lambda r: (
         f"{r.randrange(16 * 10**14, 18 * 10**14)}"
