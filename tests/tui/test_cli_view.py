@@ -77,7 +77,14 @@ def test_window_and_lanes_are_chosen(demo: Path, cache: str, capsys: pytest.Capt
 
 @pytest.mark.parametrize(
     "options",
-    [["--from", "12"], ["--from", "step:99"], ["--from", "+2s", "--to", "+1s"], ["--to", "noon"]],
+    [
+        ["--from", "12"],
+        ["--from", "step:99"],
+        ["--from", "+2s", "--to", "+1s"],
+        ["--to", "noon"],
+        ["--from", "+99min"],
+        ["--tz", "Nowhere"],
+    ],
 )
 def test_times_that_mean_nothing_are_refused(
     demo: Path, cache: str, options: list[str], capsys: pytest.CaptureFixture[str]

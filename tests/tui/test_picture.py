@@ -84,3 +84,15 @@ def test_odd_traces(name: str, corpus_cache: Path) -> None:
     text = picture(trace, session_of(trace), 100, 60).plain
     assert all(character.isprintable() or character in HARMLESS for character in text)
     assert all(cell_len(line) == 100 for line in text.split("\n") if "more lines" not in line)
+
+
+def test_folded_processes_are_told_apart(tmp_path: Path) -> None:
+    """Where a folded process's title has no room for its number of lanes, it still says which one it is."""
+    threads = [L([S(0, 100)], pid=str(pid), tid=str(thread)) for pid in (101, 202) for thread in range(60)]
+    write_index(tmp_path / "i", threads)
+    trace = Trace([Index.open(tmp_path / "i")])
+    session = Session(Viewport(0, 100, 60), 0)
+    for width, counted in ((80, False), (200, True)):
+        lines = plain_picture(trace, session, width, 12)
+        assert "process 101" in lines and "process 202" in lines
+        assert ("60 lanes" in lines) == counted

@@ -35,6 +35,7 @@ TITLE_CELLS = 24
 @click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
+@click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
 @smi_options
 @DECODER
 @INDEX_DIR
@@ -47,6 +48,7 @@ def view(
     width: int | None,
     height: int | None,
     tz: str | None,
+    fresh: bool,
     logs: tuple[str, ...],
     log_zone: str | None,
     lag: float | None,
@@ -83,7 +85,7 @@ def view(
     else:
         offer = offered_log(trace)
     if can_draw() and take_keyboard():
-        _show(trace, begin, end, lanes, tz, offer)
+        _show(trace, begin, end, lanes, tz, offer, fresh)
     else:
         _print(trace, begin, end, lanes, tz, width, height)
         if offer:
@@ -102,17 +104,28 @@ def offered_log(trace: Trace) -> str:
 
 
 def _show(
-    trace: Trace, begin: str | None, end: str | None, lanes: str | None, tz: str | None, offer: str
+    trace: Trace,
+    begin: str | None,
+    end: str | None,
+    lanes: str | None,
+    tz: str | None,
+    offer: str,
+    fresh: bool,
 ) -> None:
     from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.viewer.marks import saved_session
 
     columns = shutil.get_terminal_size((80, 24)).columns
     asked = any((begin, end, lanes, tz))
-    session = asked_session(trace, begin, end, lanes, columns, tz) if asked else None
+    if asked:
+        session: Session | None = asked_session(trace, begin, end, lanes, columns, tz)
+    else:
+        session = None if fresh else saved_session(trace)
     app = TracelaneApp(trace, session, notes=(offer,) if offer else ())
     with packing(trace.indexes):
         app.run()
+    app.save_view()
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)
 
@@ -160,8 +173,10 @@ def asked_session(
         stop = reach if reach > start else stop  # a step alone means all of it
     if end is not None:
         stop = parse_span(end, frame)[1]
-    if stop <= start:
+    low, high = trace.span
+    if stop <= start or stop <= low or start >= max(high, low + 1):
         raise UsageError("--from must lie before --to, and within the trace")
+    start, stop = max(start, low), min(stop, max(high, start + 1))
     return replace(session, viewport=view_of(start, stop, cells), cursor=start)
 
 

@@ -106,6 +106,8 @@ def _process(line: Line, reader: RowReader, session: Session, view: Viewport, lo
     mark = glyphs.folded if line.folded else glyphs.unfolded
     title = f"{mark} {safe(line.title)}"
     if line.folded:
+        if line.process is not None and cell_len(title) >= look.titles:
+            title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
         return [
             Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), palette.process),
             Segment(glyphs.separator, palette.line),
