@@ -33,6 +33,9 @@ class Memory:
 
     def between(self, start: I64, end: I64) -> tuple[I64, I64]:
         """Return (host bytes, device bytes) from each start to each end, both edges included."""
+        if not len(self):
+            none = np.zeros(len(start), np.int64)
+            return none, none
         low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
         sums = [np.concatenate([[0], np.cumsum(values)]) for values in (self.host, self.device)]
         return sums[0][high] - sums[0][low], sums[1][high] - sums[1][low]

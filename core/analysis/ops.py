@@ -32,6 +32,9 @@ SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
 MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
+NOTHING = np.empty(0, np.int64)
+"""Stands for values that are all zero: most traces have no memory, many no device."""
+
 SORTS = {
     "count": "calls",
     "cpu_time": "cpu_avg_ns",
@@ -128,11 +131,11 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     annotation = events.kind == ANNOTATION
     extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
     keep = alive if scope.where is None else alive & scope.where(index, events.positions)
-    live = np.flatnonzero(keep)
+    live: I64 | slice = slice(None) if keep.all() else np.flatnonzero(keep)
     code = (extra[live] * len(events.names) + events.key[live]) * 2 + annotation[live]
     made = _summed(
         source, events.positions[live], index.column("slices.ordinal")[events.positions[live]], code,
-        start[live], end[live], total[live], [values[live] for values in sums],
+        start[live], end[live], total[live], [values[live] if values.any() else NOTHING for values in sums],
     )  # fmt: skip
     for number, row in made:
         name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
@@ -160,8 +163,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
     total = _cut(scope, end) - _cut(scope, start)
-    none = np.zeros(len(positions), np.int64)
-    sums = [none, none, total, total, none, none, none, none]
+    sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
     ordinal = index.column("slices.ordinal")[positions]
     code = key.astype(np.int64) * 2 + annotation
     for number, row in _summed(source, positions, ordinal, code, start, end, total, sums):
@@ -182,6 +184,8 @@ def _cut(scope: Scope, times: I64) -> I64:
 def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDArray[np.bool_]) -> I64:
     """Return each event's value minus those of its direct children."""
     own = values.copy()
+    if not values.any():
+        return own
     children = np.flatnonzero(alive & (parent >= 0))
     np.subtract.at(own, parent[children], values[children])
     return own
@@ -206,7 +210,7 @@ def _summed(
     totals = []
     for values in sums:
         total = np.zeros(n, np.int64)
-        if values.any():
+        if len(values):
             np.add.at(total, group, values)
         totals.append(total.tolist())
     first = np.full(n, np.iinfo(np.int64).max)

@@ -34,6 +34,7 @@ GRAPHS = re.compile(
     r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
 )
 NUMBERS = re.compile(r"\d+")
+COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
 HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
 
@@ -65,8 +66,8 @@ def find_steps(
     """
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
-        alike = NUMBERS.sub("#", name)
-        found = _named(index, lambda text: NUMBERS.sub("#", text) == alike)
+        alike = _alike(name)
+        found = _named(index, lambda text: _alike(text) == alike)
         return _made(trace, source, clocks, name, "chosen by name", found)
     marked = steps_of(index, source)
     if marked:
@@ -79,7 +80,8 @@ def find_steps(
     positions = _repeating(index)
     if not len(positions):
         return None
-    what = NUMBERS.sub("N", index.string(int(index.column("slices.name")[positions[0]])))
+    names = index.strings(_distinct(index.column("slices.name")[positions]))
+    what = names[0] if len(names) == 1 else re.sub("#", "N", _alike(names[0]))
     return _made(trace, source, clocks, what, "the outermost that repeats", positions)
 
 
@@ -98,6 +100,13 @@ def _named(index: Index, fits: Callable[[str], bool]) -> I64:
     hidden = np.array([category in HIDDEN for category in index.categories], np.bool_)
     host = positions[~hidden[categories[positions]]]
     return host if len(host) else positions
+
+
+def _alike(name: str) -> str:
+    """Return a name without what changes from step to step: its numbers; of a compiled region, which of its
+    compilations ran (another frame is another region).
+    """
+    return COMPILATION.sub(r"\1#", name) if COMPILATION.match(name) else NUMBERS.sub("#", name)
 
 
 def _is(pattern: re.Pattern[str], text: str) -> bool:
@@ -128,9 +137,7 @@ def _repeating(index: Index) -> I64:
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     keys: dict[str, int] = {}
-    table = {
-        n: keys.setdefault(NUMBERS.sub("#", index.string(n)), len(keys)) for n in _distinct(names[positions])
-    }
+    table = {n: keys.setdefault(_alike(index.string(n)), len(keys)) for n in _distinct(names[positions])}
     key = np.array([table[number] for number in names[positions].tolist()], np.int64)
     lane = lanes_of(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))

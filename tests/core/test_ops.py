@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, event, flow, index_of
+from tracelane.core.analysis.op_events import KINDS
 from tracelane.core.analysis.op_groups import parse_grouping
 from tracelane.core.analysis.ops import SORTS, ops, order
 from tracelane.core.analysis.scope import Scope
@@ -198,3 +201,68 @@ def test_sort_keys_are_those_of_pytorch(tmp_path: Path) -> None:
         order(table, "nonsense")
     with pytest.raises(UsageError, match="stack:N"):
         parse_grouping("stack:none")
+
+
+def _by_the_rules(events: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+    """Calls, total and self ns per name by the rules in their plainest form, event by event."""
+    total: Counter[str] = Counter()
+    own: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    parents: dict[int, int] = {}
+    for tid in {e["tid"] for e in events}:
+        stack: list[int] = []
+        order = sorted(
+            (i for i, e in enumerate(events) if e["tid"] == tid and e["cat"] in KINDS),
+            key=lambda i: (events[i]["ts"], -(events[i]["ts"] + events[i]["dur"]), i),
+        )
+        for i in order:
+            start, end = events[i]["ts"], events[i]["ts"] + events[i]["dur"]
+            while stack:
+                top = events[stack[-1]]["ts"] + events[stack[-1]]["dur"]
+                if start < top and end <= top:
+                    break
+                stack.pop()
+            parents[i] = stack[-1] if stack else -1
+            stack.append(i)
+    while True:
+        children = Counter(parents.values())
+        gone = next(
+            (
+                i
+                for i, p in parents.items()
+                if p >= 0 and children[p] == 1 and events[p]["name"] == events[i]["name"]
+            ),
+            None,
+        )
+        if gone is None:
+            break
+        above = parents.pop(gone)
+        parents = {i: above if p == gone else p for i, p in parents.items()}
+    for i, above in parents.items():
+        name, ns = events[i]["name"], events[i]["dur"] * 1000
+        calls[name] += 1
+        total[name] += ns
+        own[name] += ns
+        if above >= 0:
+            own[events[above]["name"]] -= ns
+    return {name: (calls[name], total[name], own[name]) for name in calls}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_trees_against_the_rules(seed: int, tmp_path: Path) -> None:
+    """Nested, overlapping, equal and empty events among others that do not count: all as the rules say."""
+    pick = random.Random(seed)
+    spread = pick.choice([40, 200, 2000])
+    events = [
+        complete(
+            pick.randrange(spread),
+            pick.choice([0, 0, 1, 2, 5, 20, 60]),
+            pick.choice(["a", "b", "c"]),
+            pick.choice(["cpu_op", "cpu_op", "python_function", "cuda_runtime", "Trace"]),
+            tid=pick.randrange(3),
+        )
+        for _ in range(120)
+    ]
+    rows = _rows(Scope(_trace(events, tmp_path)))
+    found = {name: (row["calls"], row["cpu_total_ns"], row["self_cpu_ns"]) for name, row in rows.items()}
+    assert found == _by_the_rules(events)

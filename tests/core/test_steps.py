@@ -117,11 +117,12 @@ def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
     """Of annotations, compiled regions and graph launches that repeat, the outermost; one alone is none."""
     events = [complete(0, 1000, "whole run", "user_annotation")]
     for i in range(3):
-        events.append(complete(100 * i, 90, "Torch-Compiled Region: 0/0"))
+        events.append(complete(100 * i, 90, f"Torch-Compiled Region: 0/{i // 2}"))
+        events.append(complete(100 * i + 91, 8, "Torch-Compiled Region: 1/0"))
         events.append(complete(100 * i + 5, 50, f"launch_kernel:k{i}", "user_annotation"))
         events.append(complete(100 * i + 60, 20, "aten::mm"))
     choice, reason, labels = _found(tmp_path, *events)
-    assert (choice, labels) == ("Torch-Compiled Region: N/N", ["0", "1", "2"])
+    assert (choice, labels) == ("Torch-Compiled Region: 0/N", ["0", "1", "2"])
     assert "repeats" in reason
     assert _found(tmp_path / "chosen", *events, name="launch_kernel:k7")[2] == ["0", "1", "2"]
     assert _found(tmp_path / "none", complete(0, 9, "once", "user_annotation")) == ("", "", [])
