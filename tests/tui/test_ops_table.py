@@ -54,6 +54,26 @@ def test_memory(count: int, text: str) -> None:
     assert memory_text(count) == text
 
 
+def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
+    """Without the profiler's marks --step means what `tracelane steps` finds; a wrong one is told."""
+    path = tmp_path / "regions.json"
+    names = ("Torch-Compiled Region: 0/0", "aten::mm")
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 100 * i, "dur": dur}
+        for i in range(3)
+        for name, dur in zip(names, (90, 10 + i))
+    ]
+    path.write_text(json.dumps(events))
+    more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
+    made = json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout)
+    assert [(row["name"], row["cpu_total_ns"]) for row in made["rows"]] == [
+        (names[0], 90_000),
+        (names[1], 12_000),
+    ]
+    wrong = tracelane("ops", str(path), "--step", "7", *more)
+    assert wrong.returncode == 64 and "0 to 2" in wrong.stderr
+
+
 def test_the_command_prints_every_format(tmp_path: Path) -> None:
     """Table with the device's word and footer; JSON with its keys; a wrong sort key is wrong usage."""
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
@@ -66,5 +86,7 @@ def test_the_command_prints_every_format(tmp_path: Path) -> None:
     assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
     assert tracelane("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
     assert tracelane("ops", path, "--format", "md", *more).stdout.startswith("**ops**")
+    only = json.loads(tracelane("ops", path, "--where", "cat:kernel", "--format", "json", *more).stdout)
+    assert [row["on_device"] for row in only["rows"]] == [True] * 2 and "filtered" in only["scope"]
     wrong = tracelane("ops", path, "--sort", "nonsense", *more)
     assert wrong.returncode == 64 and "self_cpu_time_total" in wrong.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FORMAT, FROM, LANES, STEP, TO, scope_of
+from .scoped import FORMAT, FROM, LANES, STEP, TO, WHERE, scope_of
 
 ROWS = 100
 """As many as PyTorch prints."""
@@ -19,6 +19,7 @@ ROWS = 100
 @TO
 @STEP
 @LANES
+@WHERE
 @click.option(
     "--group-by", metavar="shape|stack:N|module", help="Tell ops apart by input shapes, N frames, module."
 )
@@ -39,6 +40,7 @@ def ops(
     end: str | None,
     step: str | None,
     lanes: str | None,
+    where: str | None,
     group_by: str | None,
     sort: str | None,
     limit: int | None,
@@ -62,7 +64,7 @@ def ops(
         analysis.sort_column(sort)  # a wrong key is told before the trace is read
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    table = analysis.ops(scope_of(trace, begin, end, step, lanes), by)
+    table = analysis.ops(scope_of(trace, begin, end, step, lanes, where), by)
     if sort is None and form in ("table", "md"):
         sort = "self_device_time_total" if np.any(table.data["self_device_ns"]) else "self_cpu_time_total"
     order = np.arange(len(table)) if sort is None else analysis.order(table, sort)

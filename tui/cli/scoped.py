@@ -24,6 +24,9 @@ FROM = click.option(
 TO = click.option("--to", "end", metavar="TIME", help="Count up to here; of a step, up to its end.")
 STEP = click.option("--step", metavar="N", help="Count this step only.")
 LANES = click.option("--lanes", metavar="REGEX", help="Count only lanes whose title matches.")
+WHERE = click.option(
+    "--where", metavar="FILTER", help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'."
+)
 FORMAT = click.option(
     "--format",
     "form",
@@ -35,16 +38,45 @@ FORMAT = click.option(
 
 
 def scope_of(
-    trace: Trace, begin: str | None, end: str | None, step: str | None = None, lanes: str | None = None
+    trace: Trace,
+    begin: str | None,
+    end: str | None,
+    step: str | None = None,
+    lanes: str | None = None,
+    where: str | None = None,
 ) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
     from tracelane.core.analysis.scope import Scope
+    from tracelane.core.query.filter import parse
+    from tracelane.core.query.hits import matches
 
     if step is not None and (begin is not None or end is not None):
         raise UsageError("--step is a range of its own: give it without --from and --to")
-    begin = f"step:{step}" if step is not None else begin
+    span = range_of(trace, begin, end) if step is None else step_range(trace, step)
     label = f"step {step}" if step is not None else ""
-    return Scope(trace, range_of(trace, begin, end), lanes_of(trace, lanes), label=label)
+    chosen = None if where is None else matches(trace, parse(where)).where
+    return Scope(trace, span, lanes_of(trace, lanes), chosen, label=label)
+
+
+def step_range(trace: Trace, step: str) -> tuple[int, int] | None:
+    """Return [start, end) of a step: the profiler's, else of those that `tracelane steps` finds."""
+    from tracelane.core.analysis.step_choice import find_steps
+
+    if trace.steps:
+        return range_of(trace, f"step:{step}", None)
+    found = [steps for source in range(len(trace.indexes)) if (steps := find_steps(trace, source))]
+    spans = [
+        (int(steps.starts[i]), int(steps.ends[i]))
+        for steps in found
+        for i, label in enumerate(steps.labels)
+        if label == step.strip()
+    ]
+    if not found:
+        raise UsageError("--step: this trace has no steps, and nothing in it repeats")
+    if not spans:
+        labels = found[0].labels
+        raise UsageError(f"--step: no step {step}; there are {labels[0]} to {labels[-1]}, {found[0].choice}")
+    return min(start for start, _ in spans), max(end for _, end in spans)
 
 
 def range_of(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int] | None:
