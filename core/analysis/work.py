@@ -46,13 +46,17 @@ class Work:
 
     @property
     def number(self) -> int | str:
-        """The device's number, or the pid of its process where its label gives none."""
-        return self.device.pid if self.device.number is None else self.device.number
+        """The device's number by its label, else by its slices, else the pid of its process."""
+        if self.device.number is not None:
+            return self.device.number
+        told, has = lifted_values(self.index, "device", self.positions[:1])
+        return int(told[0]) if has.any() else self.device.pid
 
     @property
     def title(self) -> str:
-        """What tables call the device: "GPU 0"."""
-        return self.device.label
+        """What tables call the device: "GPU 0", without a label "device 0"."""
+        labelled = self.device.label != "device"
+        return self.device.label if labelled else f"device {self.number}"
 
     @property
     def durations(self) -> I64:

@@ -49,6 +49,15 @@ def test_kernels(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert first["name"] == min(names)
 
 
+def test_runs(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The runs of a kernel are listed by time or by length, and the histogram stands below them."""
+    rows = _told(capsys, "kernels", trace, "--runs", ".", "--order", "time")["rows"]
+    assert [(row["start_ns"], row["duration_ns"]) for row in rows] == [(60_000, 30_500), (160_000, 30_500)]
+    assert main(["kernels", trace, "--runs", "."]) == 0
+    assert "Durations: whole trace" in capsys.readouterr().out
+    assert main(["kernels", trace, "--runs", "("]) == EXIT_USAGE
+
+
 def test_idle(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The one gap is the host's: the launch began 49.5 µs into it."""
     told = _told(capsys, "idle", trace)

@@ -73,7 +73,7 @@ class Request:
     def show(self, tables: Sequence[Table], told: Callable[[], dict[str, Any]] | None = None) -> None:
         """Print the tables; csv has the first alone, json the object told, else the first table.
 
-        The order and the limit are for the first table; in print the others keep the limit too.
+        The order and the limit are for the first table; the others come whole.
         """
         from tracelane.core.export import formats
         from tracelane.tui.text.table import table_text
@@ -83,11 +83,11 @@ class Request:
         if self.form == "table":
             width, limit = terminal_width(), self.limit or TABLE_ROWS
             texts = [table_text(first, width, order, limit)]
-            texts += [table_text(table, width, None, limit) for table in others if len(table)]
+            texts += [table_text(table, width) for table in others if len(table)]
             click.echo("\n\n".join(texts))
         elif self.form == "md":
             texts = [formats.as_markdown(first, order, self.limit)]
-            texts += [formats.as_markdown(table, None, self.limit) for table in others if len(table)]
+            texts += [formats.as_markdown(table) for table in others if len(table)]
             click.echo("\n".join(texts), nl=False)
         elif self.form == "csv":
             click.echo(formats.as_csv(first, order, self.limit), nl=False)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
+from tracelane.core.analysis.instances import Order
 from tracelane.core.analysis.kernels import GroupBy
+from tracelane.core.base.errors import UsageError
 
 from .device_tables import Request, request_options
+
+RUNS = 1000
+"""Runs listed where --limit does not say."""
 
 
 @click.command()
@@ -18,8 +25,26 @@ from .device_tables import Request, request_options
     show_default=True,
     help="Rows; short: names without paths, templates and generated suffixes.",
 )
-def kernels(request: Request, by: GroupBy) -> None:
+@click.option(
+    "--runs", metavar="REGEX", help="List the runs of the kernels whose name matches, and their histogram."
+)
+@click.option(
+    "--order",
+    type=click.Choice(["slowest", "time"]),
+    default="slowest",
+    show_default=True,
+    help="Which runs first.",
+)
+def kernels(request: Request, by: GroupBy, runs: str | None, order: Order) -> None:
     """List the device work: how often, how long in all, on average, at the median, at worst."""
     from tracelane.core.analysis import kernels as analysis
+    from tracelane.core.analysis.instances import instances
 
-    request.show([analysis.kernels(request.scope(), by)])
+    if runs is None:
+        request.show([analysis.kernels(request.scope(), by)])
+        return
+    try:
+        re.compile(runs)
+    except re.error as error:
+        raise UsageError(f"--runs is no regular expression: {error}") from None
+    request.show(instances(request.scope(), runs, order, request.limit or RUNS))

@@ -1,0 +1,137 @@
+"""Every run of a kernel: when, how long, on which stream, launched with which grid; and their spread."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..base.short_names import short_name
+from ..index.store import Index
+from ..ingest.columns import F64, I64, AnyArray
+from ..ingest.lifted import LIFTED, Kind
+from .scope import Scope
+from .table import Column, Table
+from .work import Work, work_of
+
+Order: TypeAlias = Literal["slowest", "time"]
+
+COLUMNS = (
+    Column("start_ns", "at", "ns"),
+    Column("duration_ns", "duration", "ns"),
+    Column("name", "kernel", "text"),
+    Column("rank", "rank", "text"),
+    Column("device", "device", "text"),
+    Column("stream", "stream", "text"),
+)
+LAUNCHED_WITH = (
+    Column("grid", "grid", "text"),
+    Column("block", "block", "text"),
+    Column("registers", "registers", "number"),
+    Column("shared_memory", "shared memory", "bytes"),
+    Column("blocks_per_sm", "blocks/SM", "number"),
+    Column("occupancy", "occupancy %", "number"),
+    Column("bytes", "bytes", "bytes"),
+    Column("bandwidth", "GB/s", "number"),
+)
+"""Arguments of kernels and copies, shown where any of the listed runs has one."""
+BINS = 12
+
+
+def instances(
+    scope: Scope, name: str = "", order: Order = "slowest", limit: int | None = None
+) -> tuple[Table, Table]:
+    """Return (the runs of the kernels whose name or short name matches, a histogram of their durations).
+
+    `name` is a regular expression; times are cut to the scope's range. The histogram and the totals hold all
+    runs, whatever the limit.
+    """
+    works = work_of(scope)
+    wanted = re.compile(name, re.IGNORECASE)
+    places = [_matching(work, wanted) for work in works]
+    owner = np.repeat(np.arange(len(works)), [len(at) for at in places])
+    place = np.concatenate(places) if works else np.empty(0, np.int64)
+    starts = _gathered([work.starts[at] for work, at in zip(works, places)])
+    durations = _gathered([work.durations[at] for work, at in zip(works, places)])
+    ranked = np.lexsort((starts, -durations)) if order == "slowest" else np.argsort(starts, kind="stable")
+    ranked = ranked[:limit]
+    owner, place = owner[ranked], place[ranked]
+    origin = scope.trace.span_at(scope.clocks)[0]
+    data: dict[str, AnyArray | list[str]] = {
+        "start_ns": starts[ranked] - origin,
+        "duration_ns": durations[ranked],
+    }
+    picked = [(works[o], p) for o, p in zip(owner.tolist(), place.tolist())]
+    data["name"] = [short_name(work.index.string(int(work.names[at]))) for work, at in picked]
+    data["rank"] = [str(work.rank) for work, _ in picked]
+    data["device"] = [work.title for work, _ in picked]
+    data["stream"] = [work.stream_names[int(work.streams[at])] for work, at in picked]
+    columns: tuple[Column, ...] = COLUMNS
+    for column in LAUNCHED_WITH:
+        found = _argument(column, picked)
+        if found is not None:
+            data[column.key] = found
+            columns = (*columns, column)
+    table = Table(
+        "instances",
+        "Runs",
+        scope.text,
+        columns,
+        data,
+        {"count": len(durations), "total_ns": int(durations.sum())},
+        positions=np.array([work.positions[at] for work, at in picked], np.uint32),
+        sources=np.array([work.device.source for work, _ in picked], np.int64),
+    )
+    return table, _histogram(scope, durations)
+
+
+def _matching(work: Work, wanted: re.Pattern[str]) -> I64:
+    """Return the places of the slices with a matching name; each distinct name is asked once."""
+    which, numbers = work.distinct_names
+    names = work.index.strings(numbers)
+    good = np.array([bool(wanted.search(raw) or wanted.search(short_name(raw))) for raw in names], np.bool_)
+    return np.flatnonzero(good[which]) if len(which) else np.empty(0, np.int64)
+
+
+def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:
+    """Return a lifted argument of these slices, None when no one has it."""
+    kind = next(lifted.kind for lifted in LIFTED if lifted.key == column.key)
+    values = [work.index.lifted(column.key, int(work.positions[at])) for work, at in picked]
+    if all(value is None for value in values):
+        return None
+    if kind is Kind.TEXT:
+        indexes: list[Index] = [work.index for work, _ in picked]
+        return ["" if v is None else index.string(int(v)) for index, v in zip(indexes, values)]
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _histogram(scope: Scope, durations: I64) -> Table:
+    """Return how many runs fall in each of a few classes of duration, even on a logarithmic scale."""
+    columns = (
+        Column("from_ns", "from", "ns"),
+        Column("to_ns", "below", "ns"),
+        Column("count", "runs", "count"),
+        Column("total_ns", "total", "ns"),
+    )
+    edges = np.empty(0, np.int64)
+    if len(durations):
+        low, high = max(1, int(durations.min())), int(durations.max()) + 1
+        spaced: F64 = np.geomspace(low, max(high, low + 1), BINS + 1)
+        edges = np.unique(np.rint(spaced).astype(np.int64))
+        edges[0], edges[-1] = min(int(durations.min()), low), max(high, low + 1)
+    bins = max(0, len(edges) - 1)
+    which = np.searchsorted(edges, durations, "right") - 1
+    totals = np.zeros(bins, np.int64)
+    np.add.at(totals, which, durations)
+    data = {
+        "from_ns": edges[:-1],
+        "to_ns": edges[1:],
+        "count": np.bincount(which, minlength=bins).astype(np.int64),
+        "total_ns": totals,
+    }
+    return Table("histogram", "Durations", scope.text, columns, data)
+
+
+def _gathered(parts: list[I64]) -> I64:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
