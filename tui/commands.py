@@ -143,6 +143,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("panel-ops", "Ops", ("4",), "Show PyTorch's table of ops of the range, or all", _VIEW),
     Command("panel-kernels", "Kernels", ("5",), "Show the device work of the range, or all, by name", _VIEW),
     Command("panel-time", "Device time", ("6",), "Show what the devices' time went into", _VIEW),
+    Command(
+        "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW
+    ),
     Command("legend", "Legend", ("L",), "Show what the colours and marks mean; again: back", _VIEW),
     Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _VIEW),
     Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel", _VIEW),
@@ -178,6 +181,8 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("ruler relative|file|wall", "Choose the ruler's time"),
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
+    ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
+    ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),
     ("theme NAME", "Choose a theme; a wrong name lists them"),
     ("<command>", "Any command by its name, such as zoom-in-far"),
 )

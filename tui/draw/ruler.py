@@ -16,6 +16,7 @@ from rich.style import Style
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
+from tracelane.core.export.marks import Mark
 from tracelane.core.trace import Trace
 
 from ..clock import stamps_of
@@ -165,7 +166,12 @@ class _Canvas:
 
 
 def ruler_lines(
-    session: Session, origin: Origin, steps: Sequence[StepMark], look: Look, height: int
+    session: Session,
+    origin: Origin,
+    steps: Sequence[StepMark],
+    look: Look,
+    height: int,
+    marks: Sequence[Mark] = (),
 ) -> list[list[Segment]]:
     """Return the ruler's lines, top to bottom: steps and range where there are two, then ticks and cursor."""
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
@@ -174,7 +180,10 @@ def ruler_lines(
         lines.append([*_corner(f"view {format_ns(view.span)}", look), *_steps(view, steps, session, look)])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
     lines.append(
-        [*_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True), *_ticks(view, session, origin, look)]
+        [
+            *_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True),
+            *_ticks(view, session, origin, look, marks),
+        ]
     )
     return [written(line, look.glyphs) for line in lines]
 
@@ -188,7 +197,9 @@ def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:
     ]
 
 
-def _ticks(view: Viewport, session: Session, origin: Origin, look: Look) -> list[Segment]:
+def _ticks(
+    view: Viewport, session: Session, origin: Origin, look: Look, marks: Sequence[Mark]
+) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.ruler)
     step = tick_step(view.span, view.width)
@@ -214,6 +225,10 @@ def _ticks(view: Viewport, session: Session, origin: Origin, look: Look) -> list
             canvas.put(left, glyphs.range_left, palette.range_end)
         if 0 < right <= look.area and right - 1 > left:
             canvas.put(right - 1, glyphs.range_right, palette.range_end)
+    for mark in marks:
+        for time in {mark.start, mark.end}:
+            if view.start <= time < view.end:
+                canvas.put(view.cell(time), glyphs.pinned, palette.accent_plain)
     cursor = view.cell(session.cursor)
     canvas.put(cursor, glyphs.cursor, palette.cursor)
     return canvas.segments()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracelane.core.export.marks import Mark
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
@@ -30,14 +33,17 @@ class Ruler(Widget):
         super().__init__(id=id, classes=classes)
         self._trace: Trace | None = None
         self._session: Session | None = None
+        self._marks: Sequence[Mark] = ()
         self._strips: list[Strip] = []
         self._drag_from: int | None = None
         self._dragged = False
 
-    def show(self, trace: Trace, session: Session, layout: Layout | None = None) -> None:
-        """Show the time of a session; the layout is not used."""
+    def show(
+        self, trace: Trace, session: Session, layout: Layout | None = None, marks: Sequence[Mark] = ()
+    ) -> None:
+        """Show the time of a session, and its marks; the layout is not used."""
         before = self._wanted_height()
-        self._trace, self._session = trace, session
+        self._trace, self._session, self._marks = trace, session, marks
         self._strips = []
         self.refresh(layout=self._wanted_height() != before)
 
@@ -56,7 +62,8 @@ class Ruler(Widget):
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips:
             steps = step_marks(self._trace, self._session.clocks)
-            lines = ruler_lines(self._session, self._origin(), steps, look_of(self), self.size.height)
+            look, height = look_of(self), self.size.height
+            lines = ruler_lines(self._session, self._origin(), steps, look, height, self._marks)
             self._strips = [Strip(line, self.size.width) for line in lines]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 

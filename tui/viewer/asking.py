@@ -21,10 +21,11 @@ from ..widgets.prompt import Prompt
 from ..widgets.table import Column
 from .logs import Logs
 from .marks import Marks
+from .saving import Saving
 from .searching import Searching
 
 
-class Asking(Logs, Marks, Searching):
+class Asking(Logs, Marks, Searching, Saving):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -86,6 +87,8 @@ class Asking(Logs, Marks, Searching):
             if order.text not in RULERS:
                 raise UsageError(f"the ruler can be {', '.join(RULERS)}")
             self.go(replace(session, ruler=order.text))
+        elif order.verb == "save":
+            self.save(order.text)
         elif order.verb == "smi":
             self.open_log(order.text)
         elif order.verb == "smi-offset":

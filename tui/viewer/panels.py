@@ -69,7 +69,16 @@ class Panels(Viewer):
         """Let the panel follow once the keys are at rest."""
         if self._panel_timer is not None:
             self._panel_timer.stop()
-        self._panel_timer = self.set_timer(PANEL_DELAY, self._fill_panel)
+        self._panel_timer = self.set_timer(PANEL_DELAY, self._fill_now)
+
+    def _fill_now(self) -> None:
+        if self.shows_panel:
+            self._fill_panel()
+
+    @property
+    def shows_panel(self) -> bool:
+        """Whether the panel is there: while the App closes, timers and workers may still come in."""
+        return bool(self.screen_stack) and bool(self.main.query(f"#{self.session.panel}"))
 
     def _fill_panel(self) -> None:
         if self.session.panel == "details":

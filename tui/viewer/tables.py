@@ -127,7 +127,7 @@ class Tables(Panels, Following):
         while len(self._tables) >= KEPT:
             self._tables.pop(next(iter(self._tables)))
         self._tables[key] = table, columns
-        if key == self._key():
+        if self.shows_panel and key == self._key():
             self._fill_table(self.session.panel)
 
     @on(VirtualTable.RowChosen)

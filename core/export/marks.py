@@ -1,0 +1,107 @@
+"""Marks and views of a trace, kept beside its index: small JSON files named by what the trace holds.
+
+They lie in <root>/marks/, never inside an index folder, so that they outlive it; each is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import TracelaneError
+from ..index.store import Index
+
+SCHEMA = 1
+FOLDER = "marks"
+PRIVATE = 0o700
+MOST = 10_000
+"""Marks that are read from one file: one that holds more was not written here."""
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    """A moment (start = end) or a range, in ns as the first file counts; the text may be empty."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+def shelf(indexes: Sequence[Index], kind: str) -> Path | None:
+    """Return the file for what is kept of these traces ("marks" or "view"); None where nothing tells them.
+
+    Its name is that of the contents (sizes, hashes of both ends): a copy of a trace has the same marks.
+    """
+    prints = []
+    root: Path | None = None
+    for index in indexes:
+        source = index.manifest.get("source")
+        if not isinstance(source, dict) or not source:
+            continue  # a log laid over the trace is no part of it
+        prints.append({key: value for key, value in source.items() if key != "mtime_ns"})
+        root = root or index.folder.parent.parent
+    if root is None:
+        return None
+    key = hashlib.blake2b(json.dumps(prints, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return root / FOLDER / f"{key}.{kind}.json"
+
+
+def read_marks(path: Path) -> tuple[Mark, ...]:
+    """Return the marks of a file in order of time; none where there is no such file.
+
+    Raises TracelaneError where it holds something else.
+    """
+    value = read_object(path)
+    if value is None:
+        return ()
+    try:
+        found = [
+            Mark(int(entry["start_ns"]), int(entry["end_ns"]), str(entry.get("text", "")))
+            for entry in value["marks"][:MOST]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise TracelaneError(f"{path} holds no marks") from None
+    return tuple(sorted(found))
+
+
+def write_marks(path: Path, marks: Sequence[Mark], paths: Sequence[str] = ()) -> None:
+    """Write marks as one JSON object; `paths` tell people of which traces. Raises TracelaneError."""
+    entries = [{"start_ns": mark.start, "end_ns": mark.end, "text": mark.text} for mark in sorted(marks)]
+    write_object(path, {"schema": SCHEMA, "traces": list(paths), "marks": entries})
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object of a file, None where there is no file. Raises TracelaneError."""
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TracelaneError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise TracelaneError(f"{path} holds no JSON") from None
+    if not isinstance(value, dict):
+        raise TracelaneError(f"{path} holds no JSON object")
+    return value
+
+
+def write_object(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object in place of a file, whole or not at all. Raises TracelaneError."""
+    temporary = ""
+    try:
+        path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+            file.write("\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise TracelaneError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,137 @@
+"""Marks and the view of last time: kept beside the index, found again, harmless when damaged."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from tests.tui.small_file import small_file
+from tests.tui.test_app_keys import message, screen_text, shown
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.ids import SliceId
+from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.panels.pick import PickScreen
+from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
+from tracelane.tui.view_state import session_json, session_of
+from tracelane.tui.viewer.marks import saved_session
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """The small file, its index in a folder of its own."""
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+
+
+def _file(trace: Trace, kind: str) -> Path:
+    path = shelf(trace.indexes, kind)
+    assert path is not None
+    return path
+
+
+async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> None:
+    """m marks the cursor, M the range with a text; another viewer lists both and goes there; one goes."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("'")
+        assert "no marks" in message(app)
+        await pilot.press("m", "v", "right", "right", "v", "M")
+        await pilot.press(*"late", "enter")
+        await pilot.pause()
+        first, second = app.session.range or (0, 0)
+        assert "◆" in screen_text(app)
+    assert set(read_marks(_file(trace, "marks"))) == {Mark(first, first), Mark(first, second, "late")}
+    assert tmp_path / "index" / "marks" == _file(trace, "marks").parent
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("'")
+        await pilot.pause()
+        assert isinstance(app.screen, PickScreen)
+        assert "late" in screen_text(app) and "(no text)" in screen_text(app)
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert app.session.range == (first, second)
+        await pilot.press("escape")
+        app.run_command("unmark")
+        assert len(app.marks) == 1
+    assert len(read_marks(_file(trace, "marks"))) == 1
+
+
+def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
+    """The file is named by what the trace holds, not by where it lies or when it was written."""
+    other = tmp_path / "other"
+    other.mkdir()
+    copy = open_trace(small_file(other), index_dir=tmp_path / "index", workers=1)
+    assert _file(copy, "marks") == _file(trace, "marks")
+    assert _file(copy, "marks") != _file(copy, "view")
+    assert shelf([], "marks") is None
+
+
+async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
+    """Where the marks' file holds something else, marking says so and leaves it alone."""
+    path = _file(trace, "marks")
+    path.parent.mkdir(parents=True)
+    path.write_text("[1, 2")
+    async with shown(trace) as (app, pilot):
+        await pilot.press("m")
+        assert "no JSON" in message(app)
+    assert path.read_text() == "[1, 2"
+    with pytest.raises(TracelaneError):
+        write_marks(path / "below", [])
+
+
+async def test_the_view_is_found_again(trace: Trace) -> None:
+    """What was saved on leaving is the session of the next time, whatever is in it."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("w", "w", "down", "enter", "r", "p", "3")
+        app.save_view()
+        left = app.session
+    assert saved_session(trace) == left
+
+
+def test_every_part_of_a_session_survives(trace: Trace) -> None:
+    """A session with something in every field comes back equal."""
+    lane = LaneKey(0, "7", '"a"', 1, "x")
+    low, high = trace.span
+    for selection in (SliceId(0, 3), InstantId(0, 4), GapId(0, 5)):
+        session = Session(
+            Viewport(low, high - low, 100),
+            low + 5,
+            RowKey(lane, 2),
+            selection,
+            3,
+            frozenset({lane, (0, "7")}),
+            frozenset({(1, "8")}),
+            (lane,),
+            frozenset({lane}),
+            frozenset({(0, "9")}),
+            ("worker",),
+            range=(low, high),
+            clocks=Clocks(MappingProxyType({(0, ""): 5, (0, "7"): -(2**70)})),
+        )
+        texts = {f.name: "x" for f in fields(Session) if f.type == "str"}
+        session = replace(session, **texts)  # type: ignore[arg-type]
+        assert session_of(session_json(session), trace) == session
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"schema": 1},
+        {"schema": 1, "session": 3},
+        {"schema": 1, "session": {"is": "Nothing"}},
+        {"schema": 1, "session": {"is": "Session", "viewport": 1, "cursor": "x"}},
+        {"schema": 1, "session": {"is": "Session", "viewport": {"is": "Viewport"}, "cursor": 1}},
+    ],
+)
+def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace) -> None:
+    """What is no session, or one of another time, is left aside."""
+    assert session_of(value, trace) is None
+    far = Session(Viewport(trace.span[1] + 10**15, 1000, 100), 0)
+    assert session_of(session_json(far), trace) is None
+    write_object(_file(trace, "view"), {"schema": 9})
+    assert saved_session(trace) is None and read_object(_file(trace, "view")) == {"schema": 9}

@@ -1,0 +1,144 @@
+"""Marks: set at the cursor or the range, listed, jumped to; and the view kept for the next time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from dataclasses import replace
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.units import format_ns
+from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
+from tracelane.core.trace import Trace
+
+from ..actions import view
+from ..actions.refusal import Refusal
+from ..clock import stamps_of
+from ..config import Config
+from ..panels.pick import PickScreen
+from ..session import Session
+from ..view_state import session_json, session_of
+from ..widgets.prompt import Prompt
+from ..widgets.table import Column
+from .base import Viewer
+
+
+def saved_session(trace: Trace) -> Session | None:
+    """Return the view in which a trace was left the last time."""
+    path = shelf(trace.indexes, "view")
+    try:
+        return None if path is None else session_of(read_object(path), trace)
+    except TracelaneError:
+        return None
+
+
+class Marks(Viewer):
+    """Commands of marks."""
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Read the trace's marks."""
+        super().__init__(trace, session, config)
+        self.marks: tuple[Mark, ...] = ()
+        self._marks_trouble = ""
+        path = shelf(trace.indexes, "marks")
+        try:
+            self.marks = () if path is None else read_marks(path)
+        except TracelaneError as error:
+            self._marks_trouble = str(error)  # a file that is not understood is never written over
+
+    @property
+    def marks_seen(self) -> tuple[Mark, ...]:
+        """The marks in trace time under the session's clocks."""
+        offset = self.session.clocks.offset(0)
+        return tuple(Mark(mark.start + offset, mark.end + offset, mark.text) for mark in self.marks)
+
+    def do_mark(self) -> None:
+        """Mark the range, else the cursor."""
+        self.mark("")
+
+    def do_mark_text(self) -> None:
+        """Ask for a text and mark the range, else the cursor."""
+        self.main.query_one(Prompt).ask("mark", "mark ", "what is here")
+
+    def mark(self, text: str) -> None:
+        """Mark the range, else the cursor, with a text."""
+        start, end = self.session.range or (self.session.cursor, self.session.cursor)
+        offset = self.session.clocks.offset(0)
+        self._keep((*self.marks, Mark(start - offset, end - offset, text)))
+        self.say(f"marked {self._stamp(start)}: ' lists the marks")
+
+    def do_unmark(self) -> None:
+        """Remove the mark nearest to the cursor, if it is in view."""
+        session = self.session
+        near = min(self.marks_seen, key=lambda mark: abs(mark.start - session.cursor), default=None)
+        if near is None or not session.viewport.start <= near.start < session.viewport.end:
+            raise Refusal("no mark in view")
+        gone = self.marks_seen.index(near)
+        self._keep((*self.marks[:gone], *self.marks[gone + 1 :]))
+        self.say(f"the mark at {self._stamp(near.start)} is gone")
+
+    def _keep(self, marks: tuple[Mark, ...]) -> None:
+        if self._marks_trouble:
+            raise Refusal(self._marks_trouble)
+        path = shelf(self.trace.indexes, "marks")
+        if path is not None:
+            write_marks(path, marks, [source.path for source in self.trace.sources])
+        self.marks = tuple(sorted(marks))
+        self.watch_session(self.session, self.session)
+
+    def watch_session(self, before: Session, now: Session) -> None:
+        """Bring what is seen up to date."""
+        raise NotImplementedError
+
+    def do_marks(self) -> None:
+        """List the marks; choosing one goes there."""
+        if not self.marks:
+            raise Refusal("there are no marks: m sets one at the cursor or the range")
+        marks = self.marks_seen
+        columns = [
+            Column("mark", 0, lambda row: marks[row].text or "(no text)"),
+            Column("at", 22, lambda row: self._stamp(marks[row].start), right=True),
+            Column("length", 12, lambda row: _length(marks[row]), right=True),
+        ]
+
+        def chosen(row: int | None) -> None:
+            if row is not None:
+                self.go_to_mark(marks[row])
+
+        self.push_screen(PickScreen("Marks", columns, len(marks), hint="Enter goes there"), chosen)
+
+    def go_to_mark(self, mark: Mark) -> None:
+        """Put the cursor on a mark; of a range make it the range and fit it."""
+        if mark.end > mark.start:
+            session = view.fitted(self.trace, self.session, mark.start, mark.end)
+            self.go(replace(session, range=(mark.start, mark.end), anchor=None))
+        else:
+            self.go(view.go_to(self.trace, self.session, mark.start))
+
+    def _stamp(self, time: int) -> str:
+        return stamps_of(self.trace, self.session).relative(time)
+
+    # -- the view -------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Keep the view when the connection breaks."""
+        with suppress(
+            NotImplementedError, RuntimeError, ValueError
+        ):  # no such signal, or not the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hung_up)
+
+    def _hung_up(self) -> None:
+        self.save_view()
+        self.exit()
+
+    def save_view(self) -> None:
+        """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""
+        path = shelf(self.trace.indexes, "view")
+        if path is not None and self.composed:
+            with suppress(TracelaneError):
+                write_object(path, session_json(self.session))
+
+
+def _length(mark: Mark) -> str:
+    return format_ns(mark.end - mark.start) if mark.end > mark.start else ""
