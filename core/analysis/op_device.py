@@ -79,6 +79,8 @@ def launches_of(index: Index, work: I64, correlation: I64) -> I64:
 
 def _around(events: OpEvents, positions: I64) -> I64:
     """Return the innermost op or annotation around each slice, -1 where there is none."""
+    if not len(positions):
+        return np.empty(0, np.int64)
     above = events.index.column("slices.parent")
     event = events.where[positions].astype(np.int64)
     current: AnyArray = positions.astype(np.uint32)

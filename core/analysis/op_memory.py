@@ -15,7 +15,7 @@ HOST_TYPES = (0, 2, 5)
 DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
 """c10 device types: CPU and its kin; CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
-ANYWHERE = (-(2**63), 2**63 - 1)
+ANYWHERE = (-(2**62), 2**62)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Memory:
 
     def outside(self, start: I64, end: I64) -> npt.NDArray[np.bool_]:
         """Return which records lie in none of these events (of any thread)."""
-        if not len(start):
+        if not len(start) or not len(self):
             return np.ones(len(self), np.bool_)
         order = np.argsort(start, kind="stable")
         reach = np.maximum.accumulate(end[order])

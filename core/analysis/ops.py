@@ -19,7 +19,7 @@ from .devices import WORK, device_word
 from .op_device import device_times, work_positions
 from .op_events import ANNOTATION, keys_of, lanes_of, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped
-from .op_memory import MEMORY, memory_of
+from .op_memory import ANYWHERE, MEMORY, memory_of
 from .scope import Scope
 from .table import Column, Table, Value
 
@@ -114,15 +114,14 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     index = events.index
     offsets = _offsets(scope, source)
     alive, parent = events.merged
-    offset = offsets[events.lane]
-    start, end = events.start + offset, events.end + offset
-    shown_start, shown_end = _cut(scope, start), _cut(scope, end)
-    total = shown_end - shown_start
+    start, end = events.start, events.end
+    if offsets.any():
+        start, end = start + offsets[events.lane], end + offsets[events.lane]
+    total = _cut(scope, end) - _cut(scope, start)
     device_total, device_self = device_times(events, work_positions(index))
-    memory = memory_of(index)
-    if scope.range is not None:
-        shift = int(offsets[events.lane[0]]) if len(events) else 0
-        memory = memory_of(index, scope.range[0] - shift, scope.range[1] - shift)
+    shift = int(offsets[events.lane[0]]) if len(events) else 0
+    low, high = scope.range if scope.range is not None else ANYWHERE
+    memory = memory_of(index, low - shift, high - shift)
     host_bytes, device_bytes = memory.between(events.start, events.end)
     if memory.both_device_types:
         notes.append("device memory is PyTorch's own allocator's; the runtime tells of the same bytes again")
@@ -142,7 +141,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         _add(rows, (name, bool(number % 2), False, text), row)
     outside = np.flatnonzero(memory.outside(events.start, events.end))
     if len(outside) and scope.where is None:
-        first = int(memory.times[outside[0]]) + (int(offset[0]) if len(offset) else 0)
+        first = int(memory.times[outside[0]]) + shift
         inside = [int(memory.host[outside].sum())] * 2 + [int(memory.device[outside].sum())] * 2
         key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
         _add(rows, key, _Row((first, -first, 0), (-1, source, 0), len(outside), [0, 0, 0, 0, *inside]))
