@@ -8,7 +8,7 @@ from tracelane.core.base.errors import UsageError
 
 from .commands import COMMANDS, LINES
 
-VERBS = ("only", "goto", "filter", "hide", "show", "quiet", "ruler", "theme", "smi", "smi-offset")
+VERBS = ("only", "goto", "filter", "hide", "show", "quiet", "save", "ruler", "theme", "smi", "smi-offset")
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,13 @@ def picture(
     colour: bool = True,
     depth: Depth | None = None,
     glyphs: Glyphs | None = None,
+    seen: RowReader | None = None,
 ) -> Text:
     """Return minimap, ruler and lanes as text of at most `height` lines of `width` cells.
 
     Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour`
     it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
+    `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there.
     """
     width, height = max(LEAST_WIDTH, width), max(LEAST_HEIGHT, height)
     titles = title_cells(width)
@@ -50,11 +52,12 @@ def picture(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
     )
     room = height - len(lines)
-    session = with_devices_in_view(trace, session, room)
+    if seen is None:
+        session = with_devices_in_view(trace, session, room)
     layout = Layout(trace, session)
     total = layout.height + len(layout.pinned)
     shown = min(total, room if total <= room else room - 1)
-    reader = RowReader(trace)
+    reader = seen or RowReader(trace)
     lines += [line_segments(line, reader, session, look) for line in layout.visible(session.scroll, shown)]
     below = layout.height - layout.scrolled(session.scroll, shown) - (shown - layout.pinned_height(shown))
     if below > 0:
@@ -69,7 +72,9 @@ def picture(
     return text
 
 
-def plain_picture(trace: Trace, session: Session, width: int = 120, height: int = 40) -> str:
+def plain_picture(
+    trace: Trace, session: Session, width: int = 120, height: int = 40, seen: RowReader | None = None
+) -> str:
     """Return the picture without colours, without blanks at line ends."""
-    drawn = picture(trace, session, width, height, colour=False)
+    drawn = picture(trace, session, width, height, colour=False, seen=seen)
     return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))

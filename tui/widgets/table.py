@@ -104,6 +104,11 @@ class VirtualTable(ScrollView, can_focus=True):
         return len(self._order)
 
     @property
+    def order(self) -> I64:
+        """The rows as they stand, by the numbers that they were handed in with."""
+        return self._order
+
+    @property
     def row(self) -> int | None:
         """The row under the cursor as handed in, None where there are none."""
         return int(self._order[self.cursor]) if len(self._order) else None

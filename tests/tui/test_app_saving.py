@@ -1,0 +1,88 @@
+"""Copying and saving what is on show: table and picture, with the path or the trouble in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.small_file import small_file
+from tests.tui.test_app_keys import message, settled, shown
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.widgets.prompt import Prompt
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """The small file, its index in a folder of its own."""
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+
+
+async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:
+    app.post_message(Prompt.Answered("command", line))
+    await pilot.pause()
+    await settled(app, pilot)
+
+
+async def test_table(trace: Trace, tmp_path: Path) -> None:
+    """The table on show is written in three formats, as sorted, and copied as Markdown."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("Y")
+        assert "no table" in message(app)
+        await pilot.press("3")
+        await settled(app, pilot)
+        for form in ("csv", "json", "md"):
+            path = tmp_path / f"table.{form}"
+            await _typed(app, pilot, f"save table {path}")
+            assert message(app) == f"saved {path}"
+        rows = list(csv.DictReader((tmp_path / "table.csv").open()))
+        assert {"aten::linear", "launch"} <= {row["name"] for row in rows}
+        selves = [int(row["self_ns"]) for row in rows]
+        assert selves == sorted(selves, reverse=True)
+        written = json.loads((tmp_path / "table.json").read_text())["rows"]
+        assert [row["self_ns"] for row in written] == selves
+        await pilot.press("Y")
+        assert app.clipboard == (tmp_path / "table.md").read_text()
+        assert message(app).startswith(f"copied {len(rows)} rows")
+
+
+async def test_picture(trace: Trace, tmp_path: Path) -> None:
+    """The picture shows the lanes as they are folded on the screen, without the line that was typed."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await _typed(app, pilot, f"save picture {tmp_path / 'seen.txt'}")
+        assert message(app) == f"saved {tmp_path / 'seen.txt'}"
+        text = (tmp_path / "seen.txt").read_text()
+        assert "[aten::linear" in text and "Stream 1" in text
+        await _typed(app, pilot, "only Stream")
+        await pilot.press("colon", *"save picture ", *str(tmp_path / "seen.svg"), "enter")
+        await settled(app, pilot)
+        assert message(app) == f"saved {tmp_path / 'seen.svg'}"
+        drawing = (tmp_path / "seen.svg").read_text()
+        assert drawing.startswith("<svg") and "save" not in drawing
+        assert "Stream" in drawing and "linear" not in drawing
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("save picture {folder}/none/a.svg", "cannot write {folder}/none/a.svg: No such file or directory"),
+        ("save picture {folder}/small.json", "a picture can be written to"),
+        ("save table {folder}/a.csv", "the panel shows no table"),
+        ("save table {folder}/a.xls", "a table can be written to"),
+        ("save picture {folder}/there.txt", "{folder}/there.txt is there already"),
+        ("save", "save picture FILE.svg"),
+    ],
+)
+async def test_trouble_is_one_line(trace: Trace, tmp_path: Path, line: str, said: str) -> None:
+    """What cannot be written is said in one line, and no file is overwritten."""
+    (tmp_path / "there.txt").write_text("kept")
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await _typed(app, pilot, line.format(folder=tmp_path))
+        assert said.format(folder=tmp_path) in message(app)
+        assert "\n" not in message(app)
+    assert (tmp_path / "there.txt").read_text() == "kept"
+    assert not (tmp_path / "a.csv").exists()

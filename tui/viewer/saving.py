@@ -1,0 +1,96 @@
+"""Copying and saving what is on show: the table of the panel, the picture of the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tracelane.core.analysis.table import Table
+from tracelane.core.base.errors import UsageError
+from tracelane.core.export.formats import as_csv, as_json, as_markdown
+from tracelane.core.ingest.columns import I64
+
+from ..actions.refusal import Refusal
+from ..lanes.canvas import LaneCanvas
+from ..panels.panel import TABLES
+from ..panels.table import TablePane
+from ..text.picture import plain_picture
+from .base import Viewer
+
+FORMATS: Final = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
+PICTURES: Final = (".svg", ".txt")
+LINES_AROUND = 3
+"""Lines that minimap and ruler take at most in a plain picture."""
+
+
+class Saving(Viewer):
+    """Commands that copy or write what is seen."""
+
+    def do_copy_table(self) -> None:
+        """Copy the table on show as Markdown."""
+        table, order = self._table_on_show()
+        self.copy_to_clipboard(as_markdown(table, order))
+        self.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
+
+    def save(self, text: str) -> None:
+        """Write what `picture FILE` or `table FILE` asks for; UsageError tells what there is."""
+        what, _, name = text.partition(" ")
+        if what not in ("picture", "table") or not name.strip():
+            raise UsageError("save picture FILE.svg|FILE.txt or save table FILE.csv|FILE.json|FILE.md")
+        path = _path(name.strip())
+        if what == "table":
+            self._save_table(path)
+        elif path.suffix.lower() not in PICTURES:
+            raise UsageError("a picture can be written to FILE.svg or FILE.txt")
+        else:
+            # The line that was typed is still on the screen: it has to be gone first.
+            self.call_after_refresh(self._save_picture, path)
+
+    def _save_table(self, path: Path) -> None:
+        form = FORMATS.get(path.suffix.lower())
+        if form is None:
+            raise UsageError("a table can be written to FILE.csv, FILE.json or FILE.md")
+        table, order = self._table_on_show()
+        self.say(written(path, form(table, order)))
+
+    def _save_picture(self, path: Path) -> None:
+        if path.suffix.lower() == ".svg":
+            text = self.export_screenshot(title=Path(self.trace.sources[0].path).name)
+        else:
+            canvas = self.main.query_one(LaneCanvas)
+            size = canvas.size
+            height = size.height + LINES_AROUND
+            text = plain_picture(self.trace, self.session, size.width, height, canvas.reader) + "\n"
+        try:
+            self.say(written(path, text))
+        except Refusal as refusal:
+            self.say(str(refusal))
+
+    def _table_on_show(self) -> tuple[Table, I64]:
+        """Return the panel's table and its rows as sorted; Refusal where the panel shows none."""
+        name = self.session.panel
+        if name in dict(TABLES):
+            pane = self.main.query_one(f"#{name}", TablePane)
+            if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
+                return pane.shown_table, pane.table.order
+        raise Refusal("the panel shows no table: 3 to 6 show one")
+
+
+def _path(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def written(path: Path, text: str) -> str:
+    """Write a new file and return what to say; Refusal says in one line why it was not written."""
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Refusal(f"{path} is there already: give another name") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Refusal(f"cannot write {path}: {reason}") from None
+    return f"saved {path.absolute()}"
