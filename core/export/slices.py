@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ingest.columns import I64
 from ..query.hits import Hits, Rows
-from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 CHUNK = 1 << 14
 """Slices whose rows are made together: output begins at once and memory stays bounded."""

@@ -144,7 +144,7 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
 
 async def test_help_and_palette(trace: Trace) -> None:
     """? shows all keys and closes again; the palette offers every command with its key."""
-    async with shown(trace, (200, 60)) as (app, pilot):
+    async with shown(trace, (200, 100)) as (app, pilot):
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "Zoom in" not in message(app)
