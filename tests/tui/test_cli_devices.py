@@ -69,6 +69,13 @@ def test_idle(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert gap["host"].startswith("aten::linear")
 
 
+def test_recurring_gaps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gaps can be grouped by what lies around them; a trace without any has none."""
+    (row,) = _told(capsys, "idle", trace, "--recurring")["rows"]
+    assert (row["before"], row["gaps"], row["idle_ns"], row["share"]) == ("(no name)", 1, 69_500, 1.0)
+    assert _told(capsys, "idle", trace, "--recurring", "--step", "1")["rows"] == []
+
+
 def test_launches(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both launches took 10 µs, and their kernels waited 10 µs more; one stood in the queue at most."""
     told = _told(capsys, "launches", trace)

@@ -20,14 +20,19 @@ GAPS = 20
     metavar="µs",
     help="A gap shorter than this that the host did not cause is a kernel wait.",
 )
-def idle(request: Request, kernel_wait: float) -> None:
+@click.option("--recurring", is_flag=True, help="Group the gaps by the names before and after them.")
+def idle(request: Request, kernel_wait: float, recurring: bool) -> None:
     """Say per stream how long it stood still and why; list the longest gaps and the launch that ended each.
 
     A gap is a host wait if the launch that ended it began after the work before it was done.
     """
     from tracelane.core.analysis import idle as analysis
+    from tracelane.core.analysis.gap_groups import recurring_gaps
 
     found = analysis.idle(request.scope(), round(kernel_wait * 1000))
     limit = request.limit or GAPS
+    if recurring:
+        request.show([recurring_gaps(found)])
+        return
     tables = [analysis.idle_table(found), analysis.gap_table(found, limit)]
     request.show(tables, lambda: analysis.idle_object(found, limit))
