@@ -133,7 +133,8 @@ def read_to_folder(
 ) -> ReadResult:
     """Read a source into part files in `folder`, with worker processes where that pays.
 
-    Raises UnreadableError where no event array or event stands in it, CacheError on a full disk, Cancelled.
+    Sound JSON without events is an empty trace with a problem. Raises UnreadableError where neither an event
+    nor that stands in the source, CacheError on a full disk, Cancelled.
     """
     wanted = min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers
     why = ""
@@ -151,9 +152,12 @@ def read_to_folder(
     reading = Reading(source, decoder=decoder, progress=progress, cancelled=cancelled)
     with collector_paused():
         files = [open_part(write_part(part, folder)) for part in reading]
+    problems = reading.problems
     if not reading.found:
-        raise UnreadableError(f"{source.path}: no trace events in it")
-    return read_result(files, reading.envelope, reading.problems, why)
+        if problems:
+            raise UnreadableError(f"{source.path}: no trace events in it")
+        problems = [Problem("no events", 1, None, "sound JSON, but without an array of traceEvents")]
+    return read_result(files, reading.envelope, problems, why)
 
 
 def read_result(

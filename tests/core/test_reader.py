@@ -122,8 +122,16 @@ def test_files_and_memory_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", '{"traceEvents": null}', '{"a": [1, 2]}'])
+def test_sound_json_without_events(tmp_path: Path, text: str) -> None:
+    """A JSON object without an event array is an empty trace, and says so."""
+    result = read_to_folder(open_source(write(tmp_path, text)), tmp_path)
+    assert result.events == 0
+    assert [problem.kind for problem in result.problems] == ["no events"]
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, 2', '{"a" 1', '{"traceEvents": nul'])
 def test_no_trace(tmp_path: Path, text: str) -> None:
-    """JSON without any events is refused by name."""
+    """Broken text without any events is refused by name."""
     with pytest.raises(UnreadableError, match=r"t\.json"):
         read_to_folder(open_source(write(tmp_path, text)), tmp_path)
 
