@@ -232,4 +232,4 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
 
 def _shown(session: Session) -> tuple[object, ...]:
     """Return what the panel's contents depend on."""
-    return session.panel, session.selection, session.clocks, session.range, session.only
+    return session.panel, session.selection, session.clocks, session.range, session.only, session.filter

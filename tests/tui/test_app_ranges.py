@@ -103,3 +103,15 @@ async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there:
         await pilot.press("3", "3")
         await settled(app, pilot)
         assert "busy share" in screen_text(app)
+
+
+async def test_a_filter_narrows_the_table(trace: Trace) -> None:
+    """With `:filter` the table counts what matches, and says that it is filtered."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("3", ":")
+        await pilot.press(*"filter cat:kernel", "enter")
+        await settled(app, pilot)
+        await settled(app, pilot)
+        table = app.main.query_one("#table", TablePane).shown_table
+        assert table is not None and table.scope.endswith("filtered")
+        assert set(table.data["category"]) == {"kernel"}

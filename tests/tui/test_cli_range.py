@@ -48,6 +48,17 @@ def test_a_step_and_lanes(demo: Path, cache: str, capsys: pytest.CaptureFixture[
     assert max(map(len, text.splitlines())) <= 160
 
 
+def test_what_matches_only(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--where counts what matches, --step one step."""
+    arguments = ["range", str(demo), "--format", "json", "--index-dir", cache]
+    assert main([*arguments, "--where", "cat:kernel"]) == 0
+    every = json.loads(capsys.readouterr().out)
+    assert {row["category"] for row in every["rows"]} == {"kernel"} and "filtered" in every["scope"]
+    assert main([*arguments, "--where", "cat:kernel", "--step", "11"]) == 0
+    step = json.loads(capsys.readouterr().out)
+    assert 0 < step["slices"] < every["slices"]
+
+
 @pytest.mark.parametrize(
     "wrong", [["--sort", "nothing"], ["--lanes", "nosuchlane"], ["--lanes", "("], ["--from", "12"]]
 )

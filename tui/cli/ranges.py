@@ -9,14 +9,16 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FORMAT, FROM, LANES, TO, scope_of, terminal_width
+from .scoped import FORMAT, FROM, LANES, STEP, TO, WHERE, scope_of, terminal_width
 
 
 @click.command("range")
 @TRACES
 @FROM
 @TO
+@STEP
 @LANES
+@WHERE
 @click.option("--by", type=click.Choice(["name", "lane"]), default="name", show_default=True, help="Rows.")
 @click.option(
     "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
@@ -30,7 +32,9 @@ def ranges(
     traces: tuple[str, ...],
     begin: str | None,
     end: str | None,
+    step: str | None,
     lanes: str | None,
+    where: str | None,
     by: str,
     sort: str | None,
     limit: int | None,
@@ -51,7 +55,7 @@ def ranges(
 
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    scope = scope_of(trace, begin, end, lanes=lanes)
+    scope = scope_of(trace, begin, end, step, lanes, where)
     table = lane_table(scope) if by == "lane" else range_table(scope)
     key = (sort or ("busy_ns" if by == "lane" else "self_ns")).strip()
     try:

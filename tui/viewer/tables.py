@@ -13,7 +13,7 @@ from tracelane.core.analysis.range_table import lane_table, range_table
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.trace import Trace
 
 from ..config import Config
@@ -66,9 +66,17 @@ ANALYSES: Final = {
 Key = tuple[object, ...]
 
 
-def scope_of(trace: Trace, session: Session) -> Scope:
-    """Return what the session's tables speak of: the range or all, the lanes that `:only` leaves."""
-    lanes = None
+def scope_of(trace: Trace, session: Session, cancelled: CancelledCallback = never) -> Scope:
+    """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave.
+
+    Raises Cancelled: a filter may have to look through the arguments in the file.
+    """
+    lanes = where = None
+    if session.filter:
+        from tracelane.core.query.filter import parse
+        from tracelane.core.query.hits import matches
+
+        where = matches(trace, parse(session.filter), session.clocks, cancelled).where
     if session.only:
         pattern = matcher(session.only)
         lanes = tuple(
@@ -76,7 +84,7 @@ def scope_of(trace: Trace, session: Session) -> Scope:
             for lane in trace.lanes
             if pattern.search(lane.title) or pattern.search(lane.process.title)
         )
-    return Scope(trace, session.range, lanes, clocks=session.clocks)
+    return Scope(trace, session.range, lanes, where, session.clocks)
 
 
 class Tables(Panels, Following):
@@ -95,7 +103,7 @@ class Tables(Panels, Following):
 
     def _key(self) -> Key:
         session = self.session
-        return session.panel, session.range, session.only, session.clocks
+        return session.panel, session.range, session.only, session.filter, session.clocks
 
     def _fill_table(self, name: str) -> None:
         pane = self.main.query_one(f"#{name}", TablePane)
@@ -105,18 +113,19 @@ class Tables(Panels, Following):
                 pane.show(*found, ANALYSES[name].sort)
             return
         pane.say("counting…")
-        self._make_table(name, self._key(), scope_of(self.trace, self.session))
+        self._make_table(name, self._key(), self.session)
 
     @work(thread=True, exclusive=True, group="table")
-    def _make_table(self, name: str, key: Key, scope: Scope) -> None:
+    def _make_table(self, name: str, key: Key, session: Session) -> None:
         """Make a table away from the screen."""
         worker = get_current_worker()
         try:
+            scope = scope_of(self.trace, session, lambda: worker.is_cancelled)
             table = ANALYSES[name].make(scope, lambda: worker.is_cancelled)
             columns = columns_of(table)
         except Cancelled:
             return
-        except TracelaneError as error:
+        except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
                 self.call_from_thread(self.say, str(error))
             return
