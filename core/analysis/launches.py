@@ -238,7 +238,8 @@ def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
     ranked = []
     for number, device in enumerate(found.devices):
         delays = device.delays
-        hits = np.flatnonzero(delays > LONG_DELAY_NS)
+        least = np.partition(delays, -limit)[-limit] if len(delays) > limit else 0
+        hits = np.flatnonzero(delays >= max(least, LONG_DELAY_NS + 1))
         hits = hits[np.argsort(-delays[hits], kind="stable")[:limit]]
         ranked += [(-int(delays[at]), number, int(at)) for at in hits]
     ranked = sorted(ranked)[:limit]
@@ -312,4 +313,6 @@ def _count(group: I64, mask: AnyArray, groups: int) -> I64:
 
 
 def _joined(parts: list[I64]) -> I64:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
