@@ -26,6 +26,8 @@ def parse_order(line: str) -> Order:
         raise UsageError("nothing was typed")
     verb, text = words[0], words[1].strip() if len(words) > 1 else ""
     ids = {entry.id for entry in COMMANDS}
+    if (verb, text) == ("copy", "view"):
+        return Order("command", "copy-view")
     if verb == "hide" and not text:
         return Order("command", "hide")
     if verb in VERBS and (text or verb not in ids):

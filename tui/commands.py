@@ -131,6 +131,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("hidden", "What is hidden", ("H",), "List what is hidden; Enter shows it again", _LANES),
     Command("back", "Previous view", ("u", "backspace"), "Go back to the view before", _VIEW),
     Command("forward", "Next view", ("U",), "Go forward again after going back", _VIEW),
+    Command("copy-view", "Copy the view", (), "Copy the command line that shows this view", _VIEW),
     Command("panel-details", "Details", ("1",), "Show the selection's details in the panel", _VIEW),
     Command(
         "panel-problems",
@@ -173,6 +174,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
 
 LINES: Final[tuple[tuple[str, str], ...]] = (
     ("only REGEX", "Show only lanes whose title matches; alone: all again"),
+    ("copy view", "Copy the command line that shows this view"),
     ("goto TIME", "Go to a time, as with g"),
     ("filter FILTER", "Draw only the slices that match, as with /; alone: all again"),
     ("hide REGEX", "Hide the lanes whose title matches"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +16,11 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.view import asked_session
 from tracelane.tui.panels.pick import PickScreen
+from tracelane.tui.panels.shown_text import ShownText
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
+from tracelane.tui.view_line import view_line
 from tracelane.tui.view_state import session_json, session_of
 from tracelane.tui.viewer.marks import saved_session
 
@@ -135,3 +139,21 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
     assert session_of(session_json(far), trace) is None
     write_object(_file(trace, "view"), {"schema": 9})
     assert saved_session(trace) is None and read_object(_file(trace, "view")) == {"schema": 9}
+
+
+async def test_the_view_as_a_command_line(trace: Trace) -> None:
+    """`:copy view` gives a line that, taken apart by the command line's own rules, shows the same time."""
+    async with shown(trace) as (app, pilot):
+        await pilot.press("w", "w", ":")
+        await pilot.press(*"only stream", "enter", ":")
+        await pilot.press(*"copy view", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, ShownText)
+        line = view_line(trace, app.session)
+        assert app.clipboard == line
+        words = shlex.split(line)
+        assert words[:2] == ["tracelane", "view"] and Path(words[2]).is_file()
+        options = dict(zip(words[3::2], words[4::2]))
+        again = asked_session(trace, options["--from"], options["--to"], options["--lanes"], 100 + 24)
+        seen = app.session.viewport
+        assert (again.viewport.start, again.viewport.end, again.only) == (seen.start, seen.end, "stream")

@@ -59,6 +59,12 @@ class Panels(Viewer):
         if not get_current_worker().is_cancelled:
             self.call_from_thread(self._copied, details_json(details, thing, arguments))
 
+    def do_copy_view(self) -> None:
+        """Copy the command line that shows this view."""
+        from ..view_line import view_line
+
+        self._copied(view_line(self.trace, self.session))
+
     def _copied(self, text: str) -> None:
         from ..panels.shown_text import ShownText
 
