@@ -19,6 +19,8 @@ import orjson
 Decoder: TypeAlias = Callable[[bytes], list[object]]
 
 EXACT_KEYS = frozenset({"ts", "dur"})
+_ENDLESS = re.compile(rb"(?<![0-9])[0-9]{4301}")
+"""More digits than Python reads as an integer; ijson's C library does not survive far longer ones."""
 _BEYOND_ORJSON = ("depth", "recursion", "infinity", "range")
 """In orjson's message: well-formed JSON that it refuses all the same."""
 _LONE = re.compile(
@@ -45,6 +47,8 @@ def decode_exact(data: bytes) -> list[object]:
     Integers keep all their digits. Other fractions become floats, as orjson reads them.
     """
     data.decode("utf-8")
+    if _ENDLESS.search(data):
+        raise ValueError("a number of more digits than can be read")
     if b"\\u" in data and _LONE.search(data):
         raise ValueError("lone surrogate")
     result: list[object] = []

@@ -109,3 +109,14 @@ def test_pairs_of_surrogates_are_no_lone_ones(text: bytes) -> None:
 def test_nothing_is_an_empty_block() -> None:
     """No text is no events."""
     assert decode_fast(b"") == decode_exact(b" \n") == []
+
+
+@pytest.mark.parametrize("digits", [4301, 200_000])
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+def test_endless_numbers_are_refused(decoder: str, digits: int) -> None:
+    """A number of thousands of digits is left to repair; the C library under ijson would end the process."""
+    with pytest.raises(ValueError):
+        decode_exact(b'{"ph":"X","n":' + b"7" * digits + b"}")
+    if decoder == "orjson" and digits > 100_000:
+        with pytest.raises(ValueError):
+            DECODERS[decoder](b'{"ph":"X","n":' + b"7" * digits + b"}")
