@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.tui.cli_process import on_terminal
 from tests.tui.small_file import small_file
 from tests.tui.test_app_keys import message, screen_text, shown
 from tracelane.core.base.clock import Clocks
@@ -157,3 +158,11 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         again = asked_session(trace, options["--from"], options["--to"], options["--lanes"], 100 + 24)
         seen = app.session.viewport
         assert (again.viewport.start, again.viewport.end, again.only) == (seen.start, seen.end, "stream")
+
+
+def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
+    """Quitting keeps the view, opening finds it, --fresh does not."""
+    trace = ["view", str(small_file(tmp_path)), "--index-dir", str(tmp_path / "index")]
+    assert on_terminal(*trace, play=(("Nothing is selected", "3"), ("whole trace", "Q"))).code == 0
+    assert on_terminal(*trace, play=(("whole trace", "Q"),)).code == 0
+    assert on_terminal(*trace, "--fresh", play=(("Nothing is selected", "Q"),)).code == 0
