@@ -102,7 +102,7 @@ def test_equals_the_definition(slices: Slices, scale: int) -> None:
 
 
 def test_many_random_lanes() -> None:
-    """Long lanes with few overlaps, where most slices take the way without a loop, equal the definition too."""
+    """Long lanes with few overlaps, where most slices take the way without a loop, equal the definition."""
     random = np.random.default_rng(5)
     for _ in range(30):
         starts = random.integers(0, 2000, 250)
