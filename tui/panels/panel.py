@@ -139,7 +139,7 @@ class Panel(Vertical):
         pieces = []
         for key, title in TABS:
             style = "reverse bold" if key == name else ""
-            pieces.append(Text(f" {title} ", style).on(click=f"app.panel('{key}')"))
+            pieces.append(Text(title, style).on(click=f"app.panel('{key}')"))
         pieces.append(Text("T maximises · Tab: arrows here", "dim"))
         self.query_one("#tabs", Bar).pieces = tuple(pieces)
 
