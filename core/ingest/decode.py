@@ -84,7 +84,7 @@ def decode_exact(data: bytes) -> list[object]:
                 stack.append(container)
                 keys.append(key)
                 container = value
-    except ijson.JSONError as error:
+    except (ijson.JSONError, ArithmeticError) as error:  # ArithmeticError: an exponent beyond Decimal's
         raise ValueError(str(error)) from error
     return result
 

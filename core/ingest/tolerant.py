@@ -264,7 +264,10 @@ def _number(match: re.Match[bytes], exact: bool) -> Any:
         if len(text) > LONGEST_DIGITS:
             return text
         return int(text)
-    return Decimal(text) if exact else float(text)
+    try:
+        return Decimal(text) if exact else float(text)
+    except ArithmeticError:  # an exponent beyond Decimal's
+        return float(text)
 
 
 def _word(word: bytes) -> Any:

@@ -111,12 +111,13 @@ def test_nothing_is_an_empty_block() -> None:
     assert decode_fast(b"") == decode_exact(b" \n") == []
 
 
-@pytest.mark.parametrize("digits", [4301, 200_000])
-@pytest.mark.parametrize("decoder", sorted(DECODERS))
-def test_endless_numbers_are_refused(decoder: str, digits: int) -> None:
-    """A number of thousands of digits is left to repair; the C library under ijson would end the process."""
+@pytest.mark.parametrize(
+    "number", ["7" * 4301, "7" * 200_000, "-" + "7" * 200_000, "1e9999999999999999999"], ids=len
+)
+def test_numbers_beyond_reading_are_refused(number: str) -> None:
+    """A number of endless digits or exponent is left to repair, by both decoders, and ends no process."""
+    text = b'{"ph":"X","ts":1,"args":{"n":' + number.encode() + b"}}"
     with pytest.raises(ValueError):
-        decode_exact(b'{"ph":"X","n":' + b"7" * digits + b"}")
-    if decoder == "orjson" and digits > 100_000:
-        with pytest.raises(ValueError):
-            DECODERS[decoder](b'{"ph":"X","n":' + b"7" * digits + b"}")
+        decode_exact(text)
+    with pytest.raises(ValueError):
+        decode_fast(text)
