@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from rich.segment import Segment
 from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.message import Message
@@ -21,8 +22,9 @@ from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout, LineKind, lane_key
-from tracelane.tui.draw.lines import Look, compact_value, line_segments, title_cells
+from tracelane.tui.draw.lines import Look, compact_value, line_segments, title_cells, with_cursor
 from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import InstantRow, RowReader, SampleRow, SliceRow
 from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE
 from tracelane.tui.lanes import messages
@@ -292,3 +294,24 @@ async def test_sizes(trace: Trace) -> None:
             canvas = app.query_one(LaneCanvas)
             for y in range(canvas.size.height):
                 assert canvas.render_line(y).cell_length == canvas.size.width
+
+
+@pytest.mark.parametrize("depth", list(Depth))
+def test_the_cursor_covers_no_letter(depth: Depth) -> None:
+    """A bar stands in empty cells; a letter, a wide one too, stays and is set off from its neighbours."""
+    look = Look(Palette(depth), UNICODE, 16, 12)
+    style = look.palette.style("kernel", PaletteLook.CHOSEN)
+    row = [Segment("a层b  ", style), Segment("░──   ", look.palette.blank)]
+    for cell in range(12):
+        drawn = with_cursor(row, cell, look)
+        text = "".join(segment.text for segment in drawn)
+        if cell < 4:
+            assert text == "a层b  ░──   "
+            at = 0
+            for segment in drawn:
+                under = at <= cell < at + segment.cell_length
+                at += segment.cell_length
+                assert (segment.style != style) == (under or at > 6)
+        else:
+            assert cell_len(text) == 12 and text[cell - 1] == UNICODE.single
+            assert text.replace(UNICODE.single, "").startswith("a层b")

@@ -267,3 +267,11 @@ def test_moves_on_a_trace_without_lanes(trace: Trace, tmp_path: Path) -> None:
             do(empty, session, name)
         except Refusal as refusal:
             assert str(refusal)
+
+
+@pytest.mark.parametrize("command", ["fold", "expand", "fold-process", "pin", "hide", "hide-alike"])
+def test_without_a_focus_the_first_lane_in_view_is_meant(trace: Trace, first: Session, command: str) -> None:
+    """Keys that act on a lane take the first one in view where none is focused, as if it were."""
+    assert first.focus is None
+    at_first = replace(first, focus=key(trace, "main"))
+    assert do(trace, first, command) == do(trace, at_first, command) != at_first

@@ -80,6 +80,8 @@ def test_three_rulers() -> None:
     origin = Origin(1_000_000, 0, 3_600 * 10**9)
     assert time_text(1_500_000, session, origin, 1000) == "500 µs"
     assert time_text(1_500_001, replace(session, ruler="file"), origin) == "@1500.001"
+    in_file = [time_text(1_520_000, replace(session, ruler="file"), origin, 10**n) for n in range(4)]
+    assert in_file == ["@1520.000", "@1520.00", "@1520.0", "@1520"]
     utc = replace(session, ruler="wall", zone="UTC")
     assert time_text(1_500_000, utc, origin, 500_000) == "01:00:00.0015"
     india = replace(session, ruler="wall", zone="+05:30")
@@ -120,3 +122,20 @@ def test_steps_per_frame_are_bounded() -> None:
     assert [step.label for step in steps_in(steps, Viewport(100, 100, 100))] == [
         str(i) for i in range(10, 20)
     ]
+
+
+@pytest.mark.parametrize(("cell", "nanosecond"), [(10_000_000, False), (1_000, False), (20, True)])
+def test_the_files_long_numbers_can_be_read(cell: int, nanosecond: bool) -> None:
+    """In 80 columns the cursor's time keeps its last digits; ticks neither run together nor trail zeros."""
+    start = 1_700_000_000_123_456_000
+    view = Viewport(start, 64 * cell, 64)
+    session = Session(view, view.edge(20), ruler="file")
+    (line,) = text_of(ruler_lines(session, Origin(0), [], LOOK, 1))
+    cursor = time_text(session.cursor, session, Origin(0), 1)
+    corner = line[:15].strip()
+    assert "…" in corner and corner.partition("…")[2] in cursor and len(corner.partition("…")[2]) >= 11
+    labels = [part for part in line[16:].split(UNICODE.tick)[1:] if part.strip()]
+    assert labels
+    for label in labels:
+        assert len(label.rstrip()) < len(label) or label is labels[-1]
+        assert ("." in label) == nanosecond

@@ -171,3 +171,17 @@ def test_busy_levels() -> None:
 def test_compact_counts(count: int, text: str) -> None:
     """Counts take at most four cells and are never rounded up."""
     assert compact_count(count) == text
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("flags", [WHOLE, WHOLE | OTHER])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
+def test_edges_have_their_slices_colour(depth: Depth, flags: int, dark: bool) -> None:
+    """The eighths at both ends show the slice in its own shade, the rest as an empty cell."""
+    palette = Palette(depth, dark)
+    run = Run(2, 9, "kernel", "mm", 0, 1, flags, 3, 5)
+    left, body, right = slice_segments([run], 10, palette, UNICODE)[1:4]
+    assert body.style is not None and left.style is not None and right.style is not None
+    assert left.text == UNICODE.lefts[3] and right.text == UNICODE.lefts[5]
+    assert left.style.bgcolor == body.style.bgcolor == right.style.color
+    assert left.style.color == palette.blank.bgcolor == right.style.bgcolor

@@ -13,6 +13,7 @@ from ..draw.layout import Layout, Line, LineKind, alike, lane_key, process_key, 
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
+from .select import first_row
 
 
 @dataclass(frozen=True)
@@ -25,17 +26,25 @@ class HiddenThing:
     key: LaneKey | tuple[int, str] | str
 
 
+def with_focus(session: Session, layout: Layout, height: int) -> Session:
+    """Return the session with a row focused that keys act on: the first one in view where none is."""
+    if focus_line(layout, session) is not None:
+        return session
+    return replace(session, focus=first_row(layout, session, height))
+
+
 def focused_line(layout: Layout, session: Session) -> Line:
     """Return the line that keys act on; Refusal if none is focused or it is out of sight."""
     y = focus_line(layout, session)
     line = None if y is None else layout.line(y)
     if line is None:
-        raise Refusal("no lane is focused: move to one with ↑ ↓ or a click")
+        raise Refusal("there are no lanes")
     return line
 
 
 def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Fold or open what the focused line stands for; a folded lane's process folds next."""
+    session = with_focus(session, layout, height)
     return line_folded(trace, session, focused_line(layout, session), height)
 
 
@@ -47,6 +56,7 @@ def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Sess
 
 def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Open the focused lane to its full depth, or back to the usual one."""
+    session = with_focus(session, layout, height)
     line = focused_line(layout, session)
     key = line.fold_key
     if line.kind is LineKind.QUIET:
@@ -61,6 +71,7 @@ def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Sessi
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Fold or open the process that the focused lane belongs to."""
+    session = with_focus(session, layout, height)
     line = focused_line(layout, session)
     if line.process is None:
         raise Refusal("no process is focused")
@@ -72,6 +83,7 @@ def fold_process(trace: Trace, session: Session, layout: Layout, height: int) ->
 
 def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Pin the focused lane, or release it."""
+    session = with_focus(session, layout, height)
     lane = _lane(layout, session)
     key = lane_key(lane)
     if key in session.pinned:
@@ -83,6 +95,7 @@ def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
 
 def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Hide the focused lane; on a folded process or quiet threads, all of them."""
+    session = with_focus(session, layout, height)
     line = focused_line(layout, session)
     after = _neighbour(layout, session)
     if line.lane is not None:
@@ -99,6 +112,7 @@ def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session
 
 def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Hide all lanes whose title is that of the focused one, digits aside."""
+    session = with_focus(session, layout, height)
     name = alike(_lane(layout, session).title)
     after = _neighbour(layout, session, apart=name)
     hidden = replace(session, hidden_alike=(*session.hidden_alike, name))
@@ -236,4 +250,5 @@ __all__ = [
     "pin",
     "show_all",
     "shown_again",
+    "with_focus",
 ]

@@ -210,7 +210,9 @@ def with_gap(segments: Sequence[Segment], left: int, right: int, look: Look) -> 
 
 
 def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segment]:
-    """Return the segments with a thin mark in one cell; the background there stays."""
+    """Return the segments with a thin mark in one cell, or the letter there set off; nothing is covered."""
+    glyphs = look.glyphs
+    drawn = {" ", glyphs.texture, glyphs.filler, *glyphs.bars, *glyphs.lefts}
     found: list[Segment] = []
     at = 0
     for segment in segments:
@@ -218,9 +220,17 @@ def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segm
         if at <= cell < at + width:
             before, rest = segment.split_cells(cell - at)
             under, after = rest.split_cells(1)
+            if before.text + rest.text != segment.text:  # the right half of a wide letter
+                before, rest = segment.split_cells(cell - at - 1)
+                under, after = rest.split_cells(2)
+            elif under.text + after.text != rest.text:  # its left half
+                under, after = rest.split_cells(2)
             found.extend(part for part in (before,) if part.text)
             style = under.style or look.palette.blank
-            found.append(Segment(look.glyphs.single, style + look.palette.cursor_on))
+            if under.text in drawn:
+                found.append(Segment(glyphs.single, style + look.palette.cursor_on))
+            else:
+                found.append(Segment(under.text, look.palette.cursor_letter(style)))
             found.extend(part for part in (after,) if part.text)
         else:
             found.append(segment)

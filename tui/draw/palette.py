@@ -196,7 +196,10 @@ class Look(Enum):
     FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
     MARK = "mark"  # glyph in the key's full colour on the background
     BAND = "band"  # the key's colour on its own paler tint
-    EDGE = "edge"  # the background's colour on the key's: the empty part of a slice's first cell
+    EDGE = "edge"  # the background's colour on a whole slice's: the empty part of its first cell
+    EDGE_OTHER = "edge of other"
+    TAIL = "tail"  # a whole slice's colour on the background: the filled part of its last cell
+    TAIL_OTHER = "tail of other"
     CHOSEN = "chosen"  # the selection
 
 
@@ -243,6 +246,11 @@ class Palette:
         self.cursor_on = (
             Style(color=self.cursor.color, bold=True) if depth is not Depth.NONE else Style(bold=True)
         )
+        self._on_accent = (
+            self._style(text_on(shown_as(accent, SYSTEMS[depth])), accent, bold=True)
+            if depth is not Depth.NONE
+            else Style(bold=True, underline=True)
+        )
         marked = blend(self.surface, accent, 0.30)
         self.range = self._style(
             far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE
@@ -281,6 +289,12 @@ class Palette:
         if found is None:
             found = self._styles[key, look] = self._made(key, look)
         return found
+
+    def cursor_letter(self, style: Style) -> Style:
+        """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""
+        return style + (
+            self._on_accent if self.coloured else self._on_accent + Style(reverse=not style.reverse)
+        )
 
     def rgb(self, key: str) -> RGB:
         """Return the colour of a key as this terminal shows it."""
@@ -322,10 +336,14 @@ class Palette:
             if look is Look.FAINT:
                 colour = blend(colour, self.surface, 0.25)
             return self._style(colour, self._background, bold=look is Look.MARK)
+        if look in (Look.EDGE, Look.EDGE_OTHER, Look.TAIL, Look.TAIL_OTHER):
+            body = Look.WHOLE if look in (Look.EDGE, Look.TAIL) else Look.OTHER
+            own = self.style(key, body).bgcolor
+            if look in (Look.TAIL, Look.TAIL_OTHER):
+                return Style(color=own, bgcolor=self.blank.bgcolor)
+            return Style(color=self._style(self.surface, None).color, bgcolor=own)
         if not self.shaded:
             return self._style(text_on(shown_as(base, ColorSystem.STANDARD)), base)
-        if look is Look.EDGE:
-            return self._style(self.surface, base)
         if look is Look.BAND:
             strong = base if self.dark else blend(base, BLACK, 0.35)
             return self._style(strong, blend(base, self.surface, 0.55))

@@ -90,9 +90,9 @@ def digits_for(view: Viewport) -> int:
     return power
 
 
-def ticks(view: Viewport, origin: int) -> list[int]:
+def ticks(view: Viewport, origin: int, least_cells: int = TICK_CELLS) -> list[int]:
     """Return the times of the ticks inside the view, on multiples of a nice step from the origin."""
-    step = tick_step(view.span, view.width)
+    step = tick_step(view.span, view.width, least_cells)
     first = origin + -((origin - view.start) // step) * step
     return list(range(first, view.end, step))
 
@@ -116,7 +116,9 @@ def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str
     if session.ruler == "file":
         value = time - origin.file_offset
         sign = "-" if value < 0 else ""
-        return f"@{sign}{abs(value) // 1000}.{abs(value) % 1000:03d}"
+        digits = next(n for n in range(4) if step * 10**n % 1000 == 0)
+        fraction = f".{abs(value) % 1000:03d}"[: digits + 1] if digits else ""
+        return f"@{sign}{abs(value) // 1000}{fraction}"
     if session.ruler == "wall" and origin.wall_offset is not None:
         return wall_text(time + origin.wall_offset, step, session.zone)
     return tick_label(time - origin.start, step)
@@ -181,11 +183,17 @@ def ruler_lines(
     cursor = time_text(session.cursor, session, origin, digits_for(view))
     lines.append(
         [
-            *_corner(f"{look.glyphs.cursor} {cursor}", look, accent=True),
+            *_corner(f"{look.glyphs.cursor} {_fitted_time(cursor, look)}", look, accent=True),
             *_ticks(view, session, origin, look, marks),
         ]
     )
     return [written(line, look.glyphs) for line in lines]
+
+
+def _fitted_time(text: str, look: Look) -> str:
+    """Return a time without its leading digits where there is no room: the last ones tell places apart."""
+    over = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
+    return text if over <= 0 else look.glyphs.ellipsis + text[over + 1 :]
 
 
 def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:
@@ -202,13 +210,16 @@ def _ticks(
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.ruler)
-    step = tick_step(view.span, view.width)
+    least = TICK_CELLS
     zero = origin.start
     if session.ruler == "file":
         zero = origin.file_offset
+        # As long as the file's numbers are: they must not run into each other.
+        least = max(least, 3 + len(time_text(view.end, session, origin, tick_step(view.span, view.width))))
     elif session.ruler == "wall" and origin.wall_offset is not None:
         zero = -origin.wall_offset
-    for time in ticks(view, zero):
+    step = tick_step(view.span, view.width, least)
+    for time in ticks(view, zero, least):
         cell = view.cell(time)
         label = time_text(time, session, origin, step)
         canvas.put(cell, glyphs.tick, palette.line)

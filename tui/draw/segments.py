@@ -61,7 +61,8 @@ def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyp
     if not palette.coloured:
         segments.append(Segment(_bracketed(run, glyphs), palette.style(run.key)))
         return
-    style = palette.style(run.key, Look.OTHER if run.flags & OTHER else Look.WHOLE)
+    other = run.flags & OTHER
+    style = palette.style(run.key, Look.OTHER if other else Look.WHOLE)
     width = run.right - run.left
     left_part, right_part = run.left_eighths, run.right_eighths
     ragged = run.flags & RAGGED and not run.flags & OPEN_RIGHT
@@ -71,14 +72,18 @@ def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyp
     body = width
     if left_part:
         # The empty part is drawn, in the background's colour, over the slice's own.
-        segments.append(Segment(glyphs.lefts[left_part], palette.style(run.key, Look.EDGE)))
+        segments.append(
+            Segment(glyphs.lefts[left_part], palette.style(run.key, Look.EDGE_OTHER if other else Look.EDGE))
+        )
         body -= 1
     tail: Segment | None = None
     if ragged and width > 1:
         tail = Segment(glyphs.ragged, palette.style(run.key, Look.MARK))
         body -= 1
     elif right_part < 8 and body > 0:
-        tail = Segment(glyphs.lefts[right_part], palette.style(run.key, Look.MARK))
+        tail = Segment(
+            glyphs.lefts[right_part], palette.style(run.key, Look.TAIL_OTHER if other else Look.TAIL)
+        )
         body -= 1
     if body > 0:
         segments.append(Segment(_whole_text(run, body, palette, glyphs), style))
