@@ -94,6 +94,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Select what the selection launched; a list if several",
         _SELECT,
     ),
+    Command(
+        "flows", "Flows in view", ("F",), "Draw all flows in view as arrows; again: the selection's", _SELECT
+    ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
     Command(
         "range", "Range", ("v",), "Begin a range at the cursor; moves draw it out; again: end it", _RANGE

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.query.chain import ANNOTATIONS, DEVICE, OPS
+from tracelane.core.query.chain import ANNOTATIONS, OPS
 from tracelane.core.trace import Trace
 
+from ..arrow_ends import device_work_of_id
 from .refusal import Refusal
 
 MOST = 1000
@@ -52,7 +53,7 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
     if _is_host(trace, identity):
         targets += _under(trace, identity)
     if not targets:
-        targets = _by_ids(trace, identity)
+        targets = [Target(*found) for found in device_work_of_id(trace, identity, MOST)]
     if not targets:
         raise Refusal("the trace does not say that this launched anything")
     return _distinct(targets)
@@ -75,28 +76,6 @@ def _under(trace: Trace, identity: SliceId) -> list[Target]:
         return []
     ordinals = trace.indexes[identity.source].column("slices.ordinal")[launched.kernels[:MOST]]
     return [Target(SliceId(identity.source, ordinal), "launch") for ordinal in ordinals.tolist()]
-
-
-def _by_ids(trace: Trace, identity: SliceId) -> list[Target]:
-    """Return device slices with the same correlation, else the same External id."""
-    index = trace.indexes[identity.source]
-    position = index.position_of(identity.ordinal)
-    if position is None:
-        return []
-    for key, via in (("correlation", "correlation"), ("external_id", "external id")):
-        value = index.lifted(key, position)
-        if not value:  # 0 is what devices write for "none"
-            continue
-        found = []
-        for other in index.lifted_positions(key, int(value))[:MOST].tolist():
-            category = index.categories[int(index.column("slices.category")[other])]
-            if other != position and category in DEVICE:
-                found.append(
-                    Target(SliceId(identity.source, int(index.column("slices.ordinal")[other])), via)
-                )
-        if found:
-            return found
-    return []
 
 
 def _distinct(targets: list[Target]) -> list[Target]:

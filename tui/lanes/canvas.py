@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
@@ -9,10 +10,12 @@ from textual.widget import Widget
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
+from ..arrow_ends import Arrows
 from ..draw.layout import Layout, Line
 from ..draw.lines import Look, line_segments
 from ..draw.rows import RowReader, SliceRow
 from ..draw.runs import run_at
+from ..draw.weave import Weaver
 from ..session import ZOOM_STEP, RowKey, Session, Viewport
 from .look import eighths, look_of
 from .messages import (
@@ -46,6 +49,8 @@ class LaneCanvas(Widget, can_focus=True):
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: Look | None = None
         self._lines: list[Line | None] = []
+        self._weaver: Weaver | None = None
+        self._woven: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
         self._drag_from: int | None = None
         self._dragged = False
 
@@ -54,6 +59,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._sought = search, left
         if self._reader is not None:
             self._reader.look_for(search, left)
+        self._woven = None
         self.refresh()
 
     def show(self, trace: Trace, session: Session, layout: Layout) -> None:
@@ -61,6 +67,7 @@ class LaneCanvas(Widget, can_focus=True):
         if self._reader is None or self._reader.trace is not trace:
             self._reader = RowReader(trace, eighths())
             self._reader.look_for(*self._sought)
+            self._weaver = Weaver(self._reader)
         self._trace, self._session, self._layout_lines = trace, session, layout
         self._prepare()
         self.refresh()
@@ -82,6 +89,7 @@ class LaneCanvas(Widget, can_focus=True):
     # -- drawing --------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
+        self._woven = None
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
         self._look = look_of(self)
@@ -92,7 +100,23 @@ class LaneCanvas(Widget, can_focus=True):
         width = self.size.width
         if self._session is None or self._reader is None or self._look is None or y >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        return Strip(line_segments(self._lines[y], self._reader, self._session, self._look), width)
+        session, look = self._session, self._look
+        if not self._has_arrows(session):
+            return Strip(line_segments(self._lines[y], self._reader, session, look), width)
+        if self._woven is None and self._weaver is not None and self._layout_lines is not None:
+            self._woven = self._weaver.lines(self._lines, self._layout_lines, session, look)
+        return Strip(self._woven[y] if self._woven else [], width)
+
+    def _has_arrows(self, session: Session) -> bool:
+        weaver = self._weaver
+        return weaver is not None and (session.flows or bool(weaver.selected(session.selection).drawn))
+
+    @property
+    def flows_seen(self) -> Arrows:
+        """The flows that begin or end in what is seen."""
+        if self._weaver is None or self._session is None or self._look is None:
+            return Arrows()
+        return self._weaver.in_view(self._lines, self._session, self._look)
 
     def on_resize(self, event: events.Resize) -> None:
         """Tell the App how much time fits, and draw anew."""

@@ -11,12 +11,13 @@ from tracelane.core.trace import Trace
 
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.layout import Layout
-from ..draw.lines import Look, line_segments, title_cells
+from ..draw.lines import Look, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines, step_marks
+from ..draw.weave import Weaver
 from ..session import Session
 
 LEAST_WIDTH = 20
@@ -58,7 +59,7 @@ def picture(
     total = layout.height + len(layout.pinned)
     shown = min(total, room if total <= room else room - 1)
     reader = seen or RowReader(trace)
-    lines += [line_segments(line, reader, session, look) for line in layout.visible(session.scroll, shown)]
+    lines += Weaver(reader).lines(layout.visible(session.scroll, shown), layout, session, look)
     below = layout.height - layout.scrolled(session.scroll, shown) - (shown - layout.pinned_height(shown))
     if below > 0:
         more = f"  {below:,} more lines below"

@@ -10,6 +10,7 @@ from tracelane.core.base.units import format_count, format_ns
 from ..actions import follow, select
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
+from ..lanes.canvas import LaneCanvas
 from ..panels.pick import PickScreen
 from ..things import Thing, thing_by_id
 from ..widgets.table import Column
@@ -37,6 +38,18 @@ class Following(Viewer):
     def do_kernel(self) -> None:
         """Go on to what the selection launched."""
         self._follow("What it launched", follow.on_from(self.trace, self._selected_slice()))
+
+    def do_flows(self) -> None:
+        """Draw all flows in view, or the selection's alone."""
+        session = replace(self.session, flows=not self.session.flows)
+        self.session = session
+        if not session.flows:
+            self.say("only the selection's flows are drawn")
+            return
+        seen = self.main.query_one(LaneCanvas).flows_seen
+        more = f", +{format_count(seen.more)} more" if seen.more else ""
+        count = len(seen.drawn)
+        self.say(f"{format_count(count)} flow{'s' if count != 1 else ''} in view drawn{more}")
 
     def _selected_slice(self) -> SliceId:
         identity = self.selected.slice

@@ -1,0 +1,193 @@
+"""Arrows between lanes: over free cells only, with a head at the target, what is out of sight named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.arrow_ends import MOST, arrows_in_view, arrows_of
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.lines import Look, line_segments
+from tracelane.tui.draw.palette import Depth, palette_for
+from tracelane.tui.draw.rows import RowReader
+from tracelane.tui.draw.weave import Weaver
+from tracelane.tui.session import Session, Viewport
+
+TITLES, AREA = 16, 100
+US = 1000
+
+
+def _slice(name: str, tid: int, ts: int, dur: int, cat: str = "cpu_op", **args: int) -> dict[str, Any]:
+    event = {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur}
+    return event | ({"args": args} if args else {})
+
+
+def _flow(number: int, source: tuple[int, int], target: tuple[int, int]) -> list[dict[str, Any]]:
+    common = {"cat": "ac2g", "name": "ac2g", "id": number, "pid": 1}
+    (a, at), (b, to) = source, target
+    return [
+        common | {"ph": "s", "tid": a, "ts": at},
+        common | {"ph": "f", "bp": "e", "tid": b, "ts": to},
+    ]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Trace]:
+    """Return how to make a trace of events."""
+
+    def make(events: list[dict[str, Any]]) -> Trace:
+        path = tmp_path / "arrows.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        return open_trace(path, index_dir=tmp_path / "index", workers=1)
+
+    return make
+
+
+def _lines(
+    trace: Trace, session: Session, height: int = 12, glyphs: Glyphs = UNICODE, arrows: bool = True
+) -> list[str]:
+    look = Look(palette_for(Depth.TRUECOLOR, True, None, False), glyphs, TITLES, AREA)
+    layout = Layout(trace, session)
+    lines, reader = layout.visible(session.scroll, height), RowReader(trace)
+    if arrows:
+        drawn = Weaver(reader).lines(lines, layout, session, look)
+    else:
+        drawn = [line_segments(line, reader, session, look) for line in lines]
+    assert all(sum(part.cell_length for part in line) == TITLES + AREA for line in drawn)
+    return ["".join(part.text for part in line)[TITLES:] for line in drawn]
+
+
+def _seen(selection: SliceId | None, start: int = 0, span: int = 100, **more: Any) -> Session:
+    return Session(Viewport(start * US, span * US, AREA), start * US, selection=selection, **more)
+
+
+TWO = [
+    _slice("launch", 1, 10, 5, "cuda_runtime"),
+    _slice("between", 2, 0, 5),
+    _slice("kernel", 3, 40, 20, "kernel"),
+    *_flow(1, (1, 10), (3, 40)),
+]
+
+
+def test_round_one_corner(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """From a launch to a kernel later on another lane: down from the launch's end, across to the head."""
+    trace = made(TWO)
+    for selected in (SliceId(0, 0), SliceId(0, 2)):
+        lines = _lines(trace, _seen(selected))
+        assert lines[2][14] == "│"
+        assert lines[3][14:40] == "└" + "─" * 24 + "▸"
+    assert lines != _lines(trace, _seen(None))
+
+
+def test_straight(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """Where one stands over the other the line is straight, its head beside the target."""
+    over = made(
+        [_slice("a", 1, 10, 30), _slice("x", 2, 0, 5), _slice("b", 3, 30, 40), *_flow(1, (1, 10), (3, 30))]
+    )
+    assert _lines(over, _seen(SliceId(0, 0)))[2][30] == "▾"
+
+
+def test_back(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """A target that clocks put before its source is pointed at from its right."""
+    trace = made(
+        [_slice("a", 1, 60, 10), _slice("x", 2, 0, 5), _slice("b", 3, 30, 10), *_flow(1, (1, 60), (3, 30))]
+    )
+    assert _lines(trace, _seen(SliceId(0, 0)))[3][40:61] == "◂" + "─" * 19 + "┘"
+
+
+@pytest.mark.parametrize(("start", "span", "part"), [(0, 30, "kernel ▸"), (30, 60, "◂ launch")])
+def test_out_of_sight(
+    made: Callable[[list[dict[str, Any]]], Trace], start: int, span: int, part: str
+) -> None:
+    """An end before or after what is seen is named at the edge of its line, with its direction."""
+    lines = _lines(made(TWO), _seen(SliceId(0, 0), start, span))
+    assert any(line.strip().startswith(part) or line.strip().endswith(part) for line in lines), lines
+
+
+def test_above_and_below(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """An end on a lane out of sight is named on the last or first line, with its direction."""
+    trace = made(TWO)
+    assert "▾ kernel" in _lines(trace, _seen(SliceId(0, 0)), height=3)[2]
+    assert "▴ launch" in _lines(trace, _seen(SliceId(0, 0), scroll=2), height=2)[0]
+
+
+def test_never_over_anything(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """Every cell that shows something without arrows shows the same with them; ASCII stays ASCII."""
+    events: list[dict[str, Any]] = []
+    for n in range(12):
+        events += [_slice(f"launch {n}", 1, n * 8, 3, "cuda_runtime"), _slice(f"op {n}", 2, n * 8 + n % 5, 4)]
+        events += [_slice(f"kernel {n}", 3, n * 8 + (n * 7) % 5, 3, "kernel")]
+        events += _flow(n, (1, n * 8), (3, n * 8 + (n * 7) % 5))
+    trace = made(events)
+    for glyphs in (UNICODE, ASCII):
+        for start, span in ((0, 100), (20, 30), (50, 10)):
+            for selected in (None, SliceId(0, 0), SliceId(0, 37)):
+                session = _seen(selected, start, span, flows=True)
+                plain = _lines(trace, session, glyphs=glyphs, arrows=False)
+                drawn = _lines(trace, session, glyphs=glyphs)
+                assert drawn != plain
+                for before, after in zip(plain, drawn):
+                    assert all(a == b for a, b in zip(before, after) if a != " ")
+                assert glyphs is UNICODE or "".join(drawn).isascii()
+
+
+def test_correlation_draws_too(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """Without a flow the link by correlation is drawn, from either end; never from kernel to kernel."""
+    trace = made(
+        [
+            _slice("launch", 1, 10, 5, "cuda_runtime", correlation=7),
+            _slice("kernel", 3, 40, 20, "kernel", correlation=7),
+            _slice("kernel", 3, 70, 20, "kernel", correlation=7),
+        ]
+    )
+    pairs = [(arrow.source.ordinal, arrow.target.ordinal) for arrow in arrows_of(trace, SliceId(0, 0)).drawn]
+    assert pairs == [(0, 1), (0, 2)]
+    assert [a.source.ordinal for a in arrows_of(trace, SliceId(0, 2)).drawn] == [0]
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_all_in_view_are_bounded(made: Callable[[list[dict[str, Any]]], Trace], count: int) -> None:
+    """All flows with an end in view are counted, each once; at most MOST of them are drawn."""
+    events: list[dict[str, Any]] = []
+    for n in range(count):
+        events += [
+            _slice("l", 1, n * 10, 3),
+            _slice("k", 2, n * 10 + 5, 3),
+            *_flow(n, (1, n * 10), (2, n * 10 + 5)),
+        ]
+    trace = made(events)
+    rows = [trace.row(lane, 0) for lane in trace.lanes]
+    for start, end in ((0, count * 10), (0, 7), (4, 12), (13, 14)):
+        wanted = sum(
+            (n * 10 < end and n * 10 + 3 > start) or (n * 10 + 5 < end and n * 10 + 8 > start)
+            for n in range(count)
+        )
+        found = arrows_in_view(trace, [(row, start * US, end * US) for row in rows])
+        assert len(found.drawn) + found.more == wanted
+        assert len(found.drawn) == min(MOST, wanted) == len(set(found.drawn))
+
+
+async def test_key(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """F draws all flows in view and says how many; again, none but the selection's."""
+    trace = made(TWO)
+    async with shown(trace, (120, 40)) as (app, pilot):
+        assert "▸" not in screen_text(app).split("kernel")[0][-80:]
+        await pilot.press("F")
+        assert message(app) == "1 flow in view drawn"
+        await settled(app, pilot)
+        assert "─▸" in screen_text(app)
+        await pilot.press("F")
+        await settled(app, pilot)
+        assert "─▸" not in screen_text(app) and not app.session.flows
+        app.session = replace(app.session, selection=SliceId(0, 2))
+        await settled(app, pilot)
+        assert "─▸" in screen_text(app)

@@ -1,0 +1,146 @@
+"""Which arrows are to be drawn: those of the selected slice, and all that begin or end in view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.index.format import NONE, RowKind
+from tracelane.core.index.store import Index
+from tracelane.core.ingest.columns import I64
+from tracelane.core.query.chain import DEVICE
+from tracelane.core.trace import Row, Trace
+
+MOST = 64
+"""Arrows that are drawn at most."""
+MOST_ASKED = 1000
+"""Flows of one slice that are looked at."""
+MOST_COUNTED = 1 << 17
+"""Flows into one row that are looked at: a frame must not depend on their number."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From one slice to another."""
+
+    source: SliceId
+    target: SliceId
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """The arrows to draw, at most MOST, and how many more there are."""
+
+    drawn: tuple[Arrow, ...] = ()
+    more: int = 0
+
+
+def arrows_of(trace: Trace, identity: SliceId) -> Arrows:
+    """Return the flows of a slice, and its launch or its kernels where only an id tells of them."""
+    found = [
+        Arrow(flow.source, flow.target)
+        for flow in (*trace.flows_in(identity, MOST_ASKED), *trace.flows_out(identity, MOST_ASKED))
+        if flow.source is not None and flow.target is not None and flow.source != flow.target
+    ]
+    if not any(arrow.target == identity for arrow in found):
+        links = trace.chain(identity)
+        if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
+            found.append(Arrow(links[1].id, identity))
+    if not found:
+        found = [Arrow(identity, kernel) for kernel, _ in device_work_of_id(trace, identity, MOST_ASKED)]
+    found = list(dict.fromkeys(found))
+    return Arrows(tuple(found[:MOST]), max(0, len(found) - MOST))
+
+
+def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[SliceId, str]]:
+    """Return device slices with a slice's correlation, else with its External id, and which it was; none for
+    device slices.
+    """
+    index = trace.indexes[identity.source]
+    position = index.position_of(identity.ordinal)
+    if position is None or _category(index, position) in DEVICE:
+        return []
+    for key, via in (("correlation", "correlation"), ("external_id", "external id")):
+        value = index.lifted(key, position)
+        if not value:  # 0 is what devices write for "none"
+            continue
+        found = []
+        for other in index.lifted_positions(key, int(value))[:most].tolist():
+            if other != position and _category(index, other) in DEVICE:
+                found.append((SliceId(identity.source, int(index.column("slices.ordinal")[other])), via))
+        if found:
+            return found
+    return []
+
+
+def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arrows:
+    """Return the flows that begin or end in rows' slices of a window: `windows` holds (row, first ns, end ns)
+    in lane time. Of more than MOST an even sample is drawn.
+    """
+    by_source: dict[int, list[tuple[int, int]]] = {}
+    for row, start, end in windows:
+        if row.kind is RowKind.SLICES and len(trace.indexes[row.source].column("flows.source")):
+            by_source.setdefault(row.source, []).append(_places(trace.indexes[row.source], row, start, end))
+    numbers = {
+        source: _flows(trace.indexes[source], sorted(set(ranges))) for source, ranges in by_source.items()
+    }
+    total = sum(len(found) for found in numbers.values())
+    chosen = {total * place // MOST for place in range(MOST)} if total > MOST else set(range(total))
+    drawn, at = [], 0
+    for source, found in numbers.items():
+        index = trace.indexes[source]
+        for number in (int(found[place - at]) for place in sorted(chosen) if at <= place < at + len(found)):
+            ends = (int(index.column(f"flows.{end}")[number]) for end in ("source", "target"))
+            a, b = (SliceId(source, int(index.column("slices.ordinal")[end])) for end in ends)
+            drawn.append(Arrow(a, b))
+        at += len(found)
+    return Arrows(tuple(drawn), total - len(drawn))
+
+
+def _places(index: Index, row: Row, start: int, end: int) -> tuple[int, int]:
+    """Return the positions [first, past) of a row's slices that touch a time."""
+    first = int(index.rows[row.number]["first"])
+    starts = index.column("slices.start")[first : first + row.count]
+    low, high = (int(np.searchsorted(starts, time, "left")) for time in (start, end))
+    if low > 0 and index.end(first + low - 1) > start:
+        low -= 1
+    return first + low, first + high
+
+
+def _flows(index: Index, ranges: list[tuple[int, int]]) -> I64:
+    """Return the numbers of the flows with an end in one of these disjoint ranges of positions, each once."""
+    sources, targets = index.column("flows.source"), index.column("flows.target")
+    order = index.column("flows.by_target")
+    lows = np.array([low for low, _ in ranges], np.int64)
+    highs = np.array([high for _, high in ranges], np.int64)
+    found: list[I64] = []
+    for low, high in ranges:
+        out = np.arange(*np.searchsorted(sources, np.array([low, high], sources.dtype)), dtype=np.int64)
+        out = out[:MOST_COUNTED]
+        found.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
+        first = _first_into(targets, order, low)
+        into = order[first : min(_first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
+        origin = sources[into].astype(np.int64)
+        place = np.searchsorted(lows, origin, "right") - 1
+        known = (place >= 0) & (origin < highs[place])
+        found.append(into[~known & (sources[into] != NONE)])
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def _first_into(targets: np.ndarray, order: np.ndarray, position: int) -> int:
+    """Return the first place in target order of a flow into this position or a later one."""
+    low, high = 0, len(order)
+    while low < high:  # by hand: searchsorted with a sorter would copy the whole column
+        middle = (low + high) // 2
+        if int(targets[int(order[middle])]) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _category(index: Index, position: int) -> str:
+    return index.categories[int(index.column("slices.category")[position])]
