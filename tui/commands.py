@@ -97,6 +97,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "flows", "Flows in view", ("F",), "Draw all flows in view as arrows; again: the selection's", _SELECT
     ),
+    Command(
+        "source", "Source", ("V",), "Show the source file that the slice or a frame around it names", _SELECT
+    ),
     Command("copy", "Copy as JSON", ("y",), "Copy the selected slice, arguments included, as JSON", _SELECT),
     Command(
         "range", "Range", ("v",), "Begin a range at the cursor; moves draw it out; again: end it", _RANGE

@@ -23,9 +23,10 @@ from .logs import Logs
 from .marks import Marks
 from .saving import Saving
 from .searching import Searching
+from .sources import Sources
 
 
-class Asking(Logs, Marks, Searching, Saving):
+class Asking(Logs, Marks, Searching, Saving, Sources):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:

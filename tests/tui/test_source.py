@@ -1,0 +1,108 @@
+"""Source files that a slice names: found where they are there, shown at the line, refused in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.test_app_keys import message, settled, shown
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.panels.source import SourceScreen
+from tracelane.tui.source_places import LARGEST, Place, existing, lines_of, places_in
+from tracelane.tui.widgets.table import VirtualTable
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("torch/nn/module.py(14): forward", Place("torch/nn/module.py", 14)),
+        ("/a b/c.py(7): <lambda>", Place("/a b/c.py", 7)),
+        ("/tmp/inductor/ab/cabc.py:33", Place("/tmp/inductor/ab/cabc.py", 33)),
+        ('File "/x/y.py", line 5, in f', Place("/x/y.py", 5)),
+        ("/tmp/inductor/ab/cabc.py", Place("/tmp/inductor/ab/cabc.py", 1)),
+        ("main.py(3): f;model.py(9): g", Place("main.py", 3)),
+        ("aten::linear", None),
+        ("void at::native::kernel<4, at::Functor>(int)", None),
+        ("<built-in method run of object at 0x7f>", None),
+    ],
+)
+def test_what_names_a_place(text: str, place: Place | None) -> None:
+    """Frames, tracebacks, file:line and whole paths are places; names of ops and kernels are none."""
+    assert (places_in([text]) or [None])[0] == place
+
+
+def test_only_what_is_there(tmp_path: Path) -> None:
+    """The first place whose file is there is taken, relative ones from the folders; folders are no files."""
+    (tmp_path / "model.py").write_text("a\nb\n")
+    (tmp_path / "folder.py").mkdir()
+    places = [Place("folder.py", 1), Place("gone.py", 2), Place("x" * 5000, 1), Place("model.py", 3)]
+    assert existing(places, [tmp_path / "none", tmp_path]) == (tmp_path / "model.py", 3)
+    assert existing(places[:3], [tmp_path]) is None
+
+
+def test_what_cannot_be_shown(tmp_path: Path) -> None:
+    """What is no text, too large or gone is refused in one line."""
+    binary, large = tmp_path / "a.py", tmp_path / "b.py"
+    binary.write_bytes(b"\0\1")
+    with large.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    for path, why in ((binary, "no text"), (large, "too large"), (tmp_path / "c.py", "No such file")):
+        with pytest.raises(UnreadableError, match=why):
+            lines_of(path)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """A frame whose file is there around an op, a kernel with a file that is there, one that names none."""
+    (tmp_path / "model.py").write_text("".join(f"line {n}\n" for n in range(1, 201)))
+    (tmp_path / "out.py").write_text("import x\n")
+
+    def event(name: str, tid: int, ts: int, dur: int, **args: Any) -> dict[str, Any]:
+        return {"ph": "X", "cat": "c", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+    events = [
+        event("model.py(120): forward", 1, 0, 100),
+        event("aten::mm", 1, 10, 10),
+        event("triton_0", 2, 0, 10, kernel_file=str(tmp_path / "out.py")),
+        event("plain", 3, 0, 10),
+        event("gone.py(3): f", 4, 0, 10),
+    ]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "file", "line"), [(0, "model.py", 120), (1, "model.py", 120), (2, "out.py", 1)]
+)
+async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: int) -> None:
+    """V shows the file of the slice, or of the frame around it, the cursor on the line; Esc leaves it."""
+    async with shown(trace, (120, 40)) as (app, pilot):
+        app.action_jump(0, ordinal)
+        await pilot.press("V")
+        await settled(app, pilot)
+        screen = app.screen
+        assert isinstance(screen, SourceScreen)
+        await pilot.pause()
+        table = screen.query_one(VirtualTable)
+        assert table.row == line - 1
+        assert str(screen.query_one("Vertical").border_title).endswith(f"{file}:{line}")
+        await pilot.press("escape")
+        assert app.session.selection == SliceId(0, ordinal)
+        assert not isinstance(app.screen, SourceScreen)
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "said"), [(3, "this names no source file"), (4, "gone.py is not on this")]
+)
+async def test_refused_in_one_line(trace: Trace, ordinal: int, said: str) -> None:
+    """Where nothing is named, or the file is not here, the footer says so."""
+    async with shown(trace, (120, 40)) as (app, pilot):
+        app.action_jump(0, ordinal)
+        await pilot.press("V")
+        await settled(app, pilot)
+        assert said in message(app)

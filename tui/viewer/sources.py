@@ -1,0 +1,55 @@
+"""Viewing the source files that a slice names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import work
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.ids import SliceId
+
+from ..panels.source import SourceScreen
+from ..source_places import existing, lines_of, places_in, texts_in
+from .base import Viewer
+
+MOST_FRAMES = 200
+"""Enclosing slices whose names are looked at."""
+
+
+class Sources(Viewer):
+    """The command that shows source."""
+
+    def do_source(self) -> None:
+        """Show the file that the selection, or a frame around it, names."""
+        thing = self.selected
+        name = self.trace.name(thing.row, thing.index)
+        self._find_source(thing.id.source, thing.id.ordinal, thing.slice, name)
+
+    @work(thread=True, exclusive=True, group="source")
+    def _find_source(self, source: int, ordinal: int, slice_id: SliceId | None, name: str) -> None:
+        """Read the arguments and the file away from the screen."""
+        trace = self.trace
+        arguments = trace.event_arguments(source, ordinal) if slice_id is None else trace.arguments(slice_id)
+        texts = [name, *texts_in(arguments.merged)]
+        for frame in [] if slice_id is None else trace.ancestors(slice_id, MOST_FRAMES):
+            if (found := trace.find(frame)) is not None:
+                texts.append(trace.name(*found))
+        places = places_in(texts)
+        folders = (Path(trace.sources[source].path).absolute().parent, Path.cwd())
+        place = existing(places, folders)
+        if get_current_worker().is_cancelled:
+            return
+        if place is None:
+            said = f"{places[0].path} is not on this machine" if places else "this names no source file"
+            self.call_from_thread(self.say, said)
+            return
+        try:
+            lines = lines_of(place[0])
+        except UnreadableError as error:
+            self.call_from_thread(self.say, str(error))
+            return
+        self.call_from_thread(
+            self.push_screen, SourceScreen(place[0], lines, max(1, min(place[1], len(lines))))
+        )
