@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.tui.small_trace import small_trace
-from tests.tui.test_app_keys import shown
+from tests.tui.test_app_keys import message, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
+from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.lines import title_cells
 from tracelane.tui.lanes import messages
 
@@ -76,3 +78,139 @@ async def test_wheel_and_drag(trace: Trace) -> None:
         assert app.session.viewport.end == view.end
         await pilot.press("escape")
         assert app.session.range is None
+
+
+def turn(app: TracelaneApp, widget: str, x: int, event: type[events.MouseEvent], **keys: bool) -> None:
+    """Turn the wheel over a cell of the second line of a widget, or of its only one."""
+    over = app.main.query_one(widget)
+    y = min(1, over.size.height - 1)
+    held = {"shift": False, "meta": False, "ctrl": False} | keys
+    over.post_message(event(over, x, y, 0, 0, 0, **held))
+
+
+@pytest.mark.parametrize(
+    ("widget", "keys"),
+    [("#lanes", {"ctrl": True}), ("#ruler", {}), ("#ruler", {"ctrl": True}), ("#minimap", {})],
+)
+async def test_the_wheel_zooms_about_the_mouse(trace: Trace, widget: str, keys: dict[str, bool]) -> None:
+    """Over ruler and minimap, and with ctrl over the lanes, what lies under the mouse stays there."""
+    async with shown(trace, SIZE) as (app, pilot):
+        first = app.session.viewport
+        x = TITLES + 30
+        # The minimap shows the whole trace, so the time under the mouse is the same at first.
+        time = first.edge(30)
+        for _ in range(3):
+            turn(app, widget, x, events.MouseScrollUp, **keys)
+            await pilot.pause()
+        near = app.session.viewport
+        assert near.span < first.span / 3
+        assert abs(near.cell(time) - 30) <= 4
+        for _ in range(3):
+            turn(app, widget, x, events.MouseScrollDown, **keys)
+            await pilot.pause()
+        assert abs(app.session.viewport.span - first.span) <= first.span // 50
+
+
+@pytest.mark.parametrize("widget", ["#lanes", "#ruler"])
+async def test_the_wheel_pans_with_shift(trace: Trace, widget: str) -> None:
+    """With shift the wheel moves the view by a tenth of its width, zoom kept; at the end the footer tells."""
+    async with shown(trace, SIZE) as (app, pilot):
+        await pilot.press("W")
+        first = app.session.viewport
+        turn(app, widget, TITLES + 5, events.MouseScrollDown, shift=True)
+        await pilot.pause()
+        moved = app.session.viewport
+        assert moved.span == first.span
+        assert abs(moved.start - first.start - first.span // 10) <= first.span // first.width
+        turn(app, widget, TITLES + 5, events.MouseScrollUp, shift=True)
+        await pilot.pause()
+        assert abs(app.session.viewport.start - first.start) <= first.span // first.width
+        for _ in range(120):
+            turn(app, widget, TITLES + 5, events.MouseScrollUp, shift=True)
+        await pilot.pause()
+        assert message(app) == "the trace starts here"
+
+
+async def test_a_wheel_that_turns_sideways_pans(trace: Trace) -> None:
+    """What a touchpad sends over the lanes moves the view like the wheel with shift."""
+    async with shown(trace, SIZE) as (app, pilot):
+        await pilot.press("W")
+        first = app.session.viewport
+        turn(app, "#lanes", TITLES + 5, events.MouseScrollRight)
+        await pilot.pause()
+        assert first.start < app.session.viewport.start < first.end
+        turn(app, "#lanes", TITLES + 5, events.MouseScrollLeft)
+        await pilot.pause()
+        assert abs(app.session.viewport.start - first.start) <= first.span // first.width
+
+
+async def test_the_wheel_scrolls_the_lanes(trace: Trace) -> None:
+    """Without a key the wheel over the lanes scrolls them by three lines, as far as there are any."""
+    async with shown(trace, (120, 18)) as (app, pilot):
+        app.run_command("legend")  # what has something in it takes its room from the lanes
+        await pilot.pause()
+        view, last = app.session.viewport, app.layout_now.scrolled(10**6, app.lane_lines)
+        assert last > 3
+        turn(app, "#lanes", TITLES + 5, events.MouseScrollDown)
+        await pilot.pause()
+        assert app.session.scroll == 3
+        for _ in range(10):
+            turn(app, "#lanes", TITLES + 5, events.MouseScrollDown)
+        await pilot.pause()
+        assert app.session.scroll == last
+        for _ in range(10):
+            turn(app, "#lanes", TITLES + 5, events.MouseScrollUp)
+        await pilot.pause()
+        assert app.session.scroll == 0 and app.session.viewport == view
+
+
+async def test_the_ruler_by_mouse(trace: Trace) -> None:
+    """A click on the ruler puts the cursor there; a drag over it takes the range, to either side."""
+    async with shown(trace, SIZE) as (app, pilot):
+        view = app.session.viewport
+        await pilot.click("#ruler", offset=(TITLES + 30, 0))
+        assert view.cell(app.session.cursor) == 30 and app.session.range is None
+        for begin, end in ((20, 50), (50, 20)):
+            await pilot.mouse_down("#ruler", offset=(TITLES + begin, 0))
+            await pilot.hover("#ruler", offset=(TITLES + 40, 0))
+            assert app.session.range is not None
+            await pilot.hover("#ruler", offset=(TITLES + end, 0))
+            await pilot.mouse_up("#ruler", offset=(TITLES + end, 0))
+            low, high = sorted((begin, end))
+            assert app.session.range == (view.edge(low), view.edge(high + 1)), (begin, end)
+        assert app.session.viewport == view and "zooms to it" in message(app)
+        await pilot.press("f")
+        assert app.session.viewport.start <= view.edge(20) < view.edge(51) <= app.session.viewport.end
+        assert app.session.viewport.span < view.span / 2
+
+
+async def test_a_drag_over_the_lanes_selects_nothing(trace: Trace) -> None:
+    """A drag over slices takes the range, the selection stays; a move without a button does nothing."""
+    async with shown(trace, SIZE) as (app, pilot):
+        app.action_jump(0, 11)
+        view, before = app.session.viewport, app.session
+        await pilot.hover("#lanes", offset=(TITLES + 30, 2))
+        assert app.session == before
+        await pilot.mouse_down("#lanes", offset=(TITLES + 20, 2))
+        await pilot.hover("#lanes", offset=(TITLES + 40, 3))
+        await pilot.mouse_up("#lanes", offset=(TITLES + 40, 3))
+        assert app.session.range == (view.edge(20), view.edge(41))
+        assert app.session.selection == SliceId(0, 11)
+
+
+async def test_the_minimap_by_mouse(trace: Trace) -> None:
+    """A click on the minimap centres the view there, a drag takes it along, zoom kept."""
+    async with shown(trace, SIZE) as (app, pilot):
+        whole = app.session.viewport
+        await pilot.press("W")
+        span = app.session.viewport.span
+        await pilot.mouse_down("#minimap", offset=(TITLES + 60, 0))
+        for cell in (60, 75):
+            await pilot.hover("#minimap", offset=(TITLES + cell, 0))
+            view = app.session.viewport
+            assert abs(whole.cell(view.start + view.span // 2) - cell) <= 1
+            assert view.span == span
+        await pilot.mouse_up("#minimap", offset=(TITLES + 75, 0))
+        after = app.session.viewport
+        await pilot.hover("#minimap", offset=(TITLES + 20, 0))
+        assert app.session.viewport == after

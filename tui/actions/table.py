@@ -79,9 +79,15 @@ def _step(direction: int) -> Move:
 
 
 def _page(direction: int) -> Move:
-    return lambda scene: focus.scrolled(
-        scene.session, scene.layout, scene.height, direction * max(1, scene.height - 2)
-    )
+    def move(scene: Scene) -> Session:
+        moved = focus.scrolled(
+            scene.session, scene.layout, scene.height, direction * max(1, scene.height - 2)
+        )
+        if moved == scene.session:
+            raise Refusal("the first lane" if direction < 0 else "the last lane")
+        return moved
+
+    return move
 
 
 MOVES: Final[Mapping[str, Move]] = {

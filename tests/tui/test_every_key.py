@@ -1,0 +1,73 @@
+"""Every key that the help names does something, or says why it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tui.small_file import small_file
+from tests.tui.test_app_keys import LAUNCH, message, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.commands import COMMANDS, GROUPS
+from tracelane.tui.lanes.canvas import LaneCanvas
+
+QUITTING = ("close-or-quit", "quit")
+ON_A_SELECTION = GROUPS[1:4]
+"""Groups of commands that act on what is selected or focused."""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("keys")
+    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+
+
+def seen(app: TracelaneApp) -> tuple[object, ...]:
+    return app.session, app.screen, app.screen.focused, app.maximised, message(app)
+
+
+@pytest.mark.parametrize(
+    ("group", "selected"),
+    [*((group, True) for group in GROUPS), *((group, False) for group in ON_A_SELECTION)],
+)
+async def test_every_key_does_something_or_says_why_not(trace: Trace, group: str, selected: bool) -> None:
+    """With a slice selected and at first: each key changes what is seen, or the footer tells."""
+    async with shown(trace, (120, 36)) as (app, pilot):
+        first = app.session
+        for command in COMMANDS:
+            if command.group != group or command.id in QUITTING:
+                continue
+            for key in command.keys if selected else command.keys[:1]:
+                # Each key begins at the same place: the lanes, nothing on top, the details shown.
+                while len(app.screen_stack) > 1:
+                    app.pop_screen()
+                app.maximised = False
+                app.session = first
+                if selected:
+                    app.action_jump(0, LAUNCH)
+                if command.id == "panel-details":
+                    app.session = replace(app.session, panel="problems")
+                app.main.set_focus(app.main.query_one(LaneCanvas))
+                app.say("")
+                await pilot.pause()
+                before = seen(app)
+                await pilot.press(key)
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+                assert app.is_running, key
+                assert seen(app) != before, key
+                assert "does nothing" not in message(app), key
+
+
+@pytest.mark.parametrize("key", [key for entry in COMMANDS if entry.id in QUITTING for key in entry.keys])
+async def test_the_keys_that_quit(trace: Trace, key: str) -> None:
+    """q with nothing on top and Q leave the viewer, whatever is selected."""
+    async with shown(trace) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        assert app.session.selection == SliceId(0, LAUNCH)
+        await pilot.press(key)
+        assert app.return_code == 0
+        assert not app.is_running or app._exit
