@@ -12,6 +12,7 @@ from tracelane.core.index.format import NONE, RowKind
 from tracelane.core.index.store import Index
 from tracelane.core.ingest.columns import I64
 from tracelane.core.query.chain import DEVICE
+from tracelane.core.query.lookup import place_of
 from tracelane.core.trace import Row, Trace
 
 MOST = 64
@@ -70,7 +71,7 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
         found = []
         for other in index.lifted_positions(key, int(value))[:most].tolist():
             if other != position and _category(index, other) in DEVICE:
-                found.append((SliceId(identity.source, int(index.column("slices.ordinal")[other])), via))
+                found.append((_known(trace, identity.source, other), via))
         if found:
             return found
     return []
@@ -94,8 +95,7 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
         index = trace.indexes[source]
         for number in (int(found[place - at]) for place in sorted(chosen) if at <= place < at + len(found)):
             ends = (int(index.column(f"flows.{end}")[number]) for end in ("source", "target"))
-            a, b = (SliceId(source, int(index.column("slices.ordinal")[end])) for end in ends)
-            drawn.append(Arrow(a, b))
+            drawn.append(Arrow(*(_known(trace, source, end) for end in ends)))
         at += len(found)
     return Arrows(tuple(drawn), total - len(drawn))
 
@@ -144,3 +144,9 @@ def _first_into(targets: np.ndarray, order: np.ndarray, position: int) -> int:
 
 def _category(index: Index, position: int) -> str:
     return index.categories[int(index.column("slices.category")[position])]
+
+
+def _known(trace: Trace, source: int, position: int) -> SliceId:
+    """Return a slice's identity by way of its row: the trace remembers where that slice lies."""
+    number, at = place_of(trace.indexes[source], position)
+    return trace.slice_id(trace.row_number(source, number), at)

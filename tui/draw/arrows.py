@@ -265,12 +265,12 @@ def _named(end: End) -> str:
 def free_cells(segments: Sequence[Segment], look: Look) -> list[bool]:
     """Return for each cell of the time area whether nothing is drawn there."""
     found: list[bool] = []
-    rule = look.palette.process_rest
+    blank, rule = look.palette.blank, look.palette.process_rest
     for segment in segments:
-        width = segment.cell_length
-        text = segment.text.replace(look.glyphs.rule, " ") if segment.style == rule else segment.text
-        empty = segment.style in (look.palette.blank, rule) and text.isspace()
-        found.extend([empty] * width)
+        text, style = segment.text, segment.style
+        if style is rule:
+            text = text.replace(look.glyphs.rule, " ")
+        found.extend([(style is blank or style is rule) and text.isspace()] * segment.cell_length)
     return found[look.titles :]
 
 
