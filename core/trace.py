@@ -464,7 +464,7 @@ def open_trace(
     Raises UnreadableError when an input is no trace, CacheError when no index can be written anywhere. In a
     folder what is no trace is passed by and told in the notes, unless nothing else is there.
     """
-    from .index.ingest import ingest_index
+    from .index.ingest import has_no_event_array, ingest_index
     from .index.inputs import expanded
 
     asked = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -482,6 +482,9 @@ def open_trace(
                     progress=progress,
                     cancelled=cancelled,
                 )
+                if path not in asked and has_no_event_array(index):
+                    index.close()
+                    raise UnreadableError(f"{path}: no trace events in it")
             except UnreadableError as error:
                 if path in asked:
                     raise

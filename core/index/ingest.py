@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..base.errors import CacheError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, touch
 from .store import Index
@@ -43,6 +44,11 @@ def ingest_index(
     if index is None:
         raise CacheError(f"the index of {path} was written to {place.folder} but cannot be opened")
     return index
+
+
+def has_no_event_array(index: Index) -> bool:
+    """Tell whether the source is sound JSON that is no trace: a configuration that lies among traces, say."""
+    return any(problem["kind"] == NO_EVENTS for problem in index.problems)
 
 
 def cached_index(path: str | Path, *, index_dir: Path | None = None) -> Index | None:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Problem
 
+NO_EVENTS = "no events"
+"""The problem of sound JSON without an array of events."""
+
 
 def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums per key, keys in alphabetical order."""

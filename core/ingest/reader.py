@@ -19,7 +19,7 @@ from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE, Item, Repaired, Scanner
 from .decode import DECODERS
 from .envelope import Envelope
-from .ledger import add_counts, merge_problems
+from .ledger import NO_EVENTS, add_counts, merge_problems
 from .part_file import PartFile, open_part, write_part
 from .source import Source
 
@@ -156,7 +156,7 @@ def read_to_folder(
     if not reading.found:
         if problems:
             raise UnreadableError(f"{source.path}: no trace events in it")
-        problems = [Problem("no events", 1, None, "sound JSON, but without an array of traceEvents")]
+        problems = [Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents")]
     return read_result(files, reading.envelope, problems, why)
 
 

@@ -11,10 +11,7 @@ import pytest
 from tests.corpus import CORPUS, accounting, needs_corpus, needs_goldens, recoverable
 from tracelane.tui.cli.main import main
 
-VALID = sorted(
-    name for name, entry in accounting().items() if "events" in entry and entry["form"] != "other-object"
-)
-OTHER_OBJECTS = sorted(name for name, entry in accounting().items() if entry.get("form") == "other-object")
+VALID = sorted(name for name, entry in accounting().items() if "events" in entry)
 TRACKS = "tracks_pid_tid: [slices, depth, partial_overlap_slices]"
 NO_TRACE = {"odd/empty.json", "odd/html_not_json.json"}
 """Neither JSON nor the beginning of it."""
@@ -86,11 +83,11 @@ def test_broken_files_give_up_their_whole_events(
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", [*sorted(NO_TRACE), *OTHER_OBJECTS])
+@pytest.mark.parametrize("name", sorted(NO_TRACE))
 def test_what_is_no_trace_is_refused(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An empty file, a web page or JSON without an event array ends with one line and exit code 2."""
+    """An empty file or a web page ends with one line on stderr and exit code 2."""
     assert main(["info", str(CORPUS / name), "--index-dir", str(corpus_cache)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "Traceback" not in err

@@ -206,8 +206,11 @@ def test_folders_stand_for_their_traces(tmp_path: Path) -> None:
     (folder / "config.json").write_text("{}")
     trace = open_trace(folder, index_dir=tmp_path / "cache")
     assert len(trace.sources) == 2 and "config.json" in trace.sources[0].notes[0]
-    with pytest.raises(UnreadableError, match="config"):
-        open_trace([folder, folder / "config.json"], index_dir=tmp_path / "cache")
+    page = folder / "page.json"
+    page.write_text("<!DOCTYPE html><html></html>")
+    assert len(open_trace(folder, index_dir=tmp_path / "cache").sources) == 2
+    with pytest.raises(UnreadableError, match="page"):
+        open_trace([folder, page], index_dir=tmp_path / "cache")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnreadableError, match="directory without traces"):
         open_trace(tmp_path / "empty", index_dir=tmp_path / "cache")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.analysis.instances import Order
-from tracelane.core.analysis.kernels import GroupBy
 from tracelane.core.base.errors import UsageError
 
 from .device_tables import Request, request_options
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.instances import Order
+    from tracelane.core.analysis.kernels import GroupBy
 
 RUNS = 1000
 """Runs listed where --limit does not say."""

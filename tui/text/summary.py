@@ -163,6 +163,9 @@ def _many(count: int, one: str, many: str | None = None) -> str:
 def writable(text: str) -> str:
     """Return a text in ASCII where the locale has nothing else."""
     from ..draw.glyphs import glyphs_for
-    from ..draw.labels import ascii_text
 
-    return ascii_text(text) if glyphs_for().ascii else text
+    if not glyphs_for().ascii:
+        return text
+    from ..draw.labels import ascii_text  # brings rich, which a summary can do without
+
+    return ascii_text(text)
