@@ -190,13 +190,16 @@ _temporaries: list[tempfile.TemporaryDirectory[str]] = []
 def _temporary(key: str, why: str) -> Place:
     try:
         folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
+        # Laid out like a cache: what is kept beside an index, its marks, stays inside and goes with it.
+        versioned = _version_folder(Path(folder.name))
+        versioned.mkdir(mode=PRIVATE)
     except OSError as error:
         raise CacheError(
             f"{why}, and neither can {tempfile.gettempdir()} ({error.strerror or error}): use --index-dir"
         ) from None
     _temporaries.append(folder)  # held until the process ends, then removed by its finalizer
     note = f"{why}: the index lies in a temporary folder and is gone afterwards; --index-dir names another"
-    return Place(Path(folder.name) / key, (note,), temporary=True)
+    return Place(versioned / key, (note,), temporary=True)
 
 
 @contextmanager

@@ -74,6 +74,17 @@ def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
     assert shelf([], "marks") is None
 
 
+def test_nothing_is_left_of_a_temporary_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no cache can be written, marks and view lie in the private folder that goes with the index."""
+    (tmp_path / "taken").write_text("a file, not a folder")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "taken", workers=1)
+    (private,) = tmp_path.glob("tracelane-*")
+    for kind in ("marks", "view"):
+        assert private in _file(trace, kind).parents
+    assert private.stat().st_mode & 0o077 == 0
+
+
 async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
     """Where the marks' file holds something else, marking says so and leaves it alone."""
     path = _file(trace, "marks")
