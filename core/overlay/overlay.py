@@ -46,6 +46,8 @@ class PlacedLog:
     def clock_text(self, clocks: Clocks, source: int) -> str:
         """Return its clock in words: zone, lag, and how sure that is or that it was set."""
         lag = f"{offset_text(self.proposal.utc_offset_s)}, lag {self.lag_s(clocks, source):+.3g} s"
+        if not self.log.span:
+            return "it has no rows"
         if clocks.offset(source):
             return f"{lag} (set by hand, proposed {self.proposal.lag_s:+.3g} s)"
         return f"{lag} (confidence {self.proposal.confidence:.0%})"
@@ -80,7 +82,7 @@ class Overlay(Trace):
         logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
         super().__init__([*trace.indexes, *logs])
         for index, one, source in zip(logs, self.placed, self.log_sources):
-            index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}",)
+            index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}", *self._remarks(one))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -130,6 +132,15 @@ class Overlay(Trace):
     def log_of(self, source: int) -> PlacedLog | None:
         """Return the log behind a source, None for a file of the trace."""
         return self.placed[source - self._first_log] if source >= self._first_log else None
+
+    def _remarks(self, one: PlacedLog) -> Iterator[str]:
+        """Say which cards are not drawn, and when nothing of a log is to be seen."""
+        absent = [card for card in one.log.devices if card not in one.devices]
+        if absent:
+            yield f"{one.name}: not in the trace, so not drawn: device {', '.join(absent)}"
+        span, shift = one.log.span, one.proposal.shift_ns - self.base_ns
+        if span and not (span[0] + shift < self.span[1] and span[1] + shift > self.span[0]):
+            yield f"{one.name}: lies outside the trace's time, so that nothing of it is seen"
 
     def device_name(self, device: Device) -> str:
         """Return a device's label, with its file's name where the trace has several."""
