@@ -86,7 +86,7 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
     @on(MainScreen.Composed)
     def _fill(self) -> None:
         """Fill what does not change."""
-        self.composed = True
+        self._widgets_there = True
         self.main.query_one(Panel).choose(self.session.panel)
         self._fill_ledger()
         complaints = [*self.config.complaints, *(clashes(self.config.keys) if self.config.keys else [])]

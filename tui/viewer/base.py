@@ -40,7 +40,7 @@ class Viewer(App[None]):
         self.config = config
         self.history = History()
         self.lane_lines = 1  # lines of the lane area
-        self.composed = False  # whether the screen's widgets are there
+        self._widgets_there = False
         self._laid_out: Layout | None = None
         self.set_reactive(Viewer.session, session or view.first_session(trace, 80))
 
@@ -52,6 +52,11 @@ class Viewer(App[None]):
     @property
     def _main(self) -> Screen[None]:
         return self.screen_stack[0]
+
+    @property
+    def composed(self) -> bool:
+        """Whether the screen's widgets are there: not yet at the start, no more while the App closes."""
+        return self._widgets_there and bool(self.screen_stack)
 
     @property
     def layout_now(self) -> Layout:

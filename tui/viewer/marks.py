@@ -135,7 +135,7 @@ class Marks(Viewer):
     def save_view(self) -> None:
         """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""
         path = shelf(self.trace.indexes, "view")
-        if path is not None and self.composed:
+        if path is not None and self._widgets_there:
             with suppress(TracelaneError):
                 write_object(path, session_json(self.session))
 

@@ -84,7 +84,7 @@ class Panels(Viewer):
     @property
     def shows_panel(self) -> bool:
         """Whether the panel is there: while the App closes, timers and workers may still come in."""
-        return bool(self.screen_stack) and bool(self.main.query(f"#{self.session.panel}"))
+        return self.composed and bool(self.main.query(f"#{self.session.panel}"))
 
     def _fill_panel(self) -> None:
         if self.session.panel == "details":
@@ -139,7 +139,7 @@ class Panels(Viewer):
         while len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.pop(next(iter(self._arguments)))
         self._arguments[identity] = arguments
-        if self._detailed is not None and self._detailed[0].id == identity:
+        if self.composed and self._detailed is not None and self._detailed[0].id == identity:
             self._show_details(top=False)
 
     @on(TextPane.Resized)
