@@ -11,6 +11,7 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .options import DECODER, FORCE, INDEX_DIR, TRACE
+from .scoped import range_of
 
 if TYPE_CHECKING:
     from tracelane.core.export.cut import Cut
@@ -53,26 +54,10 @@ def cut(
         opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
         if len(opened.indexes) != 1:
             raise UsageError(f"{trace} holds {len(opened.indexes)} traces: cut them one by one")
-        start, stop = _window(opened, begin, end)
+        start, stop = range_of(opened, begin, end) or opened.span
         chosen = None if lanes is None else _lanes(opened, lanes)
         done = write_cut(opened.indexes[0], start, stop, out, lanes=chosen, progress=progress)
     click.echo(_told(done, out))
-
-
-def _window(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int]:
-    from tracelane.tui.clock import time_frame
-    from tracelane.tui.times import parse_span
-
-    frame = time_frame(trace)
-    start, stop = trace.span[0], trace.span[1] + 1  # what lies at the very end belongs to it
-    if begin is not None:
-        start, reach = parse_span(begin, frame)
-        stop = reach if reach > start else stop  # a step alone means all of it
-    if end is not None:
-        stop = parse_span(end, frame)[1]
-    if stop <= start:
-        raise UsageError("--from must lie before --to, and within the trace")
-    return start, stop
 
 
 def _lanes(trace: Trace, pattern: str) -> list[int]:
