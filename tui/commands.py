@@ -140,16 +140,17 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("copy-view", "Copy the view", (), "Copy the command line that shows this view", _VIEW),
     Command("panel-details", "Details", ("1",), "Show the selection's details in the panel", _VIEW),
     Command(
-        "panel-problems",
+        "panel-findings",
         "What was read",
         ("2",),
         "Show what was read, repaired or unreadable, and where",
         _VIEW,
     ),
-    Command("panel-table", "Table", ("3",), "Show the range, or all, by name; again: by lane", _VIEW),
-    Command("panel-ops", "Ops", ("4",), "Show PyTorch's table of ops of the range, or all", _VIEW),
-    Command("panel-kernels", "Kernels", ("5",), "Show the device work of the range, or all, by name", _VIEW),
+    Command("panel-ops", "Ops", ("3",), "Show PyTorch's table of ops of the range, or all", _VIEW),
+    Command("panel-kernels", "Kernels", ("4",), "Show the device work of the range, or all, by name", _VIEW),
+    Command("panel-steps", "Steps", ("5",), "Show the steps: how long each took, and what for", _VIEW),
     Command("panel-time", "Device time", ("6",), "Show what the devices' time went into", _VIEW),
+    Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
     Command(
         "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW
     ),

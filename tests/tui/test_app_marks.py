@@ -101,7 +101,7 @@ async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
 async def test_the_view_is_found_again(trace: Trace) -> None:
     """What was saved on leaving is the session of the next time, whatever is in it."""
     async with shown(trace) as (app, pilot):
-        await pilot.press("w", "w", "down", "enter", "r", "p", "3")
+        await pilot.press("w", "w", "down", "enter", "r", "p", "t")
         app.save_view()
         left = app.session
     assert saved_session(trace) == left
@@ -174,6 +174,6 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
 def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
     """Quitting keeps the view, opening finds it, --fresh does not."""
     trace = ["view", str(small_file(tmp_path)), "--index-dir", str(tmp_path / "index")]
-    assert on_terminal(*trace, play=(("Nothing is selected", "3"), ("whole trace", "Q"))).code == 0
+    assert on_terminal(*trace, play=(("Nothing is selected", "t"), ("whole trace", "Q"))).code == 0
     assert on_terminal(*trace, play=(("whole trace", "Q"),)).code == 0
     assert on_terminal(*trace, "--fresh", play=(("Nothing is selected", "Q"),)).code == 0

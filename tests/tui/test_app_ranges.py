@@ -55,7 +55,7 @@ async def test_the_selection_becomes_the_range(trace: Trace) -> None:
 async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
     """3 shows the whole trace's names, then those of the range; sorting stays; Enter goes to the longest."""
     async with shown(trace, (120, 50)) as (app, pilot):
-        await pilot.press("3")
+        await pilot.press("t")
         await settled(app, pilot)
         pane = app.main.query_one("#table", TablePane)
         assert pane.shown_table is not None and "whole trace" in screen_text(app)
@@ -82,7 +82,7 @@ async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
 async def test_only_narrows_the_table(trace: Trace) -> None:
     """With `:only` the table counts the lanes shown and says how many they are."""
     async with shown(trace, (120, 50)) as (app, pilot):
-        await pilot.press("3", ":")
+        await pilot.press("t", ":")
         await pilot.press(*"only stream", "enter")
         await settled(app, pilot)
         table = app.main.query_one("#table", TablePane).shown_table
@@ -92,7 +92,12 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
 
 @pytest.mark.parametrize(
     ("key", "panel", "shown_there"),
-    [("4", "ops", "# of Calls"), ("5", "kernels", "median"), ("6", "time", "kernel time")],
+    [
+        ("3", "ops", "# of Calls"),
+        ("4", "kernels", "median"),
+        ("5", "steps", "Wall"),
+        ("6", "time", "kernel time"),
+    ],
 )
 async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
     """4, 5 and 6 show ops, kernels and device time; 3 twice shows the lanes."""
@@ -100,7 +105,7 @@ async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there:
         await pilot.press(key)
         await settled(app, pilot)
         assert app.session.panel == panel and shown_there in screen_text(app)
-        await pilot.press("3", "3")
+        await pilot.press("t", "t")
         await settled(app, pilot)
         assert "busy share" in screen_text(app)
 
@@ -108,7 +113,7 @@ async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there:
 async def test_a_filter_narrows_the_table(trace: Trace) -> None:
     """With `:filter` the table counts what matches, and says that it is filtered."""
     async with shown(trace, (120, 50)) as (app, pilot):
-        await pilot.press("3", ":")
+        await pilot.press("t", ":")
         await pilot.press(*"filter cat:kernel", "enter")
         await settled(app, pilot)
         await settled(app, pilot)

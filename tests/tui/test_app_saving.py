@@ -33,7 +33,7 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
     async with shown(trace, (120, 50)) as (app, pilot):
         await pilot.press("Y")
         assert "no table" in message(app)
-        await pilot.press("3")
+        await pilot.press("t")
         await settled(app, pilot)
         for form in ("csv", "json", "md"):
             path = tmp_path / f"table.{form}"

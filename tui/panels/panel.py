@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import events
@@ -14,19 +14,31 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ..widgets.bars import Bar
+from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
 from .table import TablePane
 
-TABLES = (
-    ("table", "3 Table"),
-    ("lanes-busy", "Lanes"),
-    ("ops", "4 Ops"),
-    ("kernels", "5 Kernels"),
-    ("time", "6 Time"),
+
+class Group(NamedTuple):
+    """The panels of one key: pressing it again shows the next of them."""
+
+    key: str
+    short: str  # what the tab is called where there is little room
+    panels: tuple[tuple[str, str], ...]  # name and title of each, the first one first
+
+
+GROUPS = (
+    Group("1", "Det", (("details", "Details"),)),
+    Group("2", "Read", (("problems", "What was read"),)),
+    Group("3", "Ops", (("ops", "Ops"),)),
+    Group("4", "Kern", (("kernels", "Kernels"),)),
+    Group("5", "Step", (("steps", "Steps"),)),
+    Group("6", "Time", (("time", "Time"),)),
+    Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
+    Group("L", "Leg", (("legend", "Legend"),)),
 )
-"""Panels that are a table of an analysis; viewer/tables.py says which."""
-TABS = (("details", "1 Details"), ("problems", "2 What was read"), *TABLES, ("legend", "L Legend"))
+NO_TABLES = ("details", "problems", "legend")
+"""Panels that are no table of an analysis; viewer/tables.py has one for each of the others."""
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
@@ -52,6 +64,34 @@ def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) 
         height = max(wanted, lines // 4)
     height = min(height, lines - LEAST_LANES)
     return height if height >= 2 else 0
+
+
+def panel_names() -> list[str]:
+    """Return the names of all panels."""
+    return [name for group in GROUPS for name, _ in group.panels]
+
+
+def next_panel(key: str, shown: str) -> str:
+    """Return the panel that a key shows, given which one is shown: the group's first, then the next of it."""
+    names = [name for group in GROUPS if group.key == key for name, _ in group.panels]
+    return names[(names.index(shown) + 1) % len(names)] if shown in names else names[0]
+
+
+def tabs(chosen: str, width: int) -> tuple[Text, ...]:
+    """Return the tabs, by their short names where the full ones do not fit; the chosen one in full."""
+    full = [_tab(group, chosen, short=False) for group in GROUPS]
+    if sum(len(tab) + len(GAP) for tab in full) > width:
+        return (Text(" ").join(_tab(group, chosen, short=True) for group in GROUPS),)
+    return (*full, Text("T maximises · Tab: arrows here", "dim"))
+
+
+def _tab(group: Group, chosen: str, short: bool) -> Text:
+    titles = dict(group.panels)
+    title = titles.get(chosen) or (group.short if short else group.panels[0][1])
+    name = chosen if chosen in titles else group.panels[0][0]
+    return Text(f"{group.key} {title}", "reverse bold" if chosen in titles else "").on(
+        click=f"app.panel('{name}')"
+    )
 
 
 class TextPane(VerticalScroll, can_focus=True):
@@ -123,25 +163,31 @@ class Panel(Vertical):
     Panel > .-hidden { display: none; }
     """
 
+    _chosen = "details"
+
     def compose(self) -> ComposeResult:
         """Make all panels; they are filled when they are shown."""
         yield Bar(id="tabs")
         yield TextPane(id="details")
         yield VirtualTable(id="problems", classes="-hidden", empty="nothing was read")
-        for name, _ in TABLES:
-            yield TablePane(id=name, classes="-hidden")
+        for name in panel_names():
+            if name not in NO_TABLES:
+                yield TablePane(id=name, classes="-hidden")
         yield TextPane(id="legend", classes="-hidden")
 
     def choose(self, name: str) -> None:
         """Show a panel by its name."""
-        for key, _ in TABS:
-            self.query_one(f"#{key}").set_class(key != name, "-hidden")
-        pieces = []
-        for key, title in TABS:
-            style = "reverse bold" if key == name else ""
-            pieces.append(Text(title, style).on(click=f"app.panel('{key}')"))
-        pieces.append(Text("T maximises · Tab: arrows here", "dim"))
-        self.query_one("#tabs", Bar).pieces = tuple(pieces)
+        for each in panel_names():
+            self.query_one(f"#{each}").set_class(each != name, "-hidden")
+        self._chosen = name
+        self._show_tabs()
+
+    def on_resize(self) -> None:
+        """Fit the tabs into the new width."""
+        self._show_tabs()
+
+    def _show_tabs(self) -> None:
+        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width)
 
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""

@@ -21,7 +21,7 @@ from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.details import Details, Look, details_json, details_of, details_text
 from ..panels.legend import legend_text
-from ..panels.panel import Panel, TextPane
+from ..panels.panel import Panel, TextPane, next_panel
 from ..panels.problems import ledger_rows
 from ..session import Selectable, Session
 from ..things import Thing, thing_by_id
@@ -156,13 +156,17 @@ class Panels(Viewer):
         row = ledger_rows(self.trace.sources)[message.row]
         self.say(f"{row.source} {row.what}: {row.text}".strip())
 
+    def _turn_to(self, key: str) -> None:
+        """Show the panel of a key, or the next one of that key."""
+        self.action_panel(next_panel(key, self.session.panel))
+
     def do_panel_details(self) -> None:
         """Show the details."""
-        self.action_panel("details")
+        self._turn_to("1")
 
-    def do_panel_problems(self) -> None:
+    def do_panel_findings(self) -> None:
         """Show the ledger."""
-        self.action_panel("problems")
+        self._turn_to("2")
 
     def do_legend(self) -> None:
         """Show the legend, or what was there before it."""

@@ -12,7 +12,7 @@ from tracelane.core.ingest.columns import I64
 
 from ..actions.refusal import Refusal
 from ..lanes.canvas import LaneCanvas
-from ..panels.panel import TABLES
+from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
 from ..text.picture import plain_picture
 from .base import Viewer
@@ -69,11 +69,11 @@ class Saving(Viewer):
     def _table_on_show(self) -> tuple[Table, I64]:
         """Return the panel's table and its rows as sorted; Refusal where the panel shows none."""
         name = self.session.panel
-        if name in dict(TABLES):
+        if name not in NO_TABLES:
             pane = self.main.query_one(f"#{name}", TablePane)
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
-        raise Refusal("the panel shows no table: 3 to 6 show one")
+        raise Refusal("the panel shows no table: t and 3 to 9 show one")
 
 
 def _path(name: str) -> Path:

@@ -48,6 +48,12 @@ def _kernels(scope: Scope, cancelled: CancelledCallback) -> Table:
     return kernels(scope, "short")
 
 
+def _steps(scope: Scope, cancelled: CancelledCallback) -> Table:
+    from tracelane.core.analysis.steps import steps
+
+    return steps(scope).steps
+
+
 def _time(scope: Scope, cancelled: CancelledCallback) -> Table:
     from tracelane.core.analysis.breakdown import breakdown, breakdown_table
 
@@ -59,6 +65,7 @@ ANALYSES: Final = {
     "lanes-busy": Analysis(lane_table, "busy_ns"),
     "ops": Analysis(_ops, "self_cpu_ns"),
     "kernels": Analysis(_kernels, "total_ns"),
+    "steps": Analysis(_steps, ""),
     "time": Analysis(_time, ""),
 }
 """By the panel's name in panels/panel.py."""
@@ -153,18 +160,22 @@ class Tables(Panels, Following):
         ordinal = int(self.trace.indexes[source].column("slices.ordinal")[position])
         self.action_jump(source, ordinal)
 
-    def do_panel_table(self) -> None:
-        """Show what happens in the range, by name; again: how busy its lanes are."""
-        self.action_panel("lanes-busy" if self.session.panel == "table" else "table")
-
     def do_panel_ops(self) -> None:
         """Show the ops."""
-        self.action_panel("ops")
+        self._turn_to("3")
 
     def do_panel_kernels(self) -> None:
         """Show the kernels."""
-        self.action_panel("kernels")
+        self._turn_to("4")
+
+    def do_panel_steps(self) -> None:
+        """Show the steps."""
+        self._turn_to("5")
 
     def do_panel_time(self) -> None:
         """Show where the devices' time goes."""
-        self.action_panel("time")
+        self._turn_to("6")
+
+    def do_panel_table(self) -> None:
+        """Show what happens in the range, by name; again: how busy its lanes are."""
+        self._turn_to("t")
