@@ -18,9 +18,9 @@ COLUMNS = (
     Column("gaps", "gaps", "count"),
     Column("idle_ns", "idle", "ns"),
     Column("share", "of idle", "share"),
-    Column("mean_ns", "mean", "ns"),
-    Column("median_ns", "median", "ns"),
-    Column("max_ns", "max", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("median_ns", "median", "ns", statistic=True),
+    Column("max_ns", "max", "ns", statistic=True),
 )
 
 FEW = 4096
@@ -75,6 +75,7 @@ def recurring_gaps(found: Idle) -> Table:
         {"gaps": len(length), "idle_ns": total},
         positions=ended[longest].astype(np.uint32),
         sources=sources[longest],
+        keys=("before", "after"),
     )
 
 

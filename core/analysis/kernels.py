@@ -22,12 +22,12 @@ COLUMNS = (
     Column("count", "count", "count"),
     Column("total_ns", "total", "ns"),
     Column("share", "share", "share"),
-    Column("mean_ns", "mean", "ns"),
-    Column("median_ns", "median", "ns"),
-    Column("p95_ns", "p95", "ns"),
-    Column("min_ns", "min", "ns"),
-    Column("max_ns", "max", "ns"),
-    Column("stdev_ns", "stdev", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("median_ns", "median", "ns", statistic=True),
+    Column("p95_ns", "p95", "ns", statistic=True),
+    Column("min_ns", "min", "ns", statistic=True),
+    Column("max_ns", "max", "ns", statistic=True),
+    Column("stdev_ns", "stdev", "ns", statistic=True),
 )
 NO_TYPE = "other"
 STATISTICS = (*(column.key for column in COLUMNS if column.unit in ("ns", "count")), "longest")
@@ -75,6 +75,7 @@ def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -
         {"count": len(code), "total_ns": total},
         positions=position[order],
         sources=sources.astype(np.int64)[at][order] if len(works) else np.empty(0, np.int64),
+        keys=("name",),
     )
 
 

@@ -294,8 +294,10 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         ]
     data["annotation"], data["on_device"] = annotation, on_device
     columns += [Column("annotation", "Annotation"), Column("on_device", f"On {word}")]
+    identity = ["name", "annotation", "on_device"]
     if by.by:
         key, title = by.column
+        identity.append(key)
         columns.append(Column(key, title, "text"))
         data[key] = [key[3] for key in keys]
         if by.by == "stack" and not any(data[key]):
@@ -317,4 +319,5 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         tuple(notes),
         positions,
         sources=np.array([row.longest[1] for row in found], np.int64),
+        keys=tuple(identity),
     )

@@ -27,9 +27,9 @@ COLUMNS = (
     Column("total_ns", "total", "ns"),
     Column("self_ns", "self", "ns"),
     Column("share", "share", "share"),
-    Column("mean_ns", "mean", "ns"),
-    Column("min_ns", "min", "ns"),
-    Column("max_ns", "max", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("min_ns", "min", "ns", statistic=True),
+    Column("max_ns", "max", "ns", statistic=True),
 )
 LANE_COLUMNS = (
     Column("lane", "lane", "text"),
@@ -99,6 +99,7 @@ def lane_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
             "share": time / length,
         },
         {"range_ns": high - low},
+        keys=("lane", "process"),
     )
 
 
@@ -218,6 +219,7 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
         tuple(notes),
         columns["longest"],
         sources=sources,
+        keys=("name", "category"),
     )
 
 

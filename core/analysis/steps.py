@@ -73,6 +73,7 @@ def steps(scope: Scope, name: str | None = None) -> StepResult:
         "steps", "steps", scope.text, columns, data, totals, notes,
         np.concatenate(positions) if positions else np.empty(0, np.int64),
         sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
+        keys=("step",) if len(scope.trace.indexes) == 1 else ("source", "step"),
     )  # fmt: skip
     return StepResult(table, _groups(table), tuple(chosen))
 
@@ -89,7 +90,7 @@ def _titles(word: str, several: bool) -> tuple[Column, ...]:
         Column("idle_ns", f"{word} idle", "ns"),
         Column("comm_ns", "Communication", "ns"),
         Column("copy_ns", "Copies", "ns"),
-        Column("launch_offset_ns", "Launch to work", "ns"),
+        Column("launch_offset_ns", "Launch to work", "ns", statistic=True),
         *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
     )
 
@@ -242,8 +243,8 @@ def _groups(table: Table) -> Table:
     columns = (
         Column("group", "Group", "text"),
         Column("count", "Steps", "count"),
-        Column("mean_ns", "Mean", "ns"),
-        *(Column(f"p{p}_ns", f"p{p}", "ns") for p in PERCENTILES),
-        Column("max_ns", "Max", "ns"),
+        Column("mean_ns", "Mean", "ns", statistic=True),
+        *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
+        Column("max_ns", "Max", "ns", statistic=True),
     )
     return Table("step_groups", "steps by group", table.scope, columns, data)

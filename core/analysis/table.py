@@ -16,16 +16,26 @@ Value: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its key (in JSON and for sorting), its heading, and what its values are."""
+    """One column: its key (in JSON and for sorting), its heading, and what its values are.
+
+    A statistic (a mean, an extreme) of nothing is none, every other number of nothing is zero. A change is
+    shown with its sign and sorted by its size.
+    """
 
     key: str
     title: str
     unit: Unit = "number"
+    statistic: bool = False
+    change: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of an analysis as columns; `positions` (with source or sources) is each row's slice to jump to."""
+    """Rows of an analysis as columns; `positions` (with source or sources) is each row's slice to jump to.
+
+    `keys` are the columns that tell rows apart and find them again in another table of the schema; without
+    them the columns of text.
+    """
 
     schema: str
     title: str
@@ -37,6 +47,7 @@ class Table:
     positions: AnyArray | None = None
     source: int = 0
     sources: AnyArray | None = None  # of each row's position, where they differ
+    keys: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -49,18 +60,22 @@ class Table:
                 return column
         raise KeyError(f"no column {key!r}; there are {', '.join(c.key for c in self.columns)}")
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        return self.keys or tuple(column.key for column in self.columns if column.unit == "text")
+
     def order(self, key: str, descending: bool = True) -> I64:
-        """Return the row numbers sorted by a column; equal values keep their order (PyTorch's way)."""
+        """Return the row numbers sorted by a column, changes by their size; equal values keep their order
+        (PyTorch's way), none comes last.
+        """
         column = self.column(key)
         values = self.data[key]
         if column.unit == "text":
             index = sorted(range(len(values)), key=values.__getitem__, reverse=descending)
             return np.array(index, np.int64)
         array = np.asarray(values)
-        if not descending:
-            return np.argsort(array, kind="stable").astype(np.int64)
-        # Reversed stable ascending order of the reversed rows is a stable descending order.
-        return (len(array) - 1 - np.argsort(array[::-1], kind="stable")[::-1]).astype(np.int64)
+        return sorted_rows(np.abs(array) if column.change else array, descending)
 
     def value(self, row: int, key: str) -> Value:
         """Return one value as a plain Python value; NaN is None (JSON has no NaN)."""
@@ -74,3 +89,15 @@ class Table:
         numbers = range(len(self)) if order is None else order.tolist()
         for row in list(numbers)[:limit]:
             yield {column.key: self.value(row, column.key) for column in self.columns}
+
+
+def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
+    """Return the places of the values in their order, equal ones as they stand; NaN comes last either way."""
+    if not descending:
+        return np.argsort(values, kind="stable").astype(np.int64)
+    # Reversed stable ascending order of the reversed rows is a stable descending order.
+    order = (len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]).astype(np.int64)
+    if values.dtype.kind == "f":
+        none = np.isnan(values[order])
+        order = np.concatenate([order[~none], order[none]])
+    return order

@@ -54,11 +54,17 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
 
 
 def shown(column: Column, value: Value) -> str:
-    """Return a value as a person reads it, in the column's unit."""
+    """Return a value as a person reads it, in the column's unit; a change with its sign."""
     if value is None:
         return "-"
     if isinstance(value, str):
         return value
+    if column.change and value > 0:
+        return "+" + _shown(column, value)
+    return _shown(column, value)
+
+
+def _shown(column: Column, value: int | float) -> str:
     match column.unit:
         case "ns":
             return format_ns(value)

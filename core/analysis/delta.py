@@ -1,0 +1,154 @@
+"""Two tables of one kind side by side: what each number is now, and by how much it changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..ingest.columns import F64, I64, AnyArray
+from .table import Column, Table, Value
+
+PRESENCE = "presence"
+BOTH, NEW, GONE = "both", "new", "gone"
+"""Where a row is: in both tables, only in the present one, only in the baseline."""
+ABSENT = -1
+
+
+def delta(now: Table, baseline: Table, against: str = "") -> Table:
+    """Return the rows of both tables, each number followed by its change (now - baseline) and, unless it is
+    a share, by its relative change (a share of 1; none where the baseline is zero or none).
+
+    Rows are found again by `key_columns`, of equal ones the first by the first. Those of `now` keep their
+    order, those that are only in the baseline follow; what a side lacks is zero, of a statistic none. A row
+    that is only in the baseline jumps to the baseline's slice. `against` is what the scope calls the
+    baseline, its own scope if empty. Raises ValueError where the tables are of two schemas.
+    """
+    if now.schema != baseline.schema:
+        raise ValueError(f"a table of {now.schema} cannot be held against one of {baseline.schema}")
+    here, there = joined(now, baseline)
+    columns: list[Column] = []
+    data: dict[str, AnyArray | list[str]] = {}
+    for column in _columns(now, baseline):
+        columns.append(column)
+        if column.unit == "text":
+            data[column.key] = _texts(now, baseline, column.key, here, there)
+        elif column.key in now.key_columns:
+            data[column.key] = np.where(here == ABSENT, *_key_numbers(now, baseline, column.key, here, there))
+        else:
+            present, past = _numbers(now, column, here), _numbers(baseline, column, there)
+            data[column.key] = present
+            more = Column(delta_key(column.key), f"Δ {column.title}", column.unit, column.statistic, True)
+            columns.append(more)
+            data[more.key] = present - past
+            if column.unit != "share":
+                more = Column(relative_key(column.key), f"{column.title} ±%", "share", True, True)
+                columns.append(more)
+                data[more.key] = _relative(present, past)
+    columns.append(Column(PRESENCE, "in", "text"))
+    data[PRESENCE] = [
+        NEW if old == ABSENT else GONE if new == ABSENT else BOTH
+        for new, old in zip(here.tolist(), there.tolist())
+    ]
+    positions, sources = _jumps(now, baseline, here, there)
+    return replace(
+        now,
+        scope=f"{now.scope} against {against or baseline.scope}",
+        columns=tuple(columns),
+        data=data,
+        totals=_totals(now, baseline),
+        notes=tuple(dict.fromkeys((*now.notes, *(f"baseline: {note}" for note in baseline.notes)))),
+        positions=positions,
+        sources=sources,
+    )
+
+
+def delta_key(key: str) -> str:
+    """Return the key of the column that holds another one's change."""
+    return f"{key}_delta"
+
+
+def relative_key(key: str) -> str:
+    """Return the key of the column that holds another one's relative change."""
+    return f"{key}_relative"
+
+
+def joined(now: Table, baseline: Table) -> tuple[I64, I64]:
+    """Return for each row of both tables together its row in the one and in the other, ABSENT for none."""
+    rows = {key: at for at, key in enumerate(_row_keys(baseline, now.key_columns))}
+    there = [rows.pop(key, ABSENT) for key in _row_keys(now, now.key_columns)]
+    left = sorted(rows.values())
+    here = [*range(len(there)), *[ABSENT] * len(left)]
+    return np.array(here, np.int64), np.array([*there, *left], np.int64)
+
+
+def _row_keys(table: Table, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Return what tells each row from all others: its key columns, and how many equal ones stand above it."""
+    parts = [[""] * len(table) if key not in table.data else list(table.data[key]) for key in keys]
+    met: dict[tuple[object, ...], int] = {}
+    found = []
+    for key in zip(*parts) if parts else [()] * len(table):
+        met[key] = count = met.get(key, -1) + 1
+        found.append((*key, count))
+    return found
+
+
+def _columns(now: Table, baseline: Table) -> list[Column]:
+    known = {column.key for column in now.columns}
+    return [*now.columns, *(column for column in baseline.columns if column.key not in known)]
+
+
+def _texts(now: Table, baseline: Table, key: str, here: I64, there: I64) -> list[str]:
+    mine, other = now.data.get(key), baseline.data.get(key)
+    return [
+        str(mine[new]) if mine is not None and new != ABSENT else str(other[old]) if other is not None else ""
+        for new, old in zip(here.tolist(), there.tolist())
+    ]
+
+
+def _key_numbers(now: Table, baseline: Table, key: str, here: I64, there: I64) -> tuple[AnyArray, AnyArray]:
+    """Return a numeric key column as the baseline and as the present table have it, for all rows."""
+    sides = []
+    for table, rows in ((baseline, there), (now, here)):
+        values = np.asarray(table.data[key])
+        sides.append(values[np.maximum(rows, 0)] if len(values) else np.zeros(len(rows), values.dtype))
+    return sides[0], sides[1]
+
+
+def _numbers(table: Table, column: Column, rows: I64) -> AnyArray:
+    """Return a column for these rows: zero, of a statistic NaN, where there is no such row or column."""
+    has = rows != ABSENT if column.key in table.data else np.zeros(len(rows), np.bool_)
+    values = np.asarray(table.data.get(column.key, np.empty(0, np.int64)))
+    if values.dtype.kind == "f" or (column.statistic and not has.all()):
+        found: AnyArray = np.full(len(rows), np.nan if column.statistic else 0.0)
+    else:
+        found = np.zeros(len(rows), np.int64)
+    found[has] = values[rows[has]]
+    return found
+
+
+def _relative(present: AnyArray, past: AnyArray) -> F64:
+    found: F64 = np.full(len(present), np.nan)
+    np.divide(present - past, past, out=found, where=past != 0)
+    return found
+
+
+def _totals(now: Table, baseline: Table) -> dict[str, Value]:
+    totals = dict(now.totals)
+    for key, value in now.totals.items():
+        past = baseline.totals.get(key)
+        if isinstance(value, int | float) and isinstance(past, int | float):
+            totals[delta_key(key)] = value - past
+    return totals
+
+
+def _jumps(now: Table, baseline: Table, here: I64, there: I64) -> tuple[AnyArray | None, AnyArray | None]:
+    """Return positions and sources of all rows, the baseline's for rows that are only there."""
+    if now.positions is None or baseline.positions is None:
+        return None, None
+    positions, sources = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
+    for table, which, rows in ((now, here != ABSENT, here), (baseline, here == ABSENT, there)):
+        if table.positions is not None:
+            positions[which] = table.positions[rows[which]]
+            sources[which] = table.source if table.sources is None else table.sources[rows[which]]
+    return positions, sources

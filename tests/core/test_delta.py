@@ -1,0 +1,142 @@
+"""Two tables of one kind held against each other, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.events import complete, index_of
+from tracelane.core.analysis.breakdown import breakdown, breakdown_table
+from tracelane.core.analysis.delta import delta, joined
+from tracelane.core.analysis.kernels import kernels
+from tracelane.core.analysis.ops import ops
+from tracelane.core.analysis.range_table import lane_table, range_table
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.table import Column, Table
+from tracelane.core.export.formats import as_csv, shown
+from tracelane.core.trace import Trace
+
+COLUMNS = (
+    Column("name", "name", "text"),
+    Column("kind", "kind", "text"),
+    Column("total_ns", "total", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("share", "share", "share"),
+)
+
+
+def _table(*rows: tuple[str, str, int, float, float], scope: str = "here") -> Table:
+    data = {column.key: [row[at] for row in rows] for at, column in enumerate(COLUMNS)}
+    numbers = {key: np.array(data[key]) for key in ("total_ns", "mean_ns", "share")}
+    positions = np.arange(len(rows), dtype=np.uint32) + (100 if scope == "there" else 0)
+    totals = {"total_ns": sum(row[2] for row in rows), "word": "x"}
+    return Table("t", "T", scope, COLUMNS, {**data, **numbers}, totals, positions=positions, keys=("name",))
+
+
+NOW = _table(("a", "x", 30, 15.0, 0.75), ("b", "x", 10, 10.0, 0.25), ("b", "y", 1, 1.0, 0.0))
+PAST = _table(("b", "z", 8, 4.0, 0.5), ("c", "w", 8, 8.0, 0.5), scope="there")
+
+
+def test_rows_find_each_other() -> None:
+    """Rows meet by their keys, equal ones in turn; what only one side has stays, the baseline's last."""
+    found = list(delta(NOW, PAST).rows())
+    assert [(row["name"], row["kind"], row["presence"]) for row in found] == [
+        ("a", "x", "new"), ("b", "x", "both"), ("b", "y", "new"), ("c", "w", "gone"),
+    ]  # fmt: skip
+    assert [(row["total_ns"], row["total_ns_delta"], row["total_ns_relative"]) for row in found] == [
+        (30, 30, None), (10, 2, 0.25), (1, 1, None), (0, -8, -1.0),
+    ]  # fmt: skip
+    assert [row["mean_ns_delta"] for row in found] == [None, 6.0, None, None]
+    assert [row["share_delta"] for row in found] == [0.75, -0.25, 0.0, -0.5]
+    assert "share_relative" not in found[0]
+
+
+def test_scope_totals_and_jumps() -> None:
+    """The scope names both, totals change too, a row jumps to the baseline's slice where only that has it."""
+    table = delta(NOW, PAST)
+    assert table.scope == "here against there" and delta(NOW, PAST, "step 3").scope == "here against step 3"
+    assert table.totals == {"total_ns": 41, "total_ns_delta": 25, "word": "x"}
+    assert table.positions is not None and table.positions.tolist() == [0, 1, 2, 101]
+    assert delta(replace(NOW, positions=None), PAST).positions is None
+
+
+def test_changes_sort_by_size_and_show_their_sign() -> None:
+    """|Δ| orders rows, none comes last either way, and a value that grew has a plus."""
+    table = delta(NOW, PAST)
+    assert table.order("total_ns_delta").tolist() == [0, 3, 1, 2]
+    assert table.order("total_ns_relative").tolist() == [3, 1, 0, 2]
+    assert table.order("total_ns_relative", descending=False).tolist() == [1, 3, 0, 2]
+    column = table.column("total_ns_delta")
+    assert [shown(column, table.value(row, column.key)) for row in (0, 3)] == ["+30 ns", "-8 ns"]
+    assert as_csv(table).splitlines()[0].split(",")[2:5] == [
+        "total_ns", "total_ns_delta", "total_ns_relative",
+    ]  # fmt: skip
+
+
+def test_columns_and_rows_that_only_one_side_has() -> None:
+    """A column that one table lacks counts as zero there; empty tables are no obstacle."""
+    data = {key: value for key, value in PAST.data.items() if key != "total_ns"}
+    less = replace(PAST, columns=tuple(c for c in COLUMNS if c.key != "total_ns"), data=data)
+    assert [row["total_ns_delta"] for row in delta(NOW, less).rows()] == [30, 10, 1, 0]
+    assert [row["total_ns_delta"] for row in delta(less, NOW).rows()] == [-10, 0, -30, -1]
+    assert [row["presence"] for row in delta(_table(), PAST).rows()] == ["gone", "gone"]
+    assert len(delta(_table(), _table())) == 0
+    with pytest.raises(ValueError, match="of t cannot"):
+        delta(NOW, replace(PAST, schema="u"))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Two halves of ops and kernels that differ in how often and how long."""
+    ops_ = [complete(i * 10, 4 + i % 3, f"op{i % 4}", "cpu_op") for i in range(60)]
+    work = [
+        complete(i * 10 + 2, 3 + (i > 30) * 2, f"k{i % 3 + (i > 40)}", "kernel", pid=2, tid=7)
+        for i in range(60)
+    ]
+    return Trace([index_of(ops_ + work, tmp_path / "index")])
+
+
+def _made(trace: Trace, span: tuple[int, int]) -> list[Table]:
+    scope = Scope(trace, span)
+    return [
+        range_table(scope),
+        lane_table(scope),
+        ops(scope),
+        kernels(scope),
+        breakdown_table(breakdown(scope)),
+    ]
+
+
+def test_every_table_against_itself_and_another_range(trace: Trace) -> None:
+    """Of each table: nothing changed against itself; against another range each change is the difference
+    that the two tables' own rows give, and there and back again are opposite.
+    """
+    early, late = _made(trace, (0, 290_000)), _made(trace, (290_000, 600_000))
+    for old, new in zip(early, late):
+        same = delta(old, old)
+        assert set(same.data["presence"]) == {"both"}
+        changes = [column for column in same.columns if column.change]
+        assert changes and not any(np.nan_to_num(same.data[column.key]).any() for column in changes)
+        here, there = joined(new, old)
+        table, back = delta(new, old), delta(old, new)
+        assert len(table) == len(back) == len({*_keys(old), *_keys(new)})
+        for column in new.columns:
+            if column.unit == "text" or column.key in new.key_columns:
+                continue
+            for row, (at, was) in enumerate(zip(here.tolist(), there.tolist())):
+                change = table.value(row, f"{column.key}_delta")
+                if at >= 0 and was >= 0:
+                    now, past = new.value(at, column.key), old.value(was, column.key)
+                    if isinstance(now, int | float) and isinstance(past, int | float):
+                        assert change == pytest.approx(now - past)
+            if not column.statistic:
+                total = np.nansum(np.asarray(table.data[f"{column.key}_delta"], np.float64))
+                other = np.nansum(np.asarray(back.data[f"{column.key}_delta"], np.float64))
+                assert total == pytest.approx(-other)
+
+
+def _keys(table: Table) -> list[tuple[object, ...]]:
+    return [tuple(table.value(row, key) for key in table.key_columns) for row in range(len(table))]
