@@ -100,3 +100,40 @@ async def test_empty_and_small(size: tuple[int, int]) -> None:
         async with app.run_test(size=size) as pilot:
             await pilot.press("down", "up", "end", "enter", "pagedown")
             assert app.query_one(VirtualTable).row == (0 if rows else None)
+
+
+class Narrow(App[None]):
+    """Six columns of ten cells in a place for three of them."""
+
+    def compose(self) -> ComposeResult:
+        """Make the table."""
+        columns = [
+            Column(f"c{number}", 8, lambda row, number=number: f"{number}:{row}", keys=np.arange(2))
+            for number in range(6)
+        ]
+        table = VirtualTable()
+        yield table
+        self.call_after_refresh(table.show, columns, 2)
+
+
+@pytest.mark.parametrize(
+    ("presses", "seen", "more"),
+    [
+        (0, ["c0", "c1", "c2"], "›"),
+        (3, ["c0", "c1", "c2"], "›"),
+        (4, ["c0", "c2", "c3"], "‹›"),
+        (6, ["c0", "c4", "c5"], "‹"),
+    ],
+)
+async def test_sorting_brings_columns_into_view(presses: int, seen: list[str], more: str) -> None:
+    """The column sorted by is in view beside the first, only whole columns are, and marks tell of others."""
+    async with Narrow().run_test(size=(32, 5)) as pilot:
+        await pilot.pause()
+        table = pilot.app.query_one(VirtualTable)
+        table.focus()
+        await pilot.press(*["right"] * presses)
+        heading = table.render_line(0).text
+        shown = [word for word in heading.split() if word.startswith("c")]
+        assert shown == seen
+        assert heading.rstrip().endswith(more)
+        assert [word.split(":")[0] for word in table.render_line(1).text.split()] == [n[1:] for n in seen]

@@ -20,7 +20,9 @@ WIDE = ("name", "lane")
 """Columns that take what the others leave."""
 LEAST_NAME = 28
 TEXT_WIDTH = 18
-"""Cells of any other column of text."""
+"""Cells of any other column of text at most."""
+MEASURED = 1000
+"""Rows whose text is measured for the width of such a column."""
 
 
 class TablePane(Vertical):
@@ -73,18 +75,27 @@ def columns_of(table: Table) -> list[Column]:
 
 
 def shown_columns(table: Table) -> list[TableColumn]:
-    """Return the columns without those that hold nothing but zero bytes: a trace without memory has many."""
-    return [
-        column
-        for column in table.columns
-        if column.unit not in ("bytes", "bytes/s")
-        or np.any(np.nan_to_num(np.asarray(table.data[column.key])))
-    ]
+    """Return the columns without those that say nothing: empty texts, zero bytes without a memory profile."""
+    return [column for column in table.columns if not _says_nothing(table, column)]
+
+
+def _says_nothing(table: Table, column: TableColumn) -> bool:
+    values = table.data[column.key]
+    if column.unit == "text":
+        return len(values) > 0 and not any(values)
+    return column.unit in ("bytes", "bytes/s") and not np.any(np.nan_to_num(np.asarray(values)))
 
 
 def _column(table: Table, column: TableColumn, wide: bool) -> Column:
     text = column.unit == "text"
-    width = 0 if wide else TEXT_WIDTH if text else max(WIDTHS[column.unit], len(column.title) + 2)
+    least = len(column.title) + 2  # with the arrow of the sorting
+    if wide:
+        width = 0
+    elif text:
+        longest = max((len(str(value)) for value in table.data[column.key][:MEASURED]), default=0)
+        width = max(least, min(TEXT_WIDTH, longest))
+    else:
+        width = max(WIDTHS[column.unit], least)
     return Column(
         column.title,
         width,

@@ -18,7 +18,8 @@ class Bar(Widget):
     Bar { height: 1; width: 1fr; padding: 0; link-style: none; link-style-hover: underline; }
     """
 
-    pieces: reactive[tuple[Text, ...]] = reactive(())
+    # Texts of other style but the same letters compare as equal, so every assignment draws.
+    pieces: reactive[tuple[Text, ...]] = reactive((), always_update=True)
 
     def __init__(self, pieces: Sequence[Text] = (), *, id: str | None = None) -> None:
         """Make a bar of pieces, the most important first."""

@@ -18,6 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tracelane.core.analysis.table import sorted_rows
 from tracelane.core.base.safe_text import safe
 from tracelane.core.ingest.columns import I64, AnyArray
 
@@ -49,6 +50,7 @@ class VirtualTable(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     VirtualTable {
         height: 1fr;
+        scrollbar-size-vertical: 1;
         & > .table--heading { color: $text-muted; text-style: bold; }
         & > .table--cursor { background: $primary 30%; }
         &:focus > .table--cursor { background: $primary; color: $text; }
@@ -129,11 +131,7 @@ class VirtualTable(ScrollView, can_focus=True):
         if keys is None:
             return
         row = self.row
-        order = np.argsort(keys, kind="stable").astype(np.int64)
-        if descending:
-            # Reversing twice keeps equal keys in their first order.
-            order = (len(keys) - 1 - np.argsort(keys[::-1], kind="stable"))[::-1].astype(np.int64)
-        self._order = order
+        self._order = order = sorted_rows(keys, descending)
         self._sorted_by = (column, descending)
         if row is not None:
             self.cursor = int(np.flatnonzero(order == row)[0])
@@ -158,20 +156,26 @@ class VirtualTable(ScrollView, can_focus=True):
 
     # -- drawing --------------------------------------------------------------------------------------------
 
+    @property
+    def _width(self) -> int:
+        """Cells beside the scroll bar."""
+        return self.scrollable_content_region.width
+
     def render_line(self, y: int) -> Strip:
         """Draw the heading or one row."""
-        width = self.size.width
+        width = self._width
         if y == 0:
             style = self.get_component_rich_style("table--heading")
-            return self._strip([self._heading(i) for i in range(len(self._columns))], width, style)
+            return self._strip(self._heading, width, style, self._more(width))
         place = y - 1 + self.scroll_offset.y
         if place >= len(self._order):
             text = self._empty if place == 0 else ""
             return Strip([Segment(text, self.rich_style)]).adjust_cell_length(width, self.rich_style)
         name = "table--cursor" if place == self.cursor else "table--row"
         row = int(self._order[place])
-        texts = [safe(column.text(row)) for column in self._columns]
-        return self._strip(texts, width, self.get_component_rich_style(name))
+        return self._strip(
+            lambda number: safe(self._columns[number].text(row)), width, self.get_component_rich_style(name)
+        )
 
     def _heading(self, number: int) -> str:
         title = self._columns[number].title
@@ -179,21 +183,43 @@ class VirtualTable(ScrollView, can_focus=True):
             return title + (" ▼" if self._sorted_by[1] else " ▲")
         return title
 
-    def _widths(self, width: int) -> list[int]:
+    def _placed(self, width: int) -> list[tuple[int, int]]:
+        """Return (column, cells) of those that are drawn: the first, then as many whole ones as there is room
+        for, from the second on or further right, so that the one sorted by is among them.
+        """
         fixed = sum(column.width + GAP for column in self._columns)
         open_columns = sum(not column.width for column in self._columns) or 1
         left = max(self._least, (width - fixed) // open_columns)
-        return [column.width or left for column in self._columns]
+        sizes = [column.width or left for column in self._columns]
+        placed = [(0, min(width, sizes[0]))] if sizes else []
+        wanted = self._sorted_by[0] if self._sorted_by else 0
+        skipped, room = 1, width - sum(sizes[:1])
+        while skipped < wanted and sum(size + GAP for size in sizes[skipped : wanted + 1]) > room:
+            skipped += 1
+        for number in range(skipped, len(sizes)):
+            room -= sizes[number] + GAP
+            if room < 0:
+                break
+            placed.append((number, sizes[number]))
+        return placed
 
-    def _strip(self, texts: Sequence[str], width: int, style: Style) -> Strip:
+    def _more(self, width: int) -> str:
+        """Return what tells of columns that there is no room for: it stands at the heading's end."""
+        placed = self._placed(width)
+        before = len(placed) > 1 and placed[1][0] > 1
+        behind = bool(placed) and placed[-1][0] + 1 < len(self._columns)
+        return ("‹" if before else "") + ("›" if behind else "")
+
+    def _strip(self, text_of: Callable[[int], str], width: int, style: Style, end: str = "") -> Strip:
         line = Text(no_wrap=True, end="")
-        for text, column, size in zip(texts, self._columns, self._widths(width)):
-            cell = Text(text.replace("\n", " "), no_wrap=True, end="")
+        for number, size in self._placed(width):
+            cell = Text(text_of(number).replace("\n", " "), no_wrap=True, end="")
             cell.truncate(size, overflow="ellipsis")
             blank = " " * (size - cell.cell_len)
-            line.append(blank + cell.plain if column.right else cell.plain + blank)
-            line.append(" " * GAP)
-        line.truncate(max(0, width))
+            right = self._columns[number].right
+            line.append((" " * GAP if number else "") + (blank + cell.plain if right else cell.plain + blank))
+        line.truncate(max(0, width - len(end)), pad=bool(end))
+        line.append(end)
         return Strip([Segment(line.plain, style)]).adjust_cell_length(width, style)
 
     # -- actions --------------------------------------------------------------------------------------------
@@ -238,7 +264,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _sort_at(self, x: int) -> None:
         left = 0
-        for number, size in enumerate(self._widths(self.size.width)):
+        for number, size in self._placed(self._width):
             if left <= x < left + size + GAP:
                 now = self._sorted_by
                 again = now is not None and now[0] == number
