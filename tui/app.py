@@ -232,4 +232,5 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
 
 def _shown(session: Session) -> tuple[object, ...]:
     """Return what the panel's contents depend on."""
-    return session.panel, session.selection, session.clocks, session.range, session.only, session.filter
+    what = session.range, session.baseline, session.only, session.filter
+    return session.panel, session.selection, session.clocks, *what

@@ -106,7 +106,20 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command("next-gap", "Next gap", ("i",), "Select the next gap on the row, a cell wide or more", _RANGE),
     Command("longest-gap", "Longest gap", ("I",), "Select the longest gap on the row, in the range", _RANGE),
-    Command("range-selection", "Selection → range", ("r",), "Take the selection's time as the range", _RANGE),
+    Command(
+        "range-selection",
+        "Selection → range",
+        ("r",),
+        "Take the selection's time as the range, else the step's at the cursor",
+        _RANGE,
+    ),
+    Command(
+        "baseline",
+        "Baseline",
+        ("c",),
+        "Hold tables against the range, else the step: they grow Δ columns; again: drop it",
+        _RANGE,
+    ),
     Command(
         "search",
         "Search",
@@ -150,6 +163,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("panel-kernels", "Kernels", ("4",), "Show the device work of the range, or all, by name", _VIEW),
     Command("panel-steps", "Steps", ("5",), "Show the steps: how long each took, and what for", _VIEW),
     Command("panel-time", "Device time", ("6",), "Show what the devices' time went into", _VIEW),
+    Command(
+        "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
+    ),
     Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
     Command(
         "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW

@@ -130,6 +130,7 @@ class Session:
     only: str = ""  # regular expression: show only lanes whose title matches
     range: tuple[int, int] | None = None
     anchor: int | None = None  # where a range being drawn began; None: none is being drawn
+    baseline: tuple[int, int] | None = None  # what tables hold their numbers against
     clocks: Clocks = field(default_factory=Clocks)
     panel: str = "details"
     panel_size: int = 8

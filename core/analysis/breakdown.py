@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,8 @@ class DeviceTimes:
     comm_compute_overlap_ns: int
     types: Mapping[str, int]
     streams: tuple[StreamTimes, ...]
+    source: int
+    longest: int  # position of the longest piece of work
 
     @property
     def kernel_time_ns(self) -> int:
@@ -153,6 +155,8 @@ def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
         comm_compute_overlap_ns=communication.intersection(compute).length,
         types=exclusive(sets),
         streams=tuple(streams),
+        source=work.device.source,
+        longest=int(work.positions[np.argmax(work.durations)]),
     )
 
 
@@ -174,9 +178,13 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
 
 
 def breakdown_table(found: Breakdown) -> Table:
-    """Return a row per device."""
+    """Return a row per device; the jump leads to its longest piece of work."""
     rows = [_row(device) for device in found.devices]
-    return _table("breakdown", "Device time", found.scope, COLUMNS, rows)
+    return replace(
+        _table("breakdown", "Device time", found.scope, COLUMNS, rows),
+        positions=np.array([device.longest for device in found.devices], np.int64),
+        sources=np.array([device.source for device in found.devices], np.int64),
+    )
 
 
 def type_table(found: Breakdown) -> Table:

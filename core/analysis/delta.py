@@ -15,7 +15,7 @@ BOTH, NEW, GONE = "both", "new", "gone"
 ABSENT = -1
 
 
-def delta(now: Table, baseline: Table, against: str = "") -> Table:
+def delta(now: Table, baseline: Table, scope: str = "") -> Table:
     """Return the rows of both tables, each number followed by its change (now - baseline) and, unless it is
     a share, by its relative change (a share of 1; none where the baseline is zero or none).
 
@@ -24,9 +24,20 @@ def delta(now: Table, baseline: Table, against: str = "") -> Table:
     that is only in the baseline jumps to the baseline's slice. `against` is what the scope calls the
     baseline, its own scope if empty. Raises ValueError where the tables are of two schemas.
     """
+    return _held_against(now, baseline, *joined(now, baseline), scope)
+
+
+def delta_to_first(now: Table, baseline: Table, scope: str = "") -> Table:
+    """Return every row of a table held against the first row of the baseline, whatever it is called: steps
+    against one step. Columns, scope and errors are as of `delta`.
+    """
+    first = 0 if len(baseline) else ABSENT
+    return _held_against(now, baseline, np.arange(len(now)), np.full(len(now), first), scope)
+
+
+def _held_against(now: Table, baseline: Table, here: I64, there: I64, scope: str) -> Table:
     if now.schema != baseline.schema:
         raise ValueError(f"a table of {now.schema} cannot be held against one of {baseline.schema}")
-    here, there = joined(now, baseline)
     columns: list[Column] = []
     data: dict[str, AnyArray | list[str]] = {}
     for column in _columns(now, baseline):
@@ -53,7 +64,7 @@ def delta(now: Table, baseline: Table, against: str = "") -> Table:
     positions, sources = _jumps(now, baseline, here, there)
     return replace(
         now,
-        scope=f"{now.scope} against {against or baseline.scope}",
+        scope=scope or f"{now.scope} against {baseline.scope}",
         columns=tuple(columns),
         data=data,
         totals=_totals(now, baseline),

@@ -116,7 +116,9 @@ def op_events(scope: Scope, source: int) -> OpEvents:
     lane = lanes_of(index, positions)
     kind = kinds[index.column("slices.category")[positions]]
     bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)
+    scope.check()
     home, moved = _homes(bare)
+    scope.check()
     parent = _nested(bare)
     _rewalk(bare, home, moved, parent)
     return replace(bare, parent=parent, lane=home)
@@ -138,6 +140,7 @@ def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
     held, categories = index.column("row_categories"), index.column("slices.category")
     found = [np.empty(0, np.int64)]
     for part in scope.parts:
+        scope.check()
         first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
         if part.source == source and wanted[held[first : first + count]].any():
             found.append(part.begin + np.flatnonzero(wanted[categories[part.begin : part.end]]))

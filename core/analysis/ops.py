@@ -34,6 +34,8 @@ AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
 """Stands for values that are all zero: most traces have no memory, many no device."""
+NO_SLICE = -1
+"""The position that a row without slices of its own jumps to."""
 
 SORTS = {
     "count": "calls",
@@ -118,7 +120,9 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     if offsets.any():
         start, end = start + offsets[events.lane], end + offsets[events.lane]
     total = _cut(scope, end) - _cut(scope, start)
+    scope.check()
     device_total, device_self = device_times(events, work_positions(index))
+    scope.check()
     shift = int(offsets[events.lane[0]]) if len(events) else 0
     low, high = scope.range if scope.range is not None else ANYWHERE
     memory = memory_of(index, low - shift, high - shift)
@@ -144,7 +148,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         first = int(memory.times[outside[0]]) + shift
         inside = [int(memory.host[outside].sum())] * 2 + [int(memory.device[outside].sum())] * 2
         key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
-        _add(rows, key, _Row((first, -first, 0), (-1, source, 0), len(outside), [0, 0, 0, 0, *inside]))
+        _add(rows, key, _Row((first, -first, 0), (-1, source, NO_SLICE), len(outside), [0, 0, 0, 0, *inside]))
 
 
 def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
@@ -308,7 +312,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "self_device_total_ns": int(device[on_device & ~annotation].sum()),
         "device": word,
     }
-    positions = np.array([max(row.longest[2], 0) for row in found], np.uint32)
+    positions = np.array([row.longest[2] for row in found], np.int64)
     return Table(
         SCHEMA,
         "ops",

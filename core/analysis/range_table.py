@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..base.errors import Cancelled
 from ..base.intervals import merge
-from ..base.progress import CancelledCallback, never
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.format import NONE
@@ -42,15 +40,13 @@ UNKNOWN = np.int64(-1)
 FAR = np.iinfo(np.int64).max
 
 
-def range_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
+def range_table(scope: Scope) -> Table:
     """Return per name and category: count, total, self, mean, min, max (ns inside the range), self share.
 
-    `positions` and `sources` tell the longest slice of each. Raises Cancelled.
+    `positions` and `sources` tell the longest slice of each.
     """
     groups: dict[int, _Groups] = {}
     for chunk in scope.chunks():
-        if cancelled():
-            raise Cancelled
         found = groups.get(chunk.source)
         if found is None:
             found = groups[chunk.source] = _Groups(chunk.index)
@@ -58,14 +54,12 @@ def range_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
     return _as_table(scope, groups)
 
 
-def lane_table(scope: Scope, cancelled: CancelledCallback = never) -> Table:
+def lane_table(scope: Scope) -> Table:
     """Return per lane with slices in the scope: count, ns in which any of them runs, share of the scope."""
     counts: dict[int, int] = {}
     busy: dict[int, int] = {}
     pieces: dict[int, list[tuple[I64, I64]]] = {}
     for chunk in scope.chunks():
-        if cancelled():
-            raise Cancelled
         for lane, begin, end in _runs(chunk.lanes):
             counts[lane] = counts.get(lane, 0) + end - begin
         keep = slice(None) if scope.where is not None else _outermost(chunk)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.clock import Clocks
+from ..base.errors import Cancelled
 from ..base.intervals import merge
+from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
@@ -90,7 +92,10 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which slices count. `range` is trace time; a slice counts with its part inside; lanes are places."""
+    """Which slices count. `range` is trace time; a slice counts with its part inside; lanes are places.
+
+    Whatever reads a scope raises Cancelled soon after `cancelled` answers True.
+    """
 
     trace: Trace
     range: tuple[int, int] | None = None
@@ -99,6 +104,13 @@ class Scope:
     clocks: Clocks = field(default_factory=Clocks)
     source: int | None = None
     label: str = ""  # what the range is, as "step 7"
+    against: str = ""  # what its numbers are held against
+    cancelled: CancelledCallback = field(default=never, compare=False)
+
+    def check(self) -> None:
+        """Raise Cancelled where whoever asked wants no answer any more."""
+        if self.cancelled():
+            raise Cancelled
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -126,7 +138,7 @@ class Scope:
         return tuple(sorted(found, key=lambda part: (part.source, part.begin)))
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the slices in order of source and position, at most CHUNK at once."""
+        """Yield the slices in order of source and position, at most CHUNK at once. Raises Cancelled."""
         for source, parts in groupby(self.parts, attrgetter("source")):
             batch: list[Part] = []
             size = 0
@@ -143,6 +155,7 @@ class Scope:
                 yield self._chunk(source, batch)
 
     def _chunk(self, source: int, parts: list[Part]) -> Chunk:
+        self.check()
         index = self.trace.indexes[source]
         begins = np.array([part.begin for part in parts], np.int64)
         ends = np.array([part.end for part in parts], np.int64)
@@ -192,20 +205,24 @@ class Scope:
     @cached_property
     def text(self) -> str:
         """The scope line: what the numbers speak of."""
-        words = "whole trace"
-        if self.range is not None:
-            origin = self.trace.span_at(self.clocks)[0]
-            low, high = (format_ns(edge - origin) for edge in self.range)
-            words = self.label or "range"
-            words += f" +{low} .. +{high}"
-            if self.cut:
-                what = "slice" if self.cut == 1 else "slices"
-                words += f" ({self.cut} {what} cut by the edge count by their part inside)"
+        words = self.when + (f" against {self.against}" if self.against else "")
+        if self.cut:
+            what = "slice" if self.cut == 1 else "slices"
+            words += f" ({self.cut} {what} cut by the edge count by their part inside)"
         if self.lanes is not None:
             words += f", {len(self.lanes)} of {len(self.trace.lanes)} lanes"
         if self.source is not None and len(self.trace.indexes) > 1:
             words += f", source {self.source}"
         return words + (", filtered" if self.where is not None else "")
+
+    @property
+    def when(self) -> str:
+        """The time alone: from where to where."""
+        if self.range is None:
+            return "whole trace"
+        origin = self.trace.span_at(self.clocks)[0]
+        low, high = (format_ns(edge - origin) for edge in self.range)
+        return f"{self.label or 'range'} +{low} .. +{high}"
 
 
 def within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:

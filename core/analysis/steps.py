@@ -129,7 +129,7 @@ class _Sets:
 
     def __init__(self, scope: Scope, found: Steps) -> None:
         index = scope.trace.indexes[found.source]
-        self.index = index
+        self.index, self.check = index, scope.check
         self.offsets = _offsets(scope, found.source)
         categories = index.column("slices.category")
         self.work = work_positions(index)
@@ -182,6 +182,7 @@ class _Sets:
 
     def times(self, positions: I64) -> tuple[I64, I64]:
         """Return (starts, ends) in trace time."""
+        self.check()
         start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
         start += self.offsets[lanes_of(self.index, positions)]
         return start, start + self.index.duration(positions)

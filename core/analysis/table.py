@@ -31,7 +31,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of an analysis as columns; `positions` (with source or sources) is each row's slice to jump to.
+    """Rows of an analysis as columns; `positions` (with source or sources) is each row's slice to jump to,
+    negative for none.
 
     `keys` are the columns that tell rows apart and find them again in another table of the schema; without
     them the columns of text.
@@ -48,6 +49,7 @@ class Table:
     source: int = 0
     sources: AnyArray | None = None  # of each row's position, where they differ
     keys: tuple[str, ...] = ()
+    jumps_to: str = "the longest"  # what a row's position is to the row
 
     def __len__(self) -> int:
         """Return the number of rows."""

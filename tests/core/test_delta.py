@@ -10,7 +10,7 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.analysis.breakdown import breakdown, breakdown_table
-from tracelane.core.analysis.delta import delta, joined
+from tracelane.core.analysis.delta import delta, delta_to_first, joined
 from tracelane.core.analysis.kernels import kernels
 from tracelane.core.analysis.ops import ops
 from tracelane.core.analysis.range_table import lane_table, range_table
@@ -57,7 +57,7 @@ def test_rows_find_each_other() -> None:
 def test_scope_totals_and_jumps() -> None:
     """The scope names both, totals change too, a row jumps to the baseline's slice where only that has it."""
     table = delta(NOW, PAST)
-    assert table.scope == "here against there" and delta(NOW, PAST, "step 3").scope == "here against step 3"
+    assert table.scope == "here against there" and delta(NOW, PAST, "both").scope == "both"
     assert table.totals == {"total_ns": 41, "total_ns_delta": 25, "word": "x"}
     assert table.positions is not None and table.positions.tolist() == [0, 1, 2, 101]
     assert delta(replace(NOW, positions=None), PAST).positions is None
@@ -86,6 +86,12 @@ def test_columns_and_rows_that_only_one_side_has() -> None:
     assert len(delta(_table(), _table())) == 0
     with pytest.raises(ValueError, match="of t cannot"):
         delta(NOW, replace(PAST, schema="u"))
+
+
+def test_all_against_the_first() -> None:
+    """Steps against one step: every row's change is that to the baseline's first row, whatever its name."""
+    assert [row["total_ns_delta"] for row in delta_to_first(NOW, PAST).rows()] == [22, 2, -7]
+    assert [row["presence"] for row in delta_to_first(NOW, _table()).rows()] == ["new"] * 3
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tui.small_file import events, small_file
@@ -42,8 +44,11 @@ async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
 
 
 async def test_the_selection_becomes_the_range(trace: Trace) -> None:
-    """r takes the selected slice's time; with nothing selected it says so."""
+    """r takes the selected slice's time; with nothing selected that of the step at the cursor, if any."""
     async with shown(trace) as (app, pilot):
+        await pilot.press("home", "r")
+        assert app.session.range == (trace.steps[0].start, trace.steps[0].end)
+        app.session = replace(app.session, range=None, cursor=trace.span[1])
         await pilot.press("r")
         assert "nothing is selected" in message(app)
         app.action_jump(0, LAUNCH)

@@ -1,16 +1,24 @@
-"""Moves of the range: begun at the cursor, drawn out by every move, ended; or taken from the selection."""
+"""Moves of the range: begun at the cursor, drawn out by every move, ended; or taken from the selection.
+
+And the baseline, a range that tables hold their numbers against.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tracelane.core.base.ids import SliceId
+
+from ..draw.ruler import step_marks
 from ..session import Session
 from ..things import thing_by_id
 from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .table import Scene
+
+ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
 def begun_or_ended(scene: Scene) -> Session:
@@ -22,14 +30,17 @@ def begun_or_ended(scene: Scene) -> Session:
 
 
 def of_selection(scene: Scene) -> Session:
-    """Take the selection's time as the range."""
+    """Take the selection's time as the range, without one that of the step at the cursor."""
     session = scene.session
     if session.selection is None:
-        raise Refusal("nothing is selected: v begins a range at the cursor")
-    thing = thing_by_id(scene.trace, session.clocks, session.selection)
-    if thing is None:
+        step = step_at(scene)
+        if step is None:
+            raise Refusal("nothing is selected: v begins a range at the cursor")
+        return replace(session, range=step, anchor=None)
+    found = _selected(scene)
+    if found is None:
         raise Refusal("the selection is not in this trace")
-    return replace(session, range=(thing.start, max(thing.end, thing.start + 1)), anchor=None)
+    return replace(session, range=found, anchor=None)
 
 
 def extended(before: Session, session: Session) -> Session:
@@ -37,6 +48,39 @@ def extended(before: Session, session: Session) -> Session:
     if session.anchor is None or session.cursor == before.cursor:
         return session
     return _drawn(session)
+
+
+def baseline(scene: Scene) -> Session:
+    """Keep the range as baseline, else the selected annotation, else the step at the cursor, else the
+    selection; the one that is the baseline already is dropped.
+    """
+    session = scene.session
+    kept = session.range or _noted(scene) or step_at(scene) or _selected(scene)
+    if kept is None:
+        raise Refusal("no range, no selection and no step at the cursor: v begins a range")
+    return replace(session, baseline=None if session.baseline == kept else kept, anchor=None)
+
+
+def step_at(scene: Scene) -> tuple[int, int] | None:
+    """Return the time of the step at the cursor."""
+    cursor = scene.session.cursor
+    for step in step_marks(scene.trace, scene.session.clocks):
+        if step.start <= cursor < step.end:
+            return step.start, step.end
+    return None
+
+
+def _selected(scene: Scene) -> tuple[int, int] | None:
+    identity = scene.session.selection
+    thing = None if identity is None else thing_by_id(scene.trace, scene.session.clocks, identity)
+    return None if thing is None else (thing.start, max(thing.end, thing.start + 1))
+
+
+def _noted(scene: Scene) -> tuple[int, int] | None:
+    """Return the time of the selected slice if it is an annotation."""
+    identity = scene.session.selection
+    detail = scene.trace.detail(identity) if isinstance(identity, SliceId) else None
+    return _selected(scene) if detail is not None and detail.category in ANNOTATIONS else None
 
 
 def dropped(session: Session) -> Session:

@@ -36,6 +36,7 @@ class Glyphs:
     range_left: str
     range_right: str
     range_fill: str
+    baseline: str  # left end, filling and right end of the baseline
     step: str
     bars: str  # nine heights of a cell, from empty to full, from below
     lefts: str  # nine widths of a cell, from empty to full, from the left
@@ -73,6 +74,7 @@ UNICODE = Glyphs(
     range_left="├",
     range_right="┤",
     range_fill="─",
+    baseline="╞═╡",
     step="┊",
     bars=" ▁▂▃▄▅▆▇█",
     lefts=" ▏▎▍▌▋▊▉█",
@@ -104,6 +106,7 @@ ASCII = Glyphs(
     range_left="<",
     range_right=">",
     range_fill="-",
+    baseline="{=}",
     step=":",
     bars=" .:-=+*##",
     lefts=" ....####",

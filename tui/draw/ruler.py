@@ -24,12 +24,15 @@ from ..session import Session, Viewport
 from ..zone import moment_of, zone_text
 from .labels import fit, fit_middle
 from .lines import Look
+from .palette import Look as RunLook
 from .segments import written
 
 TICK_CELLS = 14
 """Least distance of labelled ticks."""
 UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 STEP_LABEL_CELLS = 3
+BASELINE_COLOUR = "memcpy"
+"""Of the colour keys the one that stands apart from the range's and the steps' colours."""
 
 
 class StepMark(NamedTuple):
@@ -229,6 +232,11 @@ def _ticks(
         moment = moment_of(view.start + origin.wall_offset, session.zone)
         name = f" {zone_text(moment)}" if moment is not None else ""
         canvas.put(look.area - len(name), name, palette.dim)
+    if session.baseline is not None:
+        left, right = _range_cells(view, session.baseline)
+        style = palette.style(BASELINE_COLOUR, RunLook.FAINT)
+        canvas.put(left, glyphs.baseline[0], style)
+        canvas.put(right - 1 if right <= look.area else look.area, glyphs.baseline[2], style)
     if session.range is not None:
         left, right = _range_cells(view, session.range)
         canvas.paint(left, right, palette.range)
@@ -269,6 +277,8 @@ def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Lo
                 palette.step,
             )
         free = max(free, min(right, left + 1))
+    if session.baseline is not None:
+        _baseline(canvas, view, session.baseline, look)
     if session.range is not None:
         left, right = _range_cells(view, session.range)
         text = format_ns(session.range[1] - session.range[0])
@@ -283,6 +293,23 @@ def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Lo
         middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
         canvas.put(min(max(0, middle), max(0, look.area - cell_len(text))), text, palette.range_edge)
     return canvas.segments()
+
+
+def _baseline(canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: Look) -> None:
+    """Draw the baseline as a double line from end to end, with its length where there is room."""
+    style, glyphs = look.palette.style(BASELINE_COLOUR, RunLook.FAINT), look.glyphs
+    left, right = _range_cells(view, baseline)
+    low, high = max(0, left), min(look.area, right)
+    if low >= high:
+        return
+    canvas.put(low, glyphs.baseline[1] * (high - low), style)
+    if left >= 0:
+        canvas.put(left, glyphs.baseline[0], style)
+    if right <= look.area:
+        canvas.put(right - 1, glyphs.baseline[2], style)
+    text = f" baseline {format_ns(baseline[1] - baseline[0])} "
+    if high - low >= len(text) + 2:
+        canvas.put((low + high - len(text)) // 2, text, style)
 
 
 def steps_in(steps: Sequence[StepMark], view: Viewport) -> list[StepMark]:

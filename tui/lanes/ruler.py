@@ -50,7 +50,8 @@ class Ruler(Widget):
     def _wanted_height(self) -> int:
         if self._trace is None or self._session is None:
             return 1
-        return 2 if self._trace.steps or self._session.range is not None else 1
+        marked = self._session.range is not None or self._session.baseline is not None
+        return 2 if marked or self._trace.steps else 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines."""

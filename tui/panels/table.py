@@ -53,19 +53,22 @@ class TablePane(Vertical):
         self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
 
     def show(self, table: Table, columns: list[Column], sort: str) -> None:
-        """Show a table, sorted as the one before, at first by the column `sort`, greatest first."""
+        """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first."""
         rows = self.table
         order, kept = rows.sorted_by, self.shown_table
         rows.show(columns, len(table))
         keys = [column.key for column in shown_columns(table)]
-        if order is not None and kept is not None and [c.key for c in shown_columns(kept)] == keys:
-            rows.sort(*order)
-        elif sort in keys:
-            rows.sort(keys.index(sort), descending=True)
+        descending = True
+        if order is not None and kept is not None:
+            key = shown_columns(kept)[order[0]].key
+            if key in keys:
+                sort, descending = key, order[1]
+        if sort in keys:
+            rows.sort(keys.index(sort), descending)
         rows.cursor = 0
         self.shown_table = table
         number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
-        jump = " · Enter: the longest" if table.positions is not None else ""
+        jump = f" · Enter: {table.jumps_to}" if table.positions is not None else ""
         self.say(table.scope, number, f"← → sort{jump}", *table.notes)
 
 
@@ -101,8 +104,14 @@ def _column(table: Table, column: TableColumn, wide: bool) -> Column:
         width,
         lambda row: shown(column, table.value(row, column.key)),
         right=not text,
-        keys=_ranks(table, column.key) if text else np.asarray(table.data[column.key]),
+        keys=_ranks(table, column.key) if text else _sizes(table, column),
     )
+
+
+def _sizes(table: Table, column: TableColumn) -> AnyArray:
+    """Return what a column of numbers is sorted by: changes by their size."""
+    values = np.asarray(table.data[column.key])
+    return np.abs(values) if column.change else values
 
 
 def _ranks(table: Table, key: str) -> AnyArray:

@@ -50,7 +50,7 @@ class Closing(Panels):
         return True
 
     def do_close(self) -> None:
-        """Close what is on top, then drop what is searched for, then the range, then the selection."""
+        """Close what is on top, then drop the search, the range, the selection, the baseline."""
         if self._close_top():
             return
         if self.session.search:
@@ -59,6 +59,8 @@ class Closing(Panels):
             self.go(ranges.dropped(self.session))
         elif self.session.selection is not None:
             self.go(select.dropped(self.session))
+        elif self.session.baseline is not None:
+            self.go(replace(self.session, baseline=None))
 
     def do_close_or_quit(self) -> None:
         """Close what is on top; if nothing is, quit."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from textual import on, work
 from textual.worker import get_current_worker
 
+from tracelane.core.analysis.delta import delta, delta_to_first
 from tracelane.core.analysis.range_table import lane_table, range_table
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
+from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Trace
 
+from ..actions import ranges
+from ..actions.table import Scene
 from ..config import Config
 from ..draw.layout import matcher
+from ..draw.ruler import step_marks
 from ..panels.table import TablePane, columns_of
 from ..session import Session
 from ..widgets.table import Column, VirtualTable
@@ -30,34 +35,53 @@ KEPT = 8
 
 @dataclass(frozen=True)
 class Analysis:
-    """How a panel's table is made, and what it is sorted by at first."""
+    """How a panel's table is made, what it is sorted by at first, how it is held against the baseline's."""
 
-    make: Callable[[Scope, CancelledCallback], Table]
+    make: Callable[[Scope], Table]
     sort: str
+    against: Callable[[Table, Table, str], Table] = delta
 
 
-def _ops(scope: Scope, cancelled: CancelledCallback) -> Table:
+def _ops(scope: Scope) -> Table:
     from tracelane.core.analysis.ops import ops
 
     return ops(scope)
 
 
-def _kernels(scope: Scope, cancelled: CancelledCallback) -> Table:
+def _kernels(scope: Scope) -> Table:
     from tracelane.core.analysis.kernels import kernels
 
     return kernels(scope, "short")
 
 
-def _steps(scope: Scope, cancelled: CancelledCallback) -> Table:
+def _steps(scope: Scope) -> Table:
     from tracelane.core.analysis.steps import steps
 
     return steps(scope).steps
 
 
-def _time(scope: Scope, cancelled: CancelledCallback) -> Table:
+def _time(scope: Scope) -> Table:
     from tracelane.core.analysis.breakdown import breakdown, breakdown_table
 
     return breakdown_table(breakdown(scope))
+
+
+def _memory(scope: Scope) -> Table:
+    from tracelane.core.analysis.memory import allocator_table, memory
+
+    return allocator_table(memory(scope))
+
+
+def _memory_peak(scope: Scope) -> Table:
+    from tracelane.core.analysis.memory import memory, peak_table
+
+    return peak_table(memory(scope))
+
+
+def _copies(scope: Scope) -> Table:
+    from tracelane.core.analysis.copies import copies
+
+    return copies(scope)
 
 
 ANALYSES: Final = {
@@ -65,8 +89,11 @@ ANALYSES: Final = {
     "lanes-busy": Analysis(lane_table, "busy_ns"),
     "ops": Analysis(_ops, "self_cpu_ns"),
     "kernels": Analysis(_kernels, "total_ns"),
-    "steps": Analysis(_steps, ""),
+    "steps": Analysis(_steps, "", delta_to_first),
     "time": Analysis(_time, ""),
+    "memory": Analysis(_memory, ""),
+    "memory-peak": Analysis(_memory_peak, "bytes"),
+    "copies": Analysis(_copies, "bytes"),
 }
 """By the panel's name in panels/panel.py."""
 
@@ -91,7 +118,14 @@ def scope_of(trace: Trace, session: Session, cancelled: CancelledCallback = neve
             for lane in trace.lanes
             if pattern.search(lane.title) or pattern.search(lane.process.title)
         )
-    return Scope(trace, session.range, lanes, where, session.clocks)
+    label = "" if session.range is None else _step_label(trace, session, session.range)
+    return Scope(trace, session.range, lanes, where, session.clocks, label=label, cancelled=cancelled)
+
+
+def _step_label(trace: Trace, session: Session, span: tuple[int, int]) -> str:
+    """Return what the step is called that takes this time exactly, "" where none does."""
+    found = (step for step in step_marks(trace, session.clocks) if (step.start, step.end) == span)
+    return next((step.label for step in found), "")
 
 
 class Tables(Panels, Following):
@@ -108,9 +142,10 @@ class Tables(Panels, Following):
         else:
             super()._fill_panel()
 
-    def _key(self) -> Key:
-        session = self.session
-        return session.panel, session.range, session.only, session.filter, session.clocks
+    def _key(self, session: Session | None = None) -> Key:
+        now = session or self.session
+        baseline = None if now.baseline == now.range else now.baseline  # nothing changes against itself
+        return now.panel, now.range, now.only, now.filter, now.clocks, baseline
 
     def _fill_table(self, name: str) -> None:
         pane = self.main.query_one(f"#{name}", TablePane)
@@ -127,8 +162,7 @@ class Tables(Panels, Following):
         """Make a table away from the screen."""
         worker = get_current_worker()
         try:
-            scope = scope_of(self.trace, session, lambda: worker.is_cancelled)
-            table = ANALYSES[name].make(scope, lambda: worker.is_cancelled)
+            table = self._table(name, session, lambda: worker.is_cancelled)
             columns = columns_of(table)
         except Cancelled:
             return
@@ -138,6 +172,19 @@ class Tables(Panels, Following):
             return
         if not worker.is_cancelled:
             self.call_from_thread(self._have_table, key, table, columns)
+
+    def _table(self, name: str, session: Session, cancelled: CancelledCallback) -> Table:
+        """Return a panel's table, held against that of the baseline if there is one. Raises Cancelled."""
+        analysis = ANALYSES[name]
+        scope = scope_of(self.trace, session, cancelled)
+        if self._key(session)[-1] is None:
+            return analysis.make(scope)
+        kept = replace(session, range=session.baseline, baseline=None)
+        found = self._tables.get(self._key(kept))
+        against = scope_of(self.trace, kept, cancelled)
+        past = analysis.make(against) if found is None else found[0]
+        now = analysis.make(replace(scope, against=against.when))
+        return analysis.against(now, past, now.scope)
 
     def _have_table(self, key: Key, table: Table, columns: list[Column]) -> None:
         while len(self._tables) >= KEPT:
@@ -157,6 +204,9 @@ class Tables(Panels, Following):
             return
         source = table.source if table.sources is None else int(table.sources[message.row])
         position = int(table.positions[message.row])
+        if position < 0:
+            self.say("this row has no single slice to go to")
+            return
         ordinal = int(self.trace.indexes[source].column("slices.ordinal")[position])
         self.action_jump(source, ordinal)
 
@@ -175,6 +225,20 @@ class Tables(Panels, Following):
     def do_panel_time(self) -> None:
         """Show where the devices' time goes."""
         self._turn_to("6")
+
+    def do_panel_memory(self) -> None:
+        """Show the allocators; again: what was live at their peaks; again: the copies."""
+        self._turn_to("7")
+
+    def do_baseline(self) -> None:
+        """Keep the range or the step as baseline, or drop it."""
+        before = self.session.baseline
+        self.go(ranges.baseline(Scene(self.trace, self.session, self.layout_now, self.lane_lines)))
+        now = self.session.baseline
+        if now is None:
+            self.say("no baseline any more")
+        elif now != before:
+            self.say(f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed")
 
     def do_panel_table(self) -> None:
         """Show what happens in the range, by name; again: how busy its lanes are."""
