@@ -52,6 +52,7 @@ class Rank:
         self.allocated = 96 * MIB
         self.reserved = 384 * MIB
         self._address = 94_474_841_837_568 + number * (1 << 32)
+        self._given: dict[int, list[int]] = {}  # addresses not yet given back, oldest first, by size
         self._paths: dict[str, str] = {}
 
     # -- host ---------------------------------------------------------------------------------------------
@@ -106,13 +107,17 @@ class Rank:
         self.reserved = max(self.reserved, self.allocated)
         time = self.origin + self.now
         self._address += 4096 + 64 * self.noise.below(64)
+        given = self._given.setdefault(abs(size), [])
+        if size > 0:
+            given.append(self._address)
+        address = given[-1] if size > 0 else given.pop(0)
         body = arguments(
             ("Total Reserved", self.reserved),
             ("Total Allocated", self.allocated),
             ("Bytes", size),
             ("Device Id", 0),
             ("Device Type", 20),
-            ("Addr", self._address),
+            ("Addr", address),
             ("finished", False),
             ("Ev Idx", self._next_order()),
         )

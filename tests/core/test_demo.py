@@ -17,8 +17,8 @@ from tracelane.core.demo.smi import INTERVAL
 from tracelane.core.demo.trace import demo_files, write_demo
 
 DIGESTS = {
-    "rank0.pt.trace.json": "aaa1f577fd821129566db83d86740136717070b611e1369162e383f88c6aaaaf",
-    "rank1.pt.trace.json": "fd79d198645deb346fd5d0b7aeb80a27d4119e9fc735013bff63e6f66bb595c9",
+    "rank0.pt.trace.json": "69bc3dc47b7e9b32c8511127231405e1547cd51dd4bd5fb786c14090ee3e55be",
+    "rank1.pt.trace.json": "2df6f8e833dff7d36872b454a0d7033531c4d7db93dd4b4854405759a0722b70",
     "aiu-smi.log": "e51c517f877560e450063ad3c2fd77ac7c88c7e134a4efe178f759a221cb7792",
 }
 SEPARATOR = b"\n  },\n  {"

@@ -32,6 +32,8 @@ COMMANDS = {
     "kernels": "kernels",
     "idle": "idle",
     "launches": "launches",
+    "findings": "findings",
+    "memory": "memory",
     "cache": "cache",
     "demo": "demo",
 }

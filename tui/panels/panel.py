@@ -34,6 +34,7 @@ GROUPS = (
     Group("4", "Kern", (("kernels", "Kernels"),)),
     Group("5", "Step", (("steps", "Steps"),)),
     Group("6", "Time", (("time", "Time"),)),
+    Group("7", "Mem", (("memory", "Memory"), ("memory-peak", "At the peak"), ("copies", "Copies"))),
     Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
     Group("L", "Leg", (("legend", "Legend"),)),
 )

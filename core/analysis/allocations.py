@@ -1,0 +1,265 @@
+"""What an allocator did: its [memory] records as a curve, and which allocations were live at a time.
+
+Every allocator is kept apart: a trace may tell of one device twice (on AIU PyTorch's own allocator and the
+runtime's), and the sum of both would mean nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from ..query.chain import ANNOTATIONS, OPS
+from ..query.lookup import slice_at
+from .devices import Device, devices
+from .op_memory import HOST_TYPES, MEMORY
+from .scope import Scope
+from .work import rank_of
+
+TYPE_NAMES = {
+    0: "CPU", 1: "CUDA", 2: "MKLDNN", 3: "OPENGL", 4: "OPENCL", 5: "IDEEP", 6: "HIP", 7: "FPGA", 8: "MAIA",
+    9: "XLA", 10: "VULKAN", 11: "METAL", 12: "XPU", 13: "MPS", 14: "META", 15: "HPU", 16: "VE", 17: "LAZY",
+    18: "IPU", 19: "MTIA", 20: "PrivateUse1",
+}  # fmt: skip
+"""c10::DeviceType by number."""
+OWNERS = {1: "runtime", 20: "PyTorch"}
+"""Whose records those of one device are where both types tell of it (AIU)."""
+NO_RECORD = -1
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """The n records of one allocator in order of time: columns of equal length, trace time in ns, bytes.
+
+    `total` is what is allocated after each record: as recorded, else summed up from 0.
+    """
+
+    source: int
+    rank: int
+    index: Index
+    device_type: int
+    device_id: int
+    title: str
+    device: Device | None  # where its lanes belong; None: the host, or a device that has no lanes
+    times: I64
+    changes: I64
+    addresses: I64
+    total: I64
+    recorded: bool
+    reserved: I64 | None
+    places: I64  # in the instant table
+    pids: tuple[str, ...]  # of the threads that it was called on
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.times)
+
+    @property
+    def host(self) -> bool:
+        """Whether it is the host's memory."""
+        return self.device_type in HOST_TYPES
+
+    @property
+    def releases_only(self) -> bool:
+        """Whether nothing but releases is recorded, so that the totals say nothing of an amount."""
+        return bool((self.changes <= 0).all())
+
+    @cached_property
+    def addressed(self) -> bool:
+        """Whether the records say which memory they speak of."""
+        return bool(self.addresses.any())
+
+    @cached_property
+    def _neighbours(self) -> tuple[I64, I64]:
+        count = len(self)
+        before, after = np.full(count, NO_RECORD, np.int64), np.full(count, count, np.int64)
+        order = np.argsort(self.addresses, kind="stable")
+        same = self.addresses[order[1:]] == self.addresses[order[:-1]]
+        before[order[1:][same]] = order[:-1][same]
+        after[order[:-1][same]] = order[1:][same]
+        return before, after
+
+    def ends(self) -> I64:
+        """Return for each allocation the record that released it or gave its address anew; n: none."""
+        return self._neighbours[1]
+
+    def live(self, at: int) -> I64:
+        """Return the records of what was live after record `at`: allocations up to it, not yet released.
+
+        Of memory allocated before the trace the later release is given.
+        """
+        if not self.addressed:
+            return np.empty(0, np.int64)
+        before, after = self._neighbours
+        number = np.arange(len(self))
+        inside = (self.changes > 0) & (number <= at) & (after > at)
+        earlier = (self.changes < 0) & (number > at) & (before == NO_RECORD)
+        return np.flatnonzero(inside | earlier)
+
+    def kept(self, begin: int, end: int) -> I64:
+        """Return the allocations among records [begin, end) that none of these releases."""
+        if not self.addressed:
+            return np.empty(0, np.int64)
+        found = begin + np.flatnonzero(self.changes[begin:end] > 0)
+        return found[self._neighbours[1][found] >= end]
+
+    def between(self, span: tuple[int, int] | None) -> tuple[int, int]:
+        """Return the records [begin, end) of a stretch of time, all without one."""
+        if span is None:
+            return 0, len(self)
+        begin, end = np.searchsorted(self.times, np.array(span, np.int64), "left").tolist()
+        return begin, end
+
+    def op_at(self, record: int) -> int | None:
+        """Return the position of the innermost op or annotation around a record, else of any slice."""
+        place = int(self.places[record])
+        rows = self.index.rows
+        number = int(
+            np.flatnonzero(
+                (rows["kind"] == RowKind.INSTANTS)
+                & (rows["first"] <= place)
+                & (place < rows["first"] + rows["count"])
+            )[0]
+        )
+        lane = self.index.lanes[int(rows[number]["lane"])]
+        time = int(self.index.column("instants.start")[place])
+        innermost = None
+        for row in reversed(range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"]))):
+            if int(rows[row]["kind"]) != RowKind.SLICES:
+                continue
+            found = slice_at(self.index, row, time)
+            if found is not None:
+                position = int(rows[row]["first"]) + found
+                category = self.index.categories[int(self.index.column("slices.category")[position])]
+                if category in OPS | ANNOTATIONS:
+                    return position
+                innermost = position if innermost is None else innermost
+        return innermost
+
+
+def allocators(scope: Scope) -> tuple[Allocator, ...]:
+    """Return the allocators that a scope's lanes tell of, the host's first; all their time, not its range."""
+    found, base = [], 0
+    for source, index in enumerate(scope.trace.indexes):
+        if scope.source in (None, source):
+            found += _of_source(scope, source, index, base)
+        base += len(index.lanes)
+    return tuple(found)
+
+
+def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Allocator]:
+    numbers = np.array(index.string_numbers(MEMORY), np.uint32)
+    places = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+    if not len(places):
+        return []
+    lanes = _lanes_of(index, places)
+    if scope.lanes is not None:
+        inside = np.isin(lanes + base, np.array(sorted(scope.lanes), np.int64))
+        places, lanes = places[inside], lanes[inside]
+    pids = [index.string(int(process["pid"])) for process in index.processes]
+    process = index.lanes["process"][lanes]
+    offsets = np.array([scope.clocks.offset(source, pid) for pid in pids], np.int64)
+    times = index.column("instants.start")[places].astype(np.int64) + offsets[process]
+    order = np.lexsort((index.column("instants.ordinal")[places], times))
+    places, times, process = places[order], times[order], process[order]
+    kind, has_kind = lifted_of_instants(index, "device_type", places)
+    number, _ = lifted_of_instants(index, "device_id", places)
+    there = [device for device in devices(scope.trace) if device.source == source]
+    pairs = sorted({(int(k), int(n)) for k, n in np.unique(np.stack([kind, number]), axis=1).T.tolist()})
+    kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
+    found = []
+    for pair in pairs:
+        mask = has_kind & (kind == pair[0]) & (number == pair[1])
+        if not mask.any():
+            continue
+        device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
+        title = _title(pair, device, set(OWNERS) <= kinds[pair])
+        used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
+        found.append(_allocator(index, source, pair, title, device, times[mask], places[mask], used))
+    return found
+
+
+def _allocator(
+    index: Index,
+    source: int,
+    pair: tuple[int, int],
+    title: str,
+    device: Device | None,
+    times: I64,
+    places: I64,
+    pids: tuple[str, ...],
+) -> Allocator:
+    changes, _ = lifted_of_instants(index, "bytes", places)
+    addresses, _ = lifted_of_instants(index, "addr", places)
+    total, has_total = lifted_of_instants(index, "total_allocated", places)
+    reserved, has_reserved = lifted_of_instants(index, "total_reserved", places)
+    recorded = bool(has_total.all())
+    told = bool(has_reserved.all() and reserved.any())
+    return Allocator(
+        source,
+        rank_of(index, source),
+        index,
+        *pair,
+        title,
+        device,
+        times,
+        changes,
+        addresses,
+        total if recorded else np.cumsum(changes),
+        recorded,
+        reserved if told else None,
+        places,
+        pids,
+    )
+
+
+def unnamed(scope: Scope) -> int:
+    """Return how many records name no device that the index knows: they belong to no allocator."""
+    count = 0
+    for source, index in enumerate(scope.trace.indexes):
+        if scope.source in (None, source):
+            numbers = np.array(index.string_numbers(MEMORY), np.uint32)
+            places = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+            count += int((~lifted_of_instants(index, "device_type", places)[1]).sum())
+    return count
+
+
+def lifted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
+    """Return (a lifted integer of each instant, whether it has one)."""
+    holders = index.column(f"lifted.{key}.instant")
+    if not len(holders) or not len(places):
+        return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
+    at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
+    has = holders[at] == places
+    values = index.column(f"lifted.{key}.instant_value")[at].astype(np.int64)
+    return np.where(has, values, 0), has
+
+
+def _lanes_of(index: Index, places: AnyArray) -> I64:
+    rows = index.rows[index.rows["kind"] == RowKind.INSTANTS]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    at = np.searchsorted(rows["first"].astype(np.int64), places, "right") - 1
+    found: I64 = rows["lane"][at].astype(np.int64)
+    return found
+
+
+def _device(there: list[Device], number: int) -> Device | None:
+    """Return the device of a number, else the only one: under a mask of visible devices numbers differ."""
+    named = [device for device in there if device.number == number]
+    return named[0] if named else there[0] if len(there) == 1 else None
+
+
+def _title(pair: tuple[int, int], device: Device | None, both: bool) -> str:
+    kind, number = pair
+    if kind in HOST_TYPES:
+        return TYPE_NAMES[kind]
+    if device is not None and device.number == number:
+        name = device.label
+    else:
+        name = f"{TYPE_NAMES.get(kind, f'device type {kind}')} {number}"
+    return f"{name} {OWNERS[kind]}" if both and kind in OWNERS else name

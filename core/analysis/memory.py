@@ -1,0 +1,320 @@
+"""Memory: how much each allocator gave out, the peak and what was live at it, what stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.short_names import short_name
+from ..base.units import format_bytes
+from ..ingest.columns import I64
+from .allocations import Allocator, allocators, unnamed
+from .breakdown import columns_of_rows
+from .copies import copies
+from .scope import Scope
+from .table import Column, Table
+
+SCHEMA = 1
+LARGEST = 20
+"""Allocations listed per allocator where nothing else is asked."""
+
+COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "allocator", "text"),
+    Column("peak_bytes", "peak", "bytes", statistic=True),
+    Column("peak_ns", "peak at", "ns", statistic=True),
+    Column("first_bytes", "at the start", "bytes", statistic=True),
+    Column("last_bytes", "at the end", "bytes", statistic=True),
+    Column("kept", "kept", "count"),
+    Column("kept_bytes", "kept bytes", "bytes"),
+    Column("allocations", "allocations", "count"),
+    Column("releases", "releases", "count"),
+    Column("allocated_bytes", "allocated", "bytes"),
+    Column("released_bytes", "released", "bytes"),
+    Column("reserved_bytes", "reserved", "bytes", statistic=True),
+    Column("known_by", "totals", "text"),
+)
+LIVE_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("allocator", "allocator", "text"),
+    Column("name", "allocated in", "text"),
+    Column("bytes", "size", "bytes"),
+    Column("start_ns", "allocated at", "ns", statistic=True),
+    Column("end_ns", "released at", "ns", statistic=True),
+    Column("held_ns", "held", "ns", statistic=True),
+    Column("address", "address", "text"),
+)
+CURVE_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("allocator", "allocator", "text"),
+    Column("at_ns", "at", "ns"),
+    Column("change", "change", "bytes"),
+    Column("allocated", "allocated", "bytes"),
+    Column("reserved", "reserved", "bytes"),
+)
+RECORDED, SUMMED = "recorded", "summed from 0"
+BEFORE = "before the trace"
+ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
+UNPAIRED = "what was live cannot be told"
+NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler write them"
+
+
+@dataclass(frozen=True)
+class AllocatorUse:
+    """What one allocator did in records [begin, end); times are trace time in ns.
+
+    `peak` is None where only releases are recorded. `at_peak` and `kept` are records, largest first.
+    """
+
+    allocator: Allocator
+    begin: int
+    end: int
+    peak: int | None  # the record after which most is allocated; begin - 1: what came before it
+    peak_at: int
+    at_peak: I64
+    kept: I64
+
+    @property
+    def first_bytes(self) -> int:
+        """What is allocated before its first record."""
+        one = self.allocator
+        at = self.begin
+        return int(one.total[at] - one.changes[at]) if at < len(one) else int(one.total[-1])
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The most that is allocated at once."""
+        if self.peak is None:
+            return None
+        return self.first_bytes if self.peak < self.begin else int(self.allocator.total[self.peak])
+
+    def size(self, change: int) -> tuple[int, int]:
+        """Return (count, bytes) of its allocations (1) or releases (-1)."""
+        values = self.allocator.changes[self.begin : self.end] * change
+        values = values[values > 0]
+        return len(values), int(values.sum())
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The allocators of a scope that have a record in it, and the copies."""
+
+    scope: str
+    origin: int
+    uses: tuple[AllocatorUse, ...]
+    copies: Table
+    notes: tuple[str, ...]
+
+
+def memory(scope: Scope) -> Memory:
+    """Return what the allocators of a scope did in its range, and what was copied in it."""
+    uses = []
+    for allocator in allocators(scope):
+        begin, end = allocator.between(scope.range)
+        if begin < end:
+            uses.append(_use(allocator, begin, end, scope.range))
+    origin = scope.trace.opening_span[0]  # as relative times are written everywhere else
+    return Memory(scope.text, origin, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
+
+
+def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | None) -> AllocatorUse:
+    totals = allocator.total[begin:end]
+    before = int(totals[0] - allocator.changes[begin])
+    peak: int | None = begin + int(np.argmax(totals))
+    if before > int(totals.max()):
+        peak = begin - 1
+    if allocator.releases_only:
+        peak = None
+    start = int(allocator.times[begin]) if span is None else span[0]
+    peak_at = start if peak is None or peak < begin else int(allocator.times[peak])
+    live = np.empty(0, np.int64) if peak is None else allocator.live(peak)
+    kept = allocator.kept(begin, end)
+    return AllocatorUse(
+        allocator, begin, end, peak, peak_at, _largest_first(allocator, live), _largest_first(allocator, kept)
+    )
+
+
+def _largest_first(allocator: Allocator, records: I64) -> I64:
+    return records[np.argsort(-np.abs(allocator.changes[records]), kind="stable")]
+
+
+def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
+    lost = unnamed(scope)
+    if lost:
+        yield f"{lost:,} [memory] records name no device that the index has: they are not counted"
+    elif not uses and scope.range is None:
+        yield NO_RECORDS
+    for use in uses:
+        one = use.allocator
+        if one.releases_only:
+            words = (
+                f"{one.title}: only releases are recorded, so its totals are no amounts and it has no peak"
+            )
+            if one.device is not None and one.device.word in ALLOCATES_BY_MEMSET:
+                words += "; the runtime writes an allocation as a Memset (Device) slice"
+            yield words
+        elif use.peak is not None and len(use.at_peak):
+            sizes = one.changes[use.at_peak]
+            inside, earlier = int(sizes[sizes > 0].sum()), -int(sizes[sizes < 0].sum())
+            rest = (use.peak_bytes or 0) - inside - earlier
+            if rest < 0:
+                yield f"{one.title}: addresses that are released are not those that were given: {UNPAIRED}"
+                continue
+            words = f"{one.title}: of the peak {format_bytes(inside)} were allocated in the trace"
+            if earlier:
+                words += f", {format_bytes(earlier)} before it and released in it"
+            if rest > 0:
+                words += f"; of {format_bytes(rest)} it does not tell"
+            yield words
+    if len({use.allocator.title for use in uses if not use.allocator.host}) > 1:
+        yield "allocators of one device are kept apart: their sum means nothing"
+
+
+def allocator_table(found: Memory) -> Table:
+    """Return a row per allocator."""
+    rows = [_row(found, use) for use in found.uses]
+    peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in found.uses]
+    positions = [use.allocator.op_at(at) for use, at in zip(found.uses, peaks)]
+    return Table(
+        "memory",
+        "Memory",
+        found.scope,
+        COLUMNS,
+        columns_of_rows(COLUMNS, rows),
+        notes=found.notes,
+        positions=_positions(positions),
+        sources=np.array([use.allocator.source for use in found.uses], np.int64),
+        keys=("rank", "name"),
+        jumps_to="the op at the peak",
+    )
+
+
+def _row(found: Memory, use: AllocatorUse) -> dict[str, Any]:
+    one = use.allocator
+    (allocations, given), (releases, taken) = use.size(1), use.size(-1)
+    reserved = None if one.reserved is None else int(one.reserved[use.begin : use.end].max())
+    return {
+        "rank": str(one.rank),
+        "name": one.title,
+        "allocations": allocations,
+        "releases": releases,
+        "allocated_bytes": given,
+        "released_bytes": taken,
+        "first_bytes": use.first_bytes,
+        "peak_bytes": use.peak_bytes,
+        "peak_ns": None if use.peak is None else use.peak_at - found.origin,
+        "last_bytes": int(one.total[use.end - 1]),
+        "kept": len(use.kept),
+        "kept_bytes": int(one.changes[use.kept].sum()),
+        "reserved_bytes": reserved,
+        "known_by": RECORDED if one.recorded else SUMMED,
+    }
+
+
+def peak_table(found: Memory, limit: int = LARGEST) -> Table:
+    """Return the largest allocations that were live at each allocator's peak."""
+    return _live_table(found, "memory_peak", "Live at the peak", [(u, u.at_peak) for u in found.uses], limit)
+
+
+def kept_table(found: Memory, limit: int = LARGEST) -> Table:
+    """Return the largest allocations of the scope that nothing in it released."""
+    return _live_table(found, "memory_kept", "Not released", [(u, u.kept) for u in found.uses], limit)
+
+
+def _live_table(
+    found: Memory, schema: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
+) -> Table:
+    rows, positions, sources, notes = [], [], [], []
+    for use, records in lists:
+        for record in records[:limit].tolist():
+            row, position = _live_row(found, use, record)
+            rows.append(row)
+            positions.append(position)
+            sources.append(use.allocator.source)
+        if len(records) > limit:
+            rest = int(np.abs(use.allocator.changes[records[limit:]]).sum())
+            more = len(records) - limit
+            notes.append(
+                f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"
+            )
+    return Table(
+        schema,
+        title,
+        found.scope,
+        LIVE_COLUMNS,
+        columns_of_rows(LIVE_COLUMNS, rows),
+        notes=tuple(notes),
+        positions=_positions(positions),
+        sources=np.array(sources, np.int64),
+        keys=("rank", "allocator", "name"),
+        jumps_to="the op",
+    )
+
+
+def _live_row(found: Memory, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
+    one = use.allocator
+    end = int(one.ends()[record])
+    start: int | None = int(one.times[record])
+    stop: int | None = int(one.times[end]) if end < len(one) else None
+    position = one.op_at(record)
+    op = "" if position is None else _name(one, position)
+    if one.changes[record] < 0:  # a release of what the trace did not see allocated
+        start, stop, op, position = None, start, BEFORE, None
+    row = {
+        "rank": str(one.rank),
+        "allocator": one.title,
+        "name": op,
+        "bytes": abs(int(one.changes[record])),
+        "start_ns": None if start is None else start - found.origin,
+        "end_ns": None if stop is None else stop - found.origin,
+        "held_ns": None if start is None or stop is None else stop - start,
+        "address": f"{int(one.addresses[record]):#x}",
+    }
+    return row, position
+
+
+def _name(one: Allocator, position: int) -> str:
+    return short_name(one.index.string(int(one.index.column("slices.name")[position])))
+
+
+def _positions(found: list[int | None]) -> I64:
+    return np.array([-1 if position is None else position for position in found], np.int64)
+
+
+def curve_table(found: Memory) -> Table:
+    """Return what is allocated after each record of the scope, allocator by allocator."""
+    parts: dict[str, list[Any]] = {column.key: [] for column in CURVE_COLUMNS}
+    for use in found.uses:
+        one, part = use.allocator, slice(use.begin, use.end)
+        count = use.end - use.begin
+        parts["rank"] += [str(one.rank)] * count
+        parts["allocator"] += [one.title] * count
+        parts["at_ns"].append(one.times[part] - found.origin)
+        parts["change"].append(one.changes[part])
+        parts["allocated"].append(one.total[part])
+        parts["reserved"].append(np.full(count, np.nan) if one.reserved is None else one.reserved[part])
+    data = {
+        key: value if key in ("rank", "allocator") else np.concatenate(value or [np.empty(0, np.int64)])
+        for key, value in parts.items()
+    }
+    return Table("memory_curve", "Memory over time", found.scope, CURVE_COLUMNS, data, notes=found.notes)
+
+
+def memory_object(found: Memory, limit: int = LARGEST) -> dict[str, Any]:
+    """Return the JSON object: allocators, what was live at their peaks, what stayed, the copies."""
+    return {
+        "schema": SCHEMA,
+        "table": "memory",
+        "scope": found.scope,
+        "allocators": [
+            {**row, "device_type": use.allocator.device_type, "device_id": use.allocator.device_id}
+            for row, use in zip(allocator_table(found).rows(), found.uses)
+        ],
+        "at_peak": list(peak_table(found, limit).rows()),
+        "kept": list(kept_table(found, limit).rows()),
+        "copies": list(found.copies.rows()),
+        "notes": list(found.notes),
+    }

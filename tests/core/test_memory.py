@@ -1,0 +1,248 @@
+"""Allocators: curve, peak, what was live at it and what stayed, against a walk through the file's records."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, event, metadata
+from tracelane.core.analysis.allocations import allocators
+from tracelane.core.analysis.memory import (
+    AllocatorUse,
+    allocator_table,
+    curve_table,
+    kept_table,
+    memory,
+    memory_object,
+    peak_table,
+)
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+
+SPYRE = "aiu/spyre_torch_profiler/"
+FILES = (
+    "aiu/mlp_trace.json",
+    f"{SPYRE}jamie_mlp__upstream-main__adnan-cdx-spyre-dev-pf_2295057.1781947926439683971.pt.trace.json",
+    "cpu/torch213_mlp_shapes_mem_stack_steps.json.gz",
+    "cpu/torch213_graph_breaks_stack_mem.json.gz",
+    "gpu/tl_h100_qwen_infer.json.gz",
+    "gpu/tl_mi300_qwen_infer.json.gz",
+)
+HOSTS = ("cpu_op", "user_annotation")
+
+
+@dataclass
+class Walked:
+    """One allocator's records as a person would keep the books."""
+
+    curve: list[tuple[int, int]] = field(default_factory=list)
+    live: dict[int, tuple[int, int]] = field(default_factory=dict)  # address -> (time, bytes)
+    before: int = 0
+    at_peak: dict[int, tuple[int, int]] = field(default_factory=dict)
+    peak: int = 0
+    count: int = 0
+
+
+@cache
+def events_of(name: str) -> list[dict[str, Any]]:
+    path = CORPUS / name
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return list(json.loads(file.read(), parse_float=Decimal)["traceEvents"])
+
+
+def ns(value: Any) -> int:
+    return int(Decimal(value) * 1000)
+
+
+def walked(name: str, low: int = -(1 << 62), high: int = 1 << 62) -> dict[tuple[int, int], Walked]:
+    """Walk through the records in [low, high) by time; `live` is what was allocated in it and stayed."""
+    found: dict[tuple[int, int], Walked] = {}
+    records = [e for e in events_of(name) if e.get("name") == "[memory]"]
+    for record in sorted(records, key=lambda e: ns(e["ts"])):
+        args, time = record["args"], ns(record["ts"])
+        if not low <= time < high:
+            continue
+        books = found.setdefault((args["Device Type"], args["Device Id"]), Walked())
+        if args["Bytes"] > 0:
+            books.live[args["Addr"]] = (time, args["Bytes"])
+        else:
+            books.live.pop(args["Addr"], None)
+        books.count += 1
+        books.curve.append((time, args["Total Allocated"]))
+        if books.count == 1:
+            books.before = args["Total Allocated"] - args["Bytes"]
+            books.peak = books.before
+        if args["Total Allocated"] > books.peak:
+            books.peak, books.at_peak = args["Total Allocated"], dict(books.live)
+    return found
+
+
+def opened(name: str, cache_dir: Path) -> Trace:
+    return open_trace(CORPUS / name, index_dir=cache_dir)
+
+
+def by_pair(uses: tuple[AllocatorUse, ...]) -> dict[tuple[int, int], AllocatorUse]:
+    return {(use.allocator.device_type, use.allocator.device_id): use for use in uses}
+
+
+def live_of(use: AllocatorUse, records: Any) -> dict[int, tuple[int, int]]:
+    one = use.allocator
+    return {
+        int(one.addresses[at]): (int(one.times[at]), int(one.changes[at]))
+        for at in records.tolist()
+        if one.changes[at] > 0
+    }
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", FILES)
+def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache: Path) -> None:
+    """Allocators are the file's pairs of type and id; each curve, peak and list is that of its records."""
+    trace = opened(name, corpus_cache)
+    books, uses = walked(name), by_pair(memory(Scope(trace)).uses)
+    assert uses.keys() == books.keys()
+    for pair, use in uses.items():
+        walk, one = books[pair], use.allocator
+        assert one.recorded
+        assert list(zip(one.times.tolist(), one.total.tolist())) == walk.curve
+        assert use.first_bytes == walk.before
+        assert live_of(use, use.kept) == walk.live
+        if one.releases_only:
+            assert use.peak is None
+        else:
+            assert use.peak_bytes == walk.peak
+            assert live_of(use, use.at_peak) == walk.at_peak
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", FILES)
+def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None:
+    """In the middle half of the records' time only its records count, and the level before it is kept."""
+    trace = opened(name, corpus_cache)
+    times = sorted(ns(e["ts"]) for e in events_of(name) if e.get("name") == "[memory]")
+    low, high = times[len(times) // 4], times[3 * len(times) // 4]
+    books, uses = walked(name, low, high), by_pair(memory(Scope(trace, (low, high))).uses)
+    assert uses.keys() == books.keys()
+    for pair, use in uses.items():
+        walk = books[pair]
+        assert (use.end - use.begin, use.first_bytes) == (walk.count, walk.before)
+        assert live_of(use, use.kept) == walk.live
+        if use.peak is not None:
+            assert use.peak_bytes == walk.peak
+            assert low <= use.peak_at < high
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", FILES[2:])
+def test_the_op_is_the_innermost_around_the_record(name: str, corpus_cache: Path) -> None:
+    """Of the ops and annotations of the thread whose time holds the record none lies inside the one named."""
+    trace = opened(name, corpus_cache)
+    hosts = [e for e in events_of(name) if e.get("ph") == "X" and e.get("cat") in HOSTS]
+    spans = [(e["pid"], e["tid"], ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])) for e in hosts]
+    records = {
+        (ns(e["ts"]), e["args"]["Addr"]): (e["pid"], e["tid"])
+        for e in events_of(name)
+        if e.get("name") == "[memory]"
+    }
+    checked = 0
+    for one in allocators(Scope(trace)):
+        for at in range(0, len(one), max(1, len(one) // 40)):
+            time = int(one.times[at])
+            thread = records[time, int(one.addresses[at])]
+            around = [(b, e) for pid, tid, b, e in spans if (pid, tid) == thread and b <= time < e]
+            position = one.op_at(at)
+            if around:
+                assert position is not None
+                index = one.index
+                assert (index.start(position), index.end(position)) in around
+                assert index.end(position) - index.start(position) == min(e - b for b, e in around)
+                checked += 1
+    assert checked > 10
+
+
+@needs_corpus
+def test_the_allocators_of_an_aiu_are_kept_apart(corpus_cache: Path) -> None:
+    """PyTorch's allocator and the runtime's stand in two rows; the runtime's totals are called no amounts."""
+    found = memory(Scope(opened(FILES[1], corpus_cache)))
+    rows = {row["name"]: row for row in allocator_table(found).rows()}
+    assert rows.keys() == {"CPU", "AIU 0 PyTorch", "AIU 0 runtime"}
+    assert rows["AIU 0 runtime"]["peak_bytes"] is None
+    assert rows["AIU 0 runtime"]["last_bytes"] == -855_638_016
+    assert any("only releases are recorded" in note for note in found.notes)
+
+
+def record(ts: float, change: int, address: int, **more: Any) -> dict[str, Any]:
+    args = {"Device Type": 0, "Device Id": -1, "Bytes": change, "Addr": address, **more}
+    return event("i", ts, "[memory]", cat="cpu_instant_event", s="t", args=args)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Trace:
+    """Totals are not recorded; address 1 is given twice, 2 was allocated before the trace, 3 stays."""
+    events = [
+        metadata("process_name", 1, name="python"),
+        complete(0, 100, "outer"),
+        complete(10, 20, "aten::empty"),
+        record(15, 100, 1),
+        record(20, -100, 1),
+        record(40, 60, 1),
+        record(50, 30, 3),
+        record(60, -70, 2),
+        record(200, -60, 1),
+    ]
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return open_trace(path, index_dir=tmp_path / "index")
+
+
+def test_reused_earlier_and_kept_memory(made: Trace) -> None:
+    """An address given again is another allocation; a release alone tells of memory from before the trace."""
+    found = memory(Scope(made))
+    (use,) = found.uses
+    assert not use.allocator.recorded
+    assert use.allocator.total.tolist() == [100, 0, 60, 90, 20, -40]
+    assert (use.peak_bytes, use.peak_at) == (100, 15_000)
+    peak = list(peak_table(found).rows())
+    assert [(row["bytes"], row["start_ns"], row["held_ns"], row["name"]) for row in peak] == [
+        (100, 15_000, 5_000, "aten::empty"),
+        (70, None, None, "before the trace"),
+    ]
+    kept = kept_table(found)
+    assert [(row["bytes"], row["end_ns"], row["name"]) for row in kept.rows()] == [(30, None, "outer")]
+    positions = peak_table(found).positions
+    assert positions is not None
+    assert positions[0] >= 0 > positions[1], "what was there before has no slice to jump to"
+
+
+def test_what_a_limit_leaves_out_is_told(made: Trace) -> None:
+    """A list cut at one row says how many bytes are not in it."""
+    notes = peak_table(memory(Scope(made)), limit=1).notes
+    assert notes == ("CPU: 1 smaller ones, 70 B, are not listed",)
+
+
+def test_json_and_curve(made: Trace) -> None:
+    """The object has a schema and plain values; the curve has a row per record."""
+    found = memory(Scope(made))
+    told = json.loads(json.dumps(memory_object(found)))
+    assert told["schema"] == 1
+    assert told["allocators"][0]["device_type"] == 0
+    curve = list(curve_table(found).rows())
+    assert [(row["at_ns"], row["allocated"]) for row in curve][:2] == [(15_000, 100), (20_000, 0)]
+
+
+def test_nothing_recorded_is_said(tmp_path: Path) -> None:
+    """Without records the table is empty and says what would make the profiler write them."""
+    path = tmp_path / "plain.json"
+    path.write_text(json.dumps({"traceEvents": [complete(0, 5)]}))
+    found = memory(Scope(open_trace(path, index_dir=tmp_path / "index")))
+    assert not found.uses
+    assert "profile_memory=True" in found.notes[0]
+    assert len(allocator_table(found)) == len(curve_table(found)) == 0
