@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from .base.clock import Clocks
-from .base.errors import UnreadableError
 from .base.ids import SliceId
 from .base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from .base.short_names import short_name
+from .index.captures import Capture, Member
+from .index.choice import Choice
 from .index.format import LaneKind, RowKind
 from .index.store import Index
 from .ingest.columns import I64
@@ -46,6 +47,7 @@ MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""
 REMEMBERED = 1 << 16
 NO_CLOCKS = Clocks()
+NEWEST = Choice()
 
 
 class Trace:
@@ -54,8 +56,17 @@ class Trace:
     Query methods take and give trace time (lane time + the clocks' offset), in integer ns.
     """
 
-    def __init__(self, indexes: Sequence[Index]) -> None:
+    def __init__(
+        self,
+        indexes: Sequence[Index],
+        members: Sequence[Member] = (),
+        captures: Sequence[Capture] = (),
+        shown: int | None = None,
+    ) -> None:
+        """Hold indexes and whose they are; `captures` are those that there were to open, `shown` which is."""
         self.indexes = tuple(indexes)
+        self.members = tuple(members)
+        self.captures, self.shown_capture = tuple(captures), shown
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
         self._positions: dict[SliceId, int] = {}
@@ -111,6 +122,10 @@ class Trace:
         """Return all rows of a lane, topmost first."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         return [self.row_number(lane.source, number) for number in lane.rows]
+
+    def rank(self, source: int) -> int | None:
+        """Return the rank whose file a source is, None for a host process or a telemetry log."""
+        return self.members[source].rank if source < len(self.members) else None
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -456,50 +471,30 @@ def open_trace(
     decoder: str = "orjson",
     workers: int | None = None,
     force: bool = False,
+    choice: Choice = NEWEST,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Trace:
     """Open one or several trace files, indexing those that are not indexed yet.
 
-    Raises UnreadableError when an input is no trace, CacheError when no index can be written anywhere. In a
-    folder what is no trace is passed by and told in the notes, unless nothing else is there.
+    Of several captures among them the newest is opened, unless the choice is another; what is left out, and
+    which ranks are missing, is told in the notes. In a folder what is no trace is passed by and told in the
+    notes, unless nothing else is there. Raises UnreadableError when an input is no trace, UsageError for a
+    choice that leaves nothing, CacheError when no index can be written anywhere.
     """
-    from .index.ingest import has_no_event_array, ingest_index
-    from .index.inputs import expanded
+    from .index.opening import open_indexes
 
-    asked = [paths] if isinstance(paths, str | Path) else list(paths)
-    indexes: list[Index] = []
-    refused: list[UnreadableError] = []
-    try:
-        for path in expanded(asked):
-            try:
-                index = ingest_index(
-                    path,
-                    index_dir=index_dir,
-                    decoder=decoder,
-                    workers=workers,
-                    force=force,
-                    progress=progress,
-                    cancelled=cancelled,
-                )
-                if path not in asked and has_no_event_array(index):
-                    index.close()
-                    raise UnreadableError(f"{path}: no trace events in it")
-            except UnreadableError as error:
-                if path in asked:
-                    raise
-                refused.append(error)
-            else:
-                indexes.append(index)
-        if refused and not indexes:
-            raise refused[0]
-        if refused:
-            indexes[0].notes += tuple(f"passed by {error}" for error in refused)
-    except BaseException:
-        for index in indexes:
-            index.close()
-        raise
-    return Trace(indexes)
+    opened = open_indexes(
+        [paths] if isinstance(paths, str | Path) else list(paths),
+        choice=choice,
+        index_dir=index_dir,
+        decoder=decoder,
+        workers=workers,
+        force=force,
+        progress=progress,
+        cancelled=cancelled,
+    )
+    return Trace(opened.indexes, opened.members, opened.captures, opened.shown)
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,16 +24,29 @@ def traces_in(folder: Path) -> list[Path]:
 
 
 def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
-    """Return the files to open: a folder stands for the traces in it. Raises UnreadableError for an empty
-    one.
+    """Return the files to open: a folder stands for the traces in it, else in its folders; a pattern for the
+    files that it matches. Raises UnreadableError for an empty folder.
     """
     found: list[str | Path] = []
     for path in paths:
         if str(path) == STDIN or not os.path.isdir(path):
-            found.append(path)
+            matching = [] if os.path.exists(path) else sorted(glob.glob(str(path)))
+            found.extend(Path(match) for match in matching if os.path.isfile(match))
+            if not matching:
+                found.append(path)
             continue
-        inside = traces_in(Path(path))
+        inside = traces_in(Path(path)) or _in_folders_of(Path(path))
         if not inside:
             raise UnreadableError(f"{path}: is a directory without traces")
         found.extend(inside)
     return found
+
+
+def _in_folders_of(folder: Path) -> list[Path]:
+    """Return the traces in the folders of a folder: its runs, or one folder per rank."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+    except OSError:
+        return []
+    return [trace for name in names for trace in traces_in(folder / name)]

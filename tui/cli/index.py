@@ -24,6 +24,7 @@ def index(
     """Read a trace and keep its index, so that it opens at once later."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.blockstore import write_block_store
+    from tracelane.core.index.choice import EVERYTHING
     from tracelane.core.index.packing import worth_packing
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
@@ -32,7 +33,13 @@ def index(
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(
-            trace, index_dir=index_dir, decoder=decoder, workers=workers, force=force, progress=progress
+            trace,
+            index_dir=index_dir,
+            decoder=decoder,
+            workers=workers,
+            force=force,
+            choice=EVERYTHING,
+            progress=progress,
         )
         seconds = time.monotonic() - began
         for made in opened.indexes:

@@ -20,12 +20,15 @@ from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE
 @FORCE
 def info(trace: str, as_json: bool, decoder: str, index_dir: Path | None, force: bool) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met."""
+    from tracelane.core.index.choice import EVERYTHING
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import summary, trace_info, writable
 
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+        opened = open_trace(
+            trace, index_dir=index_dir, decoder=decoder, force=force, choice=EVERYTHING, progress=progress
+        )
     if not as_json:
         click.echo(writable(summary(opened)))
     elif len(opened.sources) == 1:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,6 +23,13 @@ INDEX_DIR = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Read the trace again even if its index is there.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
+CAPTURE = click.option(
+    "--capture",
+    metavar="WHICH",
+    help="Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
+)
+RANK = click.option("--rank", metavar="RANKS", help="Only these ranks' files: 0-3,7.")
 DECODER = click.option(
     "--decoder",
     type=click.Choice(["orjson", "ijson"]),
@@ -27,3 +37,18 @@ DECODER = click.option(
     show_default=True,
     help="How events are decoded; both give the same index, ijson slowly.",
 )
+
+
+def choice_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which of several files' captures is meant, as one `choice`."""
+
+    @wraps(command)
+    def with_choice(run: str | None, capture: str | None, rank: str | None, **values: Any) -> None:
+        from tracelane.core.index.choice import Choice
+
+        command(**values, choice=Choice(run or "", capture or "", rank or ""))
+
+    wrapped: Callable[..., None] = with_choice
+    for option in (RANK, CAPTURE, RUN):
+        wrapped = option(wrapped)
+    return wrapped

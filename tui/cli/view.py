@@ -13,11 +13,12 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
-from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES
+from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, choice_options
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
 
 if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
     from tracelane.core.trace import Trace
     from tracelane.tui.session import Session
 
@@ -36,6 +37,7 @@ TITLE_CELLS = 24
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
 @click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
+@choice_options
 @smi_options
 @DECODER
 @INDEX_DIR
@@ -56,6 +58,7 @@ def view(
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Open traces in the viewer; several are shown together.
 
@@ -76,7 +79,9 @@ def view(
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(_title(traces)) as progress:
-        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+        trace = open_trace(
+            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
+        )
     offer = ""
     if logs:
         from tracelane.core.overlay.lay_over import lay_over

@@ -1,0 +1,234 @@
+"""Which files belong together: by run (folder), capture (when it was written) and rank."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from ..base.units import format_count
+from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
+from .told import Told
+
+CAPTURE_GAP_NS = 300 * SECOND
+"""Ranks write their files within so long of each other; exporting a large trace takes its time."""
+PROCESS_GAP_NS = 60 * SECOND
+"""The same for files that tell no rank: a process profiled anew is sooner mistaken for one beside it."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of a capture; `rank` is None for a host process, as a server's front end."""
+
+    path: str | Path
+    run: str
+    rank: int | None = None
+    world: int | None = None
+    host: str = ""
+    place: str = ""  # in the parallel layout, as "TP 1 DP 0"
+    stamp_ns: int | None = None
+    time_ns: int = 0  # its stamp, else when it was changed last
+    stem: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the file is called beside others: "rank 3", "rank 3 (TP 1 DP 1)", else its name."""
+        if self.rank is None:
+            return Path(self.path).name
+        return f"rank {self.rank}" + (f" ({self.place})" if " DP " in self.place else "")
+
+    def told(self, told: Told) -> Member:
+        """Return the member with what its file says of itself, which counts more than its name."""
+        return replace(
+            self,
+            rank=self.rank if told.rank is None else told.rank,
+            world=told.world or self.world,
+            host=told.host or self.host,
+        )
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The files of one run that were written together, by rank, host processes last."""
+
+    run: str
+    members: tuple[Member, ...]
+
+    @property
+    def time_ns(self) -> int:
+        """When the last of them was written, by the stamps where there are any."""
+        stamps = [member.stamp_ns for member in self.members if member.stamp_ns is not None]
+        return max(stamps or (member.time_ns for member in self.members))
+
+    @property
+    def when(self) -> str:
+        """The same as text, in UTC."""
+        return f"{datetime.fromtimestamp(self.time_ns // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that are there, ascending."""
+        return tuple(sorted({member.rank for member in self.members if member.rank is not None}))
+
+    @property
+    def world(self) -> int | None:
+        """How many ranks there were, where a file or its name tells."""
+        return max((member.world for member in self.members if member.world), default=None)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The ranks that are not there though the files speak of them, or that leave holes."""
+        ranks = self.ranks
+        if not ranks:
+            return ()
+        return tuple(sorted(set(range(max(self.world or 0, ranks[-1] + 1))) - set(ranks)))
+
+    @property
+    def missing_text(self) -> str:
+        """A sentence that names the missing ranks, empty where there are none."""
+        missing = self.missing
+        if not missing:
+            return ""
+        of = f" of {format_count(self.world)}" if self.world else ""
+        return f"missing: rank{'s' if len(missing) > 1 else ''} {ranks_text(missing)}{of}"
+
+    @property
+    def title(self) -> str:
+        """What it is in a list."""
+        count = f"{format_count(len(self.members))} file{'s' if len(self.members) != 1 else ''}"
+        return f"{self.when} · ranks {ranks_text(self.ranks)}" if self.ranks else f"{self.when} · {count}"
+
+
+def members_of(files: Iterable[str | Path], told: Callable[[str | Path], Told]) -> list[Member]:
+    """Return what is known of each file: from its name and from `told`, which looks into it.
+
+    The file counts more than its name, except where that makes ranks of one name the same: then they are
+    copies under other names.
+    """
+    paths = list(files)
+    facts = [name_facts(path) for path in paths]
+    by_name = [_member(path, fact) for path, fact in zip(paths, facts)]
+    found = [member.told(told(member.path)) for member in by_name]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, member in enumerate(by_name):
+        if member.rank is not None:
+            groups.setdefault((member.run, member.stem), []).append(number)
+    for numbers in groups.values():
+        if _distinct(by_name, numbers) and not _distinct(found, numbers):
+            for number in numbers:
+                found[number] = replace(found[number], rank=by_name[number].rank, world=None)
+    for numbers in _by_capture_of_places(found, facts):
+        ranks = ranks_by_axes([facts[number].axes for number in numbers])
+        for number, rank in zip(numbers, ranks):
+            found[number] = replace(found[number], rank=rank)
+    return found
+
+
+def captures_of(members: Sequence[Member]) -> list[Capture]:
+    """Return the members as captures, the newest first."""
+    found: list[Capture] = []
+    for run, of_run in groupby(sorted(members, key=lambda member: member.run), lambda member: member.run):
+        stamped: list[Member] = []
+        named: list[Member] = []
+        loose: list[Member] = []
+        for member in of_run:
+            kind = stamped if member.stamp_ns is not None else loose if member.rank is None else named
+            kind.append(member)
+        groups = [*_by_time(stamped), *_by_name(named)]
+        groups.sort(key=lambda group: max(member.time_ns for member in group))
+        if loose and groups:
+            groups[-1].extend(loose)  # what tells neither rank nor time goes with the newest
+        elif loose:
+            groups.append(loose)
+        found += [Capture(run, tuple(sorted(group, key=_order))) for group in groups]
+    return sorted(found, key=lambda capture: -capture.time_ns)
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """Return ascending ranks as text: "0-3, 7"."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _member(path: str | Path, fact: NameFacts) -> Member:
+    parent = Path(path).parent
+    in_folder_of_rank = rank_in(Path(path).name)[0] is None and rank_in(parent.name)[0] is not None
+    run = str(parent.parent if in_folder_of_rank else parent)
+    try:
+        changed = os.stat(path).st_mtime_ns
+    except OSError:
+        changed = 0
+    time = changed if fact.stamp_ns is None else fact.stamp_ns
+    place = axes_text(fact.axes)
+    return Member(path, run, fact.rank, fact.world, fact.host, place, fact.stamp_ns, time, fact.stem)
+
+
+def _distinct(members: Sequence[Member], numbers: Sequence[int]) -> bool:
+    return len({members[number].rank for number in numbers}) == len(numbers)
+
+
+def _by_capture_of_places(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[list[int]]:
+    """Return the numbers of those that tell only their places in a parallel layout, by run and name."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, (member, fact) in enumerate(zip(members, facts)):
+        if member.rank is None and fact.axes:
+            groups.setdefault((member.run, member.stem), []).append(number)
+    return list(groups.values())
+
+
+def _by_time(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of files whose stamps lie close together, each rank (else process) once in a group."""
+    groups: list[list[Member]] = []
+    seen: set[object] = set()
+    last = 0
+    for member in sorted(members, key=lambda member: member.time_ns):
+        gap = PROCESS_GAP_NS if member.rank is None else CAPTURE_GAP_NS
+        who = member.stem if member.rank is None else member.rank
+        if not groups or who in seen or member.time_ns - last > gap:
+            groups.append([])
+            seen = set()
+        groups[-1].append(member)
+        seen.add(who)
+        last = member.time_ns
+    return groups
+
+
+def _by_name(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of files whose names differ only in the rank; where each is alone, by when they were
+    changed.
+    """
+    by_stem: dict[str, list[Member]] = {}
+    for member in members:
+        by_stem.setdefault(member.stem, []).append(member)
+    alone = all(len(group) == 1 for group in by_stem.values())
+    found = []
+    for group in [list(members)] if alone and members else by_stem.values():
+        repeated = Counter(member.rank for member in group)
+        if max(repeated.values()) == 1:
+            found.append(group)
+        else:
+            found += _once_each(sorted(group, key=lambda member: member.time_ns))
+    return found
+
+
+def _once_each(members: Sequence[Member]) -> list[list[Member]]:
+    """Return runs of members in which no rank comes twice."""
+    groups: list[list[Member]] = [[]]
+    for member in members:
+        if any(other.rank == member.rank for other in groups[-1]):
+            groups.append([])
+        groups[-1].append(member)
+    return groups
+
+
+def _order(member: Member) -> tuple[bool, int]:
+    return member.rank is None, -1 if member.rank is None else member.rank

@@ -1,0 +1,93 @@
+"""Which capture of the files that were asked for is opened, and what is said of the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..base.errors import UsageError
+from .captures import Capture, Member, ranks_text
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person asks for: a part of the run's folder, a capture by number (1: the newest), a part of its
+    time or "all", and ranks as "0-3,7". Empty: all runs, the newest capture, all ranks.
+    """
+
+    run: str = ""
+    capture: str = ""
+    ranks: str = ""
+
+
+EVERYTHING = Choice(capture=ALL)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The files to open, the captures there are (newest first), which of them is open, what is left out."""
+
+    members: tuple[Member, ...]
+    captures: tuple[Capture, ...]
+    shown: int | None  # place in captures; None: all of them
+    notes: tuple[str, ...]
+
+
+def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
+    """Return what a choice leaves; UsageError where it leaves nothing, or means nothing."""
+    of_run = [capture for capture in captures if choice.run.lower() in capture.run.lower()]
+    if not of_run:
+        runs = ", ".join(sorted({capture.run for capture in captures}))
+        raise UsageError(f"--run: no run is called {choice.run!r}; there is {runs}")
+    if choice.capture == ALL:
+        members = tuple(member for capture in of_run for member in capture.members)
+        return Chosen(_of_ranks(members, choice.ranks), tuple(of_run), None, ())
+    number = _numbered(of_run, choice.capture)
+    capture = of_run[number]
+    notes = []
+    if len(of_run) > 1:
+        others = "1 other capture" if len(of_run) == 2 else f"{len(of_run) - 1} other captures"
+        notes.append(f"capture of {capture.when}; left out: {others} (--capture 1..{len(of_run)} or all)")
+    members = _of_ranks(capture.members, choice.ranks)
+    left = len(capture.members) - len(members)
+    if left:
+        notes.append(f"left out by --rank: {left} file{'s' if left != 1 else ''}")
+    return Chosen(members, tuple(of_run), number, tuple(notes))
+
+
+def _numbered(captures: Sequence[Capture], asked: str) -> int:
+    """Return the place of the capture that is meant: a number, else a part of its time."""
+    if not asked:
+        return 0
+    if asked.isdecimal() and 1 <= int(asked) <= len(captures):
+        return int(asked) - 1
+    found = [number for number, capture in enumerate(captures) if asked in capture.when]
+    if not found or (asked.isdecimal() and len(asked) < 4):
+        times = ", ".join(f"{number} ({capture.when})" for number, capture in enumerate(captures[:5], 1))
+        raise UsageError(f"--capture: there is no {asked}; there is {times}")
+    return found[0]
+
+
+def _of_ranks(members: Sequence[Member], asked: str) -> tuple[Member, ...]:
+    if not asked:
+        return tuple(members)
+    wanted = parsed_ranks(asked)
+    found = tuple(member for member in members if member.rank in wanted)
+    if not found:
+        there = ranks_text(sorted({member.rank for member in members if member.rank is not None}))
+        raise UsageError(f"--rank: there is no rank {asked}; there is {there or 'none'}")
+    return found
+
+
+def parsed_ranks(text: str) -> set[int]:
+    """Return the ranks that "0-3,7" means; UsageError for anything else."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise UsageError(f"--rank: {text!r} is no list of ranks, as 0-3,7 is")
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return found

@@ -1,0 +1,242 @@
+"""Which files belong together: ranks, captures and runs, from names and from what the files say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
+from tracelane.core import open_trace
+from tracelane.core.base.errors import UsageError
+from tracelane.core.index.captures import captures_of, members_of, ranks_text
+from tracelane.core.index.choice import EVERYTHING, Choice, choose, parsed_ranks
+from tracelane.core.index.file_names import name_facts
+from tracelane.core.index.several import index_several
+from tracelane.core.index.told import NOTHING, Told, told_in
+
+DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
+GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
+
+
+def write(path: Path, changed: int = 0, **keys: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**keys, "traceEvents": [complete(1, 2, path.name)]}))
+    if changed:
+        os.utime(path, (changed, changed))
+    return path
+
+
+def ranked(rank: int, world: int) -> dict[str, Any]:
+    return {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world}}
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "axes", "stamp_ns", "host"),
+    [
+        ("worker3_step_12.1694128201557.pt.trace.json.gz", 3, {}, 1694128201557_000_000, ""),
+        ("ddp_rank1.json", 1, {}, None, ""),
+        ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", 34, {}, None, ""),
+        ("graph_capture_rank_0.1773709679453551615.pt.trace.json.gz", 0, {}, 1773709679453551615, ""),
+        ("dp1_pp0_tp3_dcp0_ep7_rank7.1773709679453551615.pt.trace.json.gz", 7, {}, 1773709679453551615, ""),
+        ("1742039999.25-TP-1-DP-0.trace.json.gz", None, {"TP": 1, "DP": 0}, 1742039999_250_000_000, ""),
+        ("node-7_2295057.1781947926439683971.pt.trace.json", None, {}, 1781947926439683971, "node-7"),
+        ("tl_mi300_resnet_train_rank0of8.json.gz", 0, {}, None, ""),
+        ("local_rank3_trace.json", None, {}, None, ""),
+        ("allreduce_tp4.json", None, {}, None, ""),
+        ("frank5.json", None, {}, None, ""),
+        ("step_20260620-092806_rank2.json", 2, {}, 1781947686_000_000_000, ""),
+    ],
+)
+def test_a_name_tells_rank_place_stamp_and_host(
+    name: str, rank: int | None, axes: dict[str, int], stamp_ns: int | None, host: str
+) -> None:
+    """The names that torch, HTA, vLLM and SGLang give their files are understood, others tell nothing."""
+    found = name_facts(Path("/runs/x") / name)
+    assert (found.rank, dict(found.axes), found.stamp_ns, found.host) == (rank, axes, stamp_ns, host)
+
+
+def test_a_file_says_its_rank_before_or_behind_its_events(tmp_path: Path) -> None:
+    """The metadata is found at either end of a file, and a file without any tells nothing."""
+    before = write(tmp_path / "a.json", **ranked(3, 8), host_name="pod-3")
+    behind = tmp_path / "b.json"
+    behind.write_text(
+        '{"traceEvents": [%s], "distributedInfo": {"rank": 5, "world_size": 6}}' % ("{}," * 9000)
+    )
+    array = tmp_path / "c.json"
+    array.write_text("[]")
+    assert told_in(before) == Told(3, 8, "pod-3")
+    assert told_in(behind) == Told(5, 6)
+    assert told_in(array) == told_in(tmp_path / "absent.json") == told_in("-") == NOTHING
+
+
+def test_what_the_file_says_counts_more_than_its_name(tmp_path: Path) -> None:
+    """A worker's file of the second node has its own rank, whatever its name counts."""
+    write(tmp_path / "worker0.json", **ranked(8, 16))
+    write(tmp_path / "worker1.json", **ranked(9, 16))
+    assert [member.rank for member in open_trace(tmp_path).members] == [8, 9]
+
+
+def test_copies_under_other_names_are_ranks_of_their_own(tmp_path: Path) -> None:
+    """Where files of one name say the same rank, their names count."""
+    for rank in range(6):
+        write(tmp_path / f"worker{rank}.json", **ranked(rank % 2, 2))
+    assert [member.rank for member in open_trace(tmp_path).members] == list(range(6))
+
+
+def test_captures_are_told_apart_and_the_newest_is_shown(tmp_path: Path) -> None:
+    """Two captures whose stamps differ by some ms from rank to rank open as the newer one; a line says so."""
+    for second in (1_700_000_000, 1_700_000_900):
+        for rank in range(4):
+            write(tmp_path / f"worker{rank}.{second * 1000 + 7 * rank}.pt.trace.json", **ranked(rank, 4))
+    trace = open_trace(tmp_path)
+    assert [member.rank for member in trace.members] == [0, 1, 2, 3]
+    assert all("1700000900" in str(member.path) for member in trace.members)
+    assert len(trace.captures) == 2 and trace.shown_capture == 0
+    assert "left out: 1 other capture" in trace.sources[0].notes[0]
+    older = open_trace(tmp_path, choice=Choice(capture="2", ranks="1-2"))
+    assert ["1700000000" in str(member.path) for member in older.members] == [True, True]
+    assert [member.rank for member in older.members] == [1, 2]
+    assert len(open_trace(tmp_path, choice=EVERYTHING).sources) == 8
+
+
+def test_a_repeated_rank_begins_a_new_capture(tmp_path: Path) -> None:
+    """Captures that follow each other within seconds are told apart by their ranks."""
+    paths = [
+        write(tmp_path / f"rank{rank}.{1_700_000_000 + 9 * n}.json") for n in range(3) for rank in (0, 1)
+    ]
+    captures = captures_of(members_of(paths, told_in))
+    assert [capture.ranks for capture in captures] == [(0, 1)] * 3
+    assert captures[0].time_ns > captures[1].time_ns > captures[2].time_ns
+
+
+def test_names_without_stamps_group_by_what_they_have_in_common(tmp_path: Path) -> None:
+    """`old_rankN` are one capture and `new_rankN` another; the one changed last is shown."""
+    for name, changed in (("old", 1_600_000_000), ("new", 1_700_000_000)):
+        for rank in (1, 0):
+            write(tmp_path / f"{name}_rank{rank}.json", changed + rank)
+    trace = open_trace(tmp_path)
+    assert [Path(member.path).name for member in trace.members] == ["new_rank0.json", "new_rank1.json"]
+
+
+def test_places_in_the_parallel_layout_become_ranks(tmp_path: Path) -> None:
+    """SGLang's TP and DP numbers count ranks along TP first, and a front end's file stays a host process."""
+    for dp in (0, 1):
+        for tp in (0, 1):
+            write(tmp_path / f"1742039999.25-TP-{tp}-DP-{dp}.trace.json")
+    write(tmp_path / "host_77.AsyncLLM.1742040000123456789.pt.trace.json")
+    trace = open_trace(tmp_path)
+    titles = [member.title for member in trace.members]
+    assert titles[:4] == [f"rank {n} (TP {n % 2} DP {n // 2})" for n in range(4)]
+    assert trace.members[4].rank is None
+
+
+def test_runs_are_folders_and_a_folder_per_rank_is_none(tmp_path: Path) -> None:
+    """Folders below the one asked for are runs, but `rank_0`, `rank_1` belong together."""
+    for run, changed in (("first", 1_600_000_000), ("second", 1_700_000_000)):
+        for rank in (0, 1):
+            write(tmp_path / run / f"rank{rank}.json", changed)
+    assert {Path(m.path).parent.name for m in open_trace(tmp_path).members} == {"second"}
+    assert {Path(m.path).parent.name for m in open_trace(tmp_path, choice=Choice(run="FIRST")).members} == {
+        "first"
+    }
+    for rank in (0, 1):
+        write(tmp_path / "apart" / f"rank_{rank}" / "trace.json")
+    assert [member.rank for member in open_trace(tmp_path / "apart").members] == [0, 1]
+
+
+def test_files_named_one_by_one_open_together_where_none_tells_a_rank(tmp_path: Path) -> None:
+    """Who names two traces sees both, in the order given."""
+    b, a = write(tmp_path / "b_9.1700000000.json"), write(tmp_path / "a_9.1600000000.json")
+    assert [member.path for member in open_trace([b, a]).members] == [b, a]
+    assert len(open_trace([str(tmp_path / "*.json")]).sources) == 1  # a pattern asks for the newest
+
+
+@pytest.mark.parametrize(
+    ("world", "there", "said"),
+    [
+        (8, (0, 1, 2, 3), "missing: ranks 4-7 of 8"),
+        (4, (0, 1, 2, 3), ""),
+        (None, (0, 1, 4), "missing: ranks 2-3"),
+        (None, (1,), "missing: rank 0"),
+        (None, (0, 1), ""),
+    ],
+)
+def test_missing_ranks_are_named(
+    tmp_path: Path, world: int | None, there: tuple[int, ...], said: str
+) -> None:
+    """Ranks that the files count on, or that leave holes, are named."""
+    for rank in there:
+        write(tmp_path / f"rank{rank}.json", **(ranked(rank, world) if world else {}))
+    write(tmp_path / "front_end.json")
+    notes = open_trace(tmp_path).sources[0].notes
+    assert notes == ((said,) if said else ())
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        (Choice(run="nowhere"), "no run is called"),
+        (Choice(capture="7"), "there is no 7"),
+        (Choice(capture="1999"), "there is no 1999"),
+        (Choice(ranks="9"), "there is no rank 9; there is 0-1"),
+        (Choice(ranks="3-1"), "no list of ranks"),
+        (Choice(ranks="x"), "no list of ranks"),
+    ],
+)
+def test_a_choice_that_leaves_nothing_says_what_there_is(tmp_path: Path, choice: Choice, why: str) -> None:
+    """A wrong run, capture or rank is answered with those that exist."""
+    paths = [write(tmp_path / f"rank{rank}.json") for rank in (0, 1)]
+    with pytest.raises(UsageError, match=why):
+        choose(captures_of(members_of(paths, told_in)), choice)
+
+
+def test_ranks_are_written_and_read_as_ranges() -> None:
+    """Lists of ranks are short, and read back as they were."""
+    assert ranks_text((0, 1, 2, 5, 7, 8)) == "0-2, 5, 7-8"
+    assert parsed_ranks("0-2, 5, 7-8") == {0, 1, 2, 5, 7, 8}
+
+
+@needs_corpus
+def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
+    """The DLRM ranks open together in order and the four that are missing are named."""
+    trace = open_trace(sorted(DLRM.iterdir(), reverse=True), index_dir=corpus_cache)
+    assert [member.rank for member in trace.members] == [0, 1, 2, 3]
+    assert trace.sources[0].notes == ("missing: ranks 4-7 of 8",)
+    gloo = open_trace(GLOO, index_dir=corpus_cache)
+    assert [(member.rank, member.world, member.host) for member in gloo.members] == [
+        (0, 2, "vm"),
+        (1, 2, "vm"),
+    ]
+
+
+@needs_corpus
+def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None:
+    """Several processes write what one writes, and what is no trace is left to the one who asks."""
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    for rank in range(40):
+        shutil.copy(DLRM / "worker2_step_12.1694128201554.pt.trace.json.gz", traces / f"rank{rank}.json.gz")
+        (traces / f"rank{rank}.json.gz").touch()
+    (traces / "rank9.json.gz").write_bytes(b"<html>")
+    paths = sorted(traces.iterdir())
+    told: list[tuple[int, int | None]] = []
+    written = index_several(
+        paths,
+        index_dir=tmp_path / "cache",
+        workers=2,
+        progress=lambda progress: told.append((progress.done, progress.total)),
+    )
+    assert len(written) == 39 and Path(traces / "rank9.json.gz") not in written
+    assert told[-1][0] == told[-1][1] == 39 * paths[0].stat().st_size
+    together = open_trace(traces, index_dir=tmp_path / "cache")
+    alone = open_trace(paths[0], index_dir=tmp_path / "other")
+    assert len(together.sources) == 39
+    for index in together.indexes[:3]:
+        assert index.ledger == alone.indexes[0].ledger
+        assert bytes(index.column("slices.start")) == bytes(alone.indexes[0].column("slices.start"))
