@@ -1,21 +1,29 @@
-"""Bring the key table of tui/commands.py into the README, between its two markers."""
+"""Bring the tables that the code holds into the documents, each between its two markers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tracelane.core.analysis.findings.rules import rules_table
 from tracelane.tui.commands import commands_table
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- keys: written by docs/update.py from tui/commands.py -->\n"
 END = "<!-- end of keys -->"
+FINDINGS = Path(__file__).resolve().parent / "findings.md"
+BEGIN_RULES = "<!-- rules: written by docs/update.py from core/analysis/findings/rules.py -->\n"
+END_RULES = "<!-- end of rules -->"
 
 
-def updated(text: str) -> str:
-    """Return the README with the table of today."""
-    before, rest = text.split(BEGIN, 1)
-    return before + BEGIN + commands_table() + END + rest.split(END, 1)[1]
+def updated(text: str, table: str, begin: str, end: str) -> str:
+    """Return a document with the table of today between its markers."""
+    before, rest = text.split(begin, 1)
+    return before + begin + table + end + rest.split(end, 1)[1]
 
 
 if __name__ == "__main__":
-    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, table, begin, end in (
+        (README, commands_table(), BEGIN, END),
+        (FINDINGS, rules_table(), BEGIN_RULES, END_RULES),
+    ):
+        path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")

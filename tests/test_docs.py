@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tracelane.core.analysis.findings.rules import rules_table
 from tracelane.tui.cli.main import COMMANDS, tracelane
 from tracelane.tui.commands import COMMANDS as KEYS
 from tracelane.tui.commands import commands_table, key_text
@@ -52,6 +53,12 @@ def test_options_in_the_readme_exist() -> None:
         known |= {option for one in (command, *inner) for p in one.params for option in p.opts}
     told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - {"--system-site-packages"}
     assert told <= known
+
+
+def test_rules_are_the_code_s() -> None:
+    """The table of findings is that of the code, all rules in its words."""
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert rules_table() in text, "run: .venv/bin/python docs/update.py"
 
 
 def test_key_table_is_the_command_tables() -> None:

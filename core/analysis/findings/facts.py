@@ -1,0 +1,331 @@
+"""What the rules ask of one source: host and device columns, made once and shared."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ...base.errors import Cancelled
+from ...base.ids import SliceId
+from ...base.intervals import EMPTY, Intervals, merge
+from ...base.progress import CancelledCallback
+from ...base.safe_text import safe
+from ...base.short_names import short_name
+from ...index.format import NONE
+from ...index.store import Index
+from ...ingest.columns import I64, AnyArray
+from ..devices import KERNEL_TYPES, KernelType
+from ..host import LaunchSide, launch_sides
+from ..op_events import KINDS, OP, PYTHON, RUNTIME
+from ..scope import Scope
+from ..step_choice import Steps, find_steps
+from ..work import Work, dense, work_of
+from .finding import Evidence, NotJudged
+
+OTHER = 255
+LONG_NAME = 80
+"""Of a longer name a sentence has the short form."""
+WAITS = re.compile(
+    r"^((cuda|hip|cu|xpu|ze)\w*Synchronize|synchronize(Stream)?|(cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD)?"
+    r"|aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity))$"
+)
+"""Calls in which the host waits for the device."""
+NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
+"""What stands on a device's lanes while it waits for something else."""
+NO_WORK = frozenset(KINDS) | {"cuda_profiler_range"}
+"""The host's categories, which some writers put on a device's lanes; ranges in which kernels are replayed."""
+PROFILER = re.compile(
+    r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
+)
+"""The profiler at work, as CUPTI and AIUPTI record it."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The host's operators, annotations and calls in a scope, columns of equal length by position.
+
+    Times are trace time in ns, cut to the scope's range; `name` is a place in `texts`.
+    """
+
+    positions: I64
+    starts: I64
+    ends: I64
+    self_ns: I64
+    kinds: AnyArray  # OP, ANNOTATION, RUNTIME
+    lanes: I64  # places in Trace.lanes
+    name: I64
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.positions)
+
+    def label(self, name: int) -> str:
+        """Return a name for a sentence: as it is, unless it is long."""
+        text = self.texts[name]
+        return safe(text) if len(text) <= LONG_NAME else short_name(text)
+
+    def named(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
+        """Return the places of the slices whose name fits; each distinct name is asked once."""
+        good = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
+        if not good.any():
+            return np.empty(0, np.int64)
+        mask = good[self.name]
+        return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
+
+    def union(self, places: I64) -> Intervals:
+        """Return the time that these slices cover."""
+        return merge(self.starts[places], self.ends[places])
+
+    def sums(self, places: I64, values: I64) -> I64:
+        """Return the sum of values by name, over these slices."""
+        total = np.zeros(len(self.texts), np.int64)
+        np.add.at(total, self.name[places], values[places])
+        return total
+
+
+class Facts:
+    """One source of a scope as the rules see it; everything is made when first asked for."""
+
+    def __init__(self, scope: Scope, source: int, cancelled: CancelledCallback, stray: int = 0) -> None:
+        self.scope = replace(scope, source=source)
+        self.source = source
+        self.cancelled = cancelled
+        self.stray = stray  # pieces of device work whose times cannot be right
+        self.index: Index = scope.trace.indexes[source]
+
+    def check(self) -> None:
+        """Raise Cancelled when nobody waits for the answer any more."""
+        if self.cancelled():
+            raise Cancelled
+
+    # -- host ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def host(self) -> Host:
+        """The host's slices."""
+        kinds = np.array([KINDS.get(name, OTHER) for name in self.index.categories], np.uint8)
+        kinds[kinds == PYTHON] = OTHER
+        parts: list[tuple[AnyArray, ...]] = []
+        for chunk in self.scope.chunks():
+            self.check()
+            kind = kinds[chunk.categories]
+            keep = kind != OTHER
+            if keep.any():
+                columns = (chunk.positions, chunk.starts, chunk.ends, chunk.self_times, kind)
+                parts.append(tuple(column[keep] for column in (*columns, chunk.lanes, chunk.names)))
+        if not parts:
+            none = np.empty(0, np.int64)
+            return Host(none, none, none, none, none, none, none, ())
+        positions, starts, ends, own, kind, lanes, names = (np.concatenate(part) for part in zip(*parts))
+        places, numbers = dense(names)
+        texts = tuple(self.index.strings(numbers))
+        return Host(positions, starts, ends, own, kind, lanes, places, texts)
+
+    @cached_property
+    def waits(self) -> I64:
+        """Places of the host's calls that wait for the device."""
+        return self.host.named(WAITS, RUNTIME)
+
+    @cached_property
+    def profiler(self) -> I64:
+        """Places of the profiler's own slices."""
+        return self.host.named(PROFILER, RUNTIME)
+
+    @cached_property
+    def profiling(self) -> Intervals:
+        """The time in which the profiler itself was at work."""
+        return self.host.union(self.profiler)
+
+    @cached_property
+    def host_busy(self) -> Intervals:
+        """The time in which some thread runs an operator or call and does not wait for the device."""
+        host = self.host
+        active = (host.kinds == OP) | (host.kinds == RUNTIME)
+        active[self.profiler] = False
+        waiting = np.zeros(len(host), np.bool_)
+        waiting[self.waits] = True
+        held = np.unique(host.lanes[waiting])
+        others = ~np.isin(host.lanes, held)
+        found = host.union(np.flatnonzero(active & others))
+        for lane in held.tolist():
+            here = host.lanes == lane
+            busy = host.union(np.flatnonzero(active & here))
+            found = found.union(busy.without(host.union(np.flatnonzero(waiting & here))))
+        return found
+
+    # -- devices ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The work of the source's devices."""
+        self.check()
+        if self.stray:
+            return ()
+        found = (self._really(work) for work in work_of(self.scope))
+        return tuple(work for work in found if len(work))
+
+    @property
+    def no_device(self) -> NotJudged:
+        """Why nothing can be said about the devices."""
+        if self.stray:
+            return NotJudged(f"{self.stray:,} pieces of device work have times far from all others")
+        return NotJudged("the trace holds no device work")
+
+    def _really(self, work: Work) -> Work:
+        """Return the work without waits and without what is none."""
+        places, numbers = work.distinct_names
+        waits = np.array([NOT_BUSY.match(text) is not None for text in self.index.strings(numbers)], np.bool_)
+        none = np.array([category in NO_WORK for category in self.index.categories], np.bool_)
+        keep = ~(waits[places] | none[work.categories])
+        if keep.all():
+            return work
+        columns = ("positions", "starts", "ends", "names", "categories", "streams")
+        return replace(work, **{name: getattr(work, name)[keep] for name in columns})
+
+    @cached_property
+    def sides(self) -> tuple[LaunchSide, ...]:
+        """Who launched it, device by device."""
+        self.check()
+        return tuple(launch_sides(self.scope, work) for work in self.works)
+
+    @cached_property
+    def busy(self) -> Intervals:
+        """The time in which some device works."""
+        return union_of([merge(work.starts, work.ends) for work in self.works])
+
+    @cached_property
+    def types(self) -> dict[KernelType, Intervals]:
+        """The time in which work of each type runs."""
+        found = {}
+        for number, name in enumerate(KERNEL_TYPES):
+            masks = [work.kinds() == number for work in self.works]
+            pieces = [merge(work.starts[mask], work.ends[mask]) for work, mask in zip(self.works, masks)]
+            found[name] = union_of(pieces)
+        return found
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """From the first start to the last end of device work; (0, 0) without any."""
+        return (int(self.busy.starts[0]), int(self.busy.ends[-1])) if len(self.busy) else (0, 0)
+
+    @property
+    def window_ns(self) -> int:
+        """Length of the window."""
+        return self.window[1] - self.window[0]
+
+    @cached_property
+    def idle(self) -> Intervals:
+        """The time of the window in which no device works and the profiler is not to blame."""
+        return self.busy.gaps(*self.window).without(self.profiling)
+
+    @property
+    def device_is(self) -> str:
+        """How a sentence about the source's devices begins."""
+        titles = {work.title for work in self.works}
+        if len(titles) > 1:
+            return f"One of {len(titles)} devices is"
+        (title,) = titles
+        return "The device is" if title.startswith("device") else f"{title} is"
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first start to the last end of host and device slices: the time that is looked at."""
+        edges = [(int(self.host.starts.min()), int(self.host.ends.max()))] if len(self.host) else []
+        edges += [(int(work.starts.min()), int(work.ends.max())) for work in self.works]
+        return (min(low for low, _ in edges), max(high for _, high in edges)) if edges else (0, 0)
+
+    @property
+    def span_ns(self) -> int:
+        """Length of the span."""
+        return self.span[1] - self.span[0]
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """The steps that lie in the scope wholly, None where there are none."""
+        self.check()
+        found = find_steps(self.scope.trace, self.source, self.scope.clocks)
+        if found is None or self.scope.range is None:
+            return found
+        low, high = self.scope.range
+        inside = np.flatnonzero((found.starts >= low) & (found.ends <= high))
+        if not len(inside):
+            return None
+        labels = tuple(found.labels[at] for at in inside.tolist())
+        groups = tuple(found.groups[at] for at in inside.tolist())
+        columns = found.positions[inside], found.starts[inside], found.ends[inside]
+        return Steps(self.source, found.choice, found.reason, *columns, labels, groups)
+
+    @cached_property
+    def judged(self) -> Intervals:
+        """The time of the steps, without steps the span."""
+        if self.steps is not None:
+            return merge(self.steps.starts, self.steps.ends)
+        low, high = (np.array([edge], np.int64) for edge in self.span)
+        return merge(low, high)
+
+    # -- evidence -----------------------------------------------------------------------------------------
+
+    def name(self, position: int) -> str:
+        """Return the short name of a slice."""
+        return short_name(self.index.string(int(self.index.column("slices.name")[position])))
+
+    def slice(self, label: str, position: int, start: int, end: int) -> Evidence:
+        """Return a slice as evidence."""
+        ordinal = int(self.index.column("slices.ordinal")[position])
+        return Evidence(label, start, end, SliceId(self.source, ordinal))
+
+    def on_host(self, label: str, place: int) -> Evidence:
+        """Return a slice of the host as evidence."""
+        host = self.host
+        return self.slice(label, int(host.positions[place]), int(host.starts[place]), int(host.ends[place]))
+
+    def on_device(self, label: str, work: Work, place: int) -> Evidence:
+        """Return a piece of device work as evidence."""
+        return self.slice(label, int(work.positions[place]), int(work.starts[place]), int(work.ends[place]))
+
+    def longest_windows(self, label: str, found: Intervals, count: int = 3) -> tuple[Evidence, ...]:
+        """Return the longest stretches of a set of time as evidence, longest first."""
+        order = np.argsort(found.starts - found.ends, kind="stable")[:count]
+        return tuple(Evidence(label, int(found.starts[at]), int(found.ends[at])) for at in order.tolist())
+
+
+def union_of(sets: list[Intervals]) -> Intervals:
+    """Return the time that lies in any of these sets."""
+    if len(sets) == 1:
+        return sets[0]
+    if not sets:
+        return EMPTY
+    return merge(np.concatenate([one.starts for one in sets]), np.concatenate([one.ends for one in sets]))
+
+
+def nearest(index: Index, positions: I64, members: I64) -> I64:
+    """Return of each position its nearest ancestor among the members, NONE where there is none."""
+    above = index.column("slices.parent")
+    ordered = np.unique(members)
+    found = np.full(len(positions), NONE, np.int64)
+    todo = np.arange(len(positions))
+    current = above[positions].astype(np.int64)
+    while len(todo) and len(ordered):
+        open_ = current != NONE
+        todo, current = todo[open_], current[open_]
+        place = np.minimum(np.searchsorted(ordered, current), len(ordered) - 1)
+        hit = ordered[place] == current
+        found[todo[hit]] = current[hit]
+        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
+    return found
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: "1 call", "1,200 calls"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def share(part: int, whole: int) -> float:
+    """Return a part as a share of 1; 0 of nothing."""
+    return part / whole if whole else 0.0

@@ -1,0 +1,97 @@
+"""What a rule gives: a sentence, the time that it claims, and where to look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from ...base.ids import SliceId
+from ...base.intervals import EMPTY, Intervals
+from ...ingest.columns import I64
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A place to look at: a slice, or (without one) a window; trace time in ns."""
+
+    label: str
+    start: int
+    end: int
+    slice: SliceId | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule found in one source, before it is weighed against the others.
+
+    `claim` is the time it speaks of; `ns`, where given, is the part of it that is claimed. `times` are the
+    moments at which it occurs, where those are not the starts of the claim.
+    """
+
+    text: str
+    evidence: tuple[Evidence, ...]
+    claim: Intervals = EMPTY
+    ns: int | None = None
+    times: I64 | None = field(default=None, repr=False)
+
+    @property
+    def claimed_ns(self) -> int:
+        """How much time is claimed; no ns counts twice."""
+        return self.claim.length if self.ns is None else self.ns
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """A rule that the trace has not the data for, and what is missing."""
+
+    reason: str
+
+
+Verdict: TypeAlias = Found | NotJudged | None
+"""None: there is nothing of the kind."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding in full. `sources` are the files in which the rule holds, the one spoken of first."""
+
+    rule: str
+    title: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    claimed_ns: int
+    share: float  # of the time between the first and the last slice of the source in the scope
+    note: bool  # a fact for reading on, no loss
+    threshold: str
+    origin: str
+    helps: str
+    in_steps: int
+    of_steps: int
+    sources: tuple[int, ...]
+
+    @property
+    def recurrence(self) -> str:
+        """In how many of how many steps it occurs, in words."""
+        if not self.of_steps:
+            return "the trace has no steps"
+        if self.of_steps == 1:
+            return "in the only step" if self.in_steps else "outside the only step"
+        return f"in {self.in_steps} of {self.of_steps} steps"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All findings of a scope: losses by the time they claim, then notes; and what could not be judged."""
+
+    scope: str
+    findings: tuple[Finding, ...]
+    not_judged: tuple[tuple[str, str], ...]  # rule, why
+
+    def first(self, count: int | None) -> Findings:
+        """Return the first findings only, all for None."""
+        return replace(self, findings=self.findings[:count])
+
+    @property
+    def losses(self) -> tuple[Finding, ...]:
+        """Those that are no notes."""
+        return tuple(finding for finding in self.findings if not finding.note)

@@ -1,0 +1,111 @@
+"""Findings as a JSON object and back, and as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base.ids import SliceId
+from ...base.units import format_ns, format_share
+from .finding import Evidence, Finding, Findings
+
+SCHEMA = 1
+
+
+def findings_object(found: Findings, origin: int) -> dict[str, Any]:
+    """Return the JSON object; times of evidence are ns since the origin (trace time)."""
+    return {
+        "schema": SCHEMA,
+        "table": "findings",
+        "scope": found.scope,
+        "rows": [_row(finding, origin) for finding in found.findings],
+        "not_judged": [{"rule": rule, "reason": reason} for rule, reason in found.not_judged],
+    }
+
+
+def findings_of(told: dict[str, Any], origin: int) -> Findings:
+    """Return the findings of such an object; KeyError, TypeError or ValueError where it is none."""
+    if told["schema"] != SCHEMA:
+        raise ValueError("another schema")
+    rows = tuple(_finding(row, origin) for row in told["rows"])
+    missing = tuple((str(entry["rule"]), str(entry["reason"])) for entry in told["not_judged"])
+    return Findings(str(told["scope"]), rows, missing)
+
+
+def findings_markdown(found: Findings) -> str:
+    """Return the findings as a numbered list, for an issue or a report."""
+    lines = [f"**Findings** ({found.scope})", ""]
+    if not found.findings:
+        lines.append("Nothing found.")
+    for number, finding in enumerate(found.findings, 1):
+        lines.append(f"{number}. **{finding.title}** ({claim_text(finding)}): {finding.text}.")
+        lines.append(f"   Usually helps: {finding.helps}")
+        lines.append(f"   (`{finding.rule}`: {finding.threshold}; from: {finding.origin})")
+    if found.not_judged:
+        lines += ["", "Not judged: " + "; ".join(f"`{rule}`: {why}" for rule, why in found.not_judged) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def claim_text(finding: Finding) -> str:
+    """Return what a finding claims and in how many steps, for people."""
+    parts = [finding.recurrence]
+    if finding.note:
+        parts.insert(0, "a note")
+    elif finding.claimed_ns:
+        parts.insert(0, f"{format_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
+    else:
+        parts.insert(0, "claims no time")
+    if len(finding.sources) > 1:
+        parts.append(f"in {len(finding.sources)} files, most in file {finding.sources[0]}")
+    return "; ".join(parts)
+
+
+def _row(finding: Finding, origin: int) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "title": finding.title,
+        "finding": finding.text,
+        "note": finding.note,
+        "claimed_ns": finding.claimed_ns,
+        "share": finding.share,
+        "in_steps": finding.in_steps,
+        "of_steps": finding.of_steps,
+        "sources": list(finding.sources),
+        "threshold": finding.threshold,
+        "from": finding.origin,
+        "helps": finding.helps,
+        "evidence": [_shown(evidence, origin) for evidence in finding.evidence],
+    }
+
+
+def _shown(evidence: Evidence, origin: int) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "label": evidence.label,
+        "start_ns": evidence.start - origin,
+        "end_ns": evidence.end - origin,
+    }
+    if evidence.slice is not None:
+        told |= {"source": evidence.slice.source, "ordinal": evidence.slice.ordinal}
+    return told
+
+
+def _finding(row: dict[str, Any], origin: int) -> Finding:
+    return Finding(
+        rule=str(row["rule"]),
+        title=str(row["title"]),
+        text=str(row["finding"]),
+        evidence=tuple(_evidence(told, origin) for told in row["evidence"]),
+        claimed_ns=int(row["claimed_ns"]),
+        share=float(row["share"]),
+        note=bool(row["note"]),
+        threshold=str(row["threshold"]),
+        origin=str(row["from"]),
+        helps=str(row["helps"]),
+        in_steps=int(row["in_steps"]),
+        of_steps=int(row["of_steps"]),
+        sources=tuple(int(source) for source in row["sources"]),
+    )
+
+
+def _evidence(told: dict[str, Any], origin: int) -> Evidence:
+    place = SliceId(int(told["source"]), int(told["ordinal"])) if "ordinal" in told else None
+    return Evidence(str(told["label"]), int(told["start_ns"]) + origin, int(told["end_ns"]) + origin, place)

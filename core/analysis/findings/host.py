@@ -1,0 +1,187 @@
+"""Rules about the host: what dominates it, what it waits for, what the profiler itself does."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ...base.units import format_ns, format_share
+from ...index.format import NONE
+from ...ingest.columns import AnyArray
+from ..op_events import OP, RUNTIME
+from .device import NO_HOST
+from .facts import Facts, counted, share
+from .finding import Found, NotJudged, Verdict
+from .rules import RULES
+
+LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
+"""How TensorBoard's plugin knows the input pipeline."""
+
+
+def host_hotspot(facts: Facts) -> Verdict:
+    """One name takes most of the host's own time."""
+    host = facts.host
+    own = np.flatnonzero(_working(facts))
+    if not len(own):
+        return NO_HOST
+    total = host.sums(own, host.self_ns)
+    top, whole = int(np.argmax(total)), int(total.sum())
+    part = share(int(total[top]), whole)
+    if np.count_nonzero(total) < 2 or part < RULES["host-hotspot"].limits["share"]:
+        return None
+    places = own[host.name[own] == top]
+    name = host.label(top)
+    text = (
+        f"{name} takes {format_share(part)} of the host's own time: {format_ns(int(total[top]))} in "
+        f"{counted(len(places), 'call')}"
+    )
+    longest = int(places[np.argmax(host.self_ns[places])])
+    claim = host.union(places)
+    return Found(
+        text,
+        (facts.on_host(f"its longest call: {name}", longest),),
+        claim,
+        min(int(total[top]), claim.length),
+    )
+
+
+def many_calls(facts: Facts) -> Verdict:
+    """A cheap operator is called very often."""
+    host = facts.host
+    own = np.flatnonzero(_working(facts))
+    if not len(own):
+        return NO_HOST
+    limits = RULES["many-calls"].limits
+    count = np.bincount(host.name[own], minlength=len(host.texts))
+    total = host.sums(own, host.ends - host.starts)
+    cheap = (count >= limits["count"]) & (total < limits["mean_ns"] * count)
+    if not cheap.any():
+        return None
+    top = int(np.argmax(np.where(cheap, total, -1)))
+    places = own[host.name[own] == top]
+    claim = host.union(places)
+    if claim.length < limits["share"] * facts.host_busy.length:
+        return None
+    name = host.label(top)
+    text = (
+        f"{name} is called {int(count[top]):,} times, {format_ns(int(total[top]) // int(count[top]))} each, "
+        f"{format_ns(claim.length)} altogether"
+    )
+    first = int(places[np.argmin(host.starts[places])])
+    return Found(text, (facts.on_host(f"the first call of {name}", first),), claim)
+
+
+def cost_in_children(facts: Facts) -> Verdict:
+    """An operator costs much, but not by itself."""
+    host = facts.host
+    own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
+    if not len(own):
+        return NO_HOST
+    limits = RULES["cost-in-children"].limits
+    total, self_ns = host.sums(own, host.ends - host.starts), host.sums(own, host.self_ns)
+    whole = facts.host_busy.length
+    dear = (total >= limits["share"] * whole) & (self_ns <= limits["self_share"] * total) & (total > 0)
+    if not dear.any():
+        return None
+    top = int(np.argmax(np.where(dear, total, -1)))
+    places = own[host.name[own] == top]
+    child = _dearest_child(facts, top)
+    if child is None:
+        return None
+    name = host.label(top)
+    itself = format_share(share(int(self_ns[top]), int(total[top])))
+    text = (
+        f"{name} takes {format_ns(int(total[top]))}, of which {itself} itself: the time is in its children, "
+        f"most in {host.label(int(host.name[child]))}"
+    )
+    longest = int(places[np.argmax((host.ends - host.starts)[places])])
+    evidence = (
+        facts.on_host(f"its longest call: {name}", longest),
+        facts.on_host("the dearest child", child),
+    )
+    return Found(text, evidence, host.union(places))
+
+
+def sync(facts: Facts) -> Verdict:
+    """The host waits for a device that does nothing."""
+    if not facts.works:
+        return facts.no_device
+    host = facts.host
+    waits = facts.waits
+    if not len(waits):
+        return None
+    waiting = host.union(waits)
+    claim = waiting.without(facts.busy).without(facts.profiling)
+    part = share(claim.length, waiting.length)
+    if part < RULES["sync"].limits["share"]:
+        return None
+    under = facts.busy.covered(host.starts[waits], host.ends[waits])
+    lost = host.ends[waits] - host.starts[waits] - under
+    worst = int(waits[np.argmax(lost)])
+    name = host.label(int(host.name[worst]))
+    text = (
+        f"In {counted(len(waits), 'call')} the host waits {format_ns(waiting.length)} for the device, which "
+        f"does nothing in {format_share(part)} of that time; longest in {name}"
+    )
+    return Found(text, (facts.on_host(f"the longest: {name}", worst),), claim)
+
+
+def dataloader(facts: Facts) -> Verdict:
+    """The steps wait for input."""
+    host = facts.host
+    places = host.named(LOADER)
+    if not len(places):
+        return None
+    if facts.steps is None:
+        return NotJudged("the trace has no steps")
+    claim = host.union(places).intersection(facts.judged)
+    part = share(claim.length, facts.judged.length)
+    if part <= RULES["dataloader"].limits["share"]:
+        return None
+    longest = int(places[np.argmax((host.ends - host.starts)[places])])
+    text = f"The data loader takes {format_share(part)} of the step time: {format_ns(claim.length)}"
+    return Found(text, (facts.on_host("the longest", longest),), claim)
+
+
+def profiler(facts: Facts) -> Verdict:
+    """The profiler's own work."""
+    places, host = facts.profiler, facts.host
+    if not len(places):
+        return None
+    longest = int(places[np.argmax((host.ends - host.starts)[places])])
+    name = host.label(int(host.name[longest]))
+    text = f"The profiler itself takes {format_ns(facts.profiling.length)}, longest in {name}"
+    return Found(text, (facts.on_host(f"the longest: {name}", longest),), facts.profiling)
+
+
+def _working(facts: Facts) -> AnyArray:
+    """Return which of the host's slices are operators or calls that neither wait nor profile."""
+    host = facts.host
+    mask: AnyArray = (host.kinds == OP) | (host.kinds == RUNTIME)
+    mask[facts.waits] = False
+    mask[facts.profiler] = False
+    return mask
+
+
+def _repeats(facts: Facts) -> AnyArray:
+    """Return which of the host's slices lie directly in one of the same name: they would count twice."""
+    names = facts.index.column("slices.name")
+    above = facts.index.column("slices.parent")[facts.host.positions].astype(np.int64)
+    inside = above != NONE
+    repeats: AnyArray = inside & (names[np.where(inside, above, 0)] == names[facts.host.positions])
+    return repeats
+
+
+def _dearest_child(facts: Facts, name: int) -> int | None:
+    """Return the longest of the direct children of a name, of those that take most time by name."""
+    host = facts.host
+    above = facts.index.column("slices.parent")[host.positions].astype(np.int64)
+    ordered = np.sort(host.positions[host.name == name])
+    at = np.minimum(np.searchsorted(ordered, above), len(ordered) - 1)
+    children = np.flatnonzero((ordered[at] == above) & (host.name != name))
+    if not len(children):
+        return None
+    total = host.sums(children, host.ends - host.starts)
+    best = children[host.name[children] == int(np.argmax(total))]
+    return int(best[np.argmax((host.ends - host.starts)[best])])

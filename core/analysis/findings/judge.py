@@ -1,0 +1,134 @@
+"""All rules over all files of a scope, ranked by the time they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ...base.progress import CancelledCallback, never
+from ...base.units import format_ns
+from ..scope import Scope
+from ..work import work_of
+from . import aiu, compiled, device, host, kernels, steps
+from .facts import Facts, share
+from .finding import Finding, Findings, Found, NotJudged, Verdict
+from .rules import FLOOR_SHARE, RULES
+
+JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
+    "overhead-bound": device.overhead_bound,
+    "device-idle": device.device_idle,
+    "device-bound": device.device_bound,
+    "launch-gaps": device.launch_gaps,
+    "communication": device.communication,
+    "copies": device.copies,
+    "first-kernel": device.first_kernel,
+    "device-hotspot": kernels.device_hotspot,
+    "uneven-kernel": kernels.uneven_kernel,
+    "short-kernels": kernels.short_kernels,
+    "occupancy-query": kernels.occupancy_query,
+    "hidden-copies": kernels.hidden_copies,
+    "triton": kernels.triton,
+    "forward-backward": kernels.forward_backward,
+    "host-hotspot": host.host_hotspot,
+    "many-calls": host.many_calls,
+    "cost-in-children": host.cost_in_children,
+    "sync": host.sync,
+    "dataloader": host.dataloader,
+    "profiler": host.profiler,
+    "cold-start": steps.cold_start,
+    "late-first-op": steps.late_first_op,
+    "compiled-slower": steps.compiled_slower,
+    "graph-breaks": compiled.graph_breaks,
+    "recompiled": compiled.recompiled,
+    "compile-time": compiled.compile_time,
+    "compiled-overhead": compiled.compiled_overhead,
+    "fused-ops": compiled.fused_ops,
+    "aiu-convert": aiu.convert,
+    "aiu-launch": aiu.launching,
+    "aiu-barriers": aiu.barriers,
+    "aiu-waits": aiu.waiting,
+    "aiu-graph": aiu.graph,
+}
+
+
+def findings(scope: Scope, cancelled: CancelledCallback = never) -> Findings:
+    """Return what the rules find in a scope, the files judged one by one; raises Cancelled.
+
+    Where something lies absurdly far from the rest, only the bulk of the trace is looked at. A rule that
+    holds in several files is told once, for the file in which it claims most.
+    """
+    text, whole = scope.text, scope
+    if scope.range is None and scope.trace.has_outliers:
+        scope = replace(scope, range=scope.trace.opening_span)
+        low, high = scope.trace.opening_span
+        text += f", but for what lies absurdly far from the rest: {format_ns(high - low)}"
+    told: dict[str, list[Finding]] = {}
+    missing: dict[str, str] = {}
+    for source in range(len(scope.trace.indexes)):
+        if scope.source is not None and scope.source != source:
+            continue
+        stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
+        facts = Facts(scope, source, cancelled, stray)
+        for rule, judge in JUDGES.items():
+            facts.check()
+            verdict = judge(facts)
+            if isinstance(verdict, Found):
+                finding = _weighed(rule, verdict, facts)
+                if finding is not None:
+                    told.setdefault(rule, []).append(finding)
+            elif isinstance(verdict, NotJudged):
+                missing.setdefault(rule, verdict.reason)
+    merged = [_together(alike) for alike in told.values()]
+    order = list(RULES)
+    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.index(finding.rule)))
+    not_judged = tuple((rule, why) for rule, why in missing.items() if rule not in told)
+    return Findings(text, tuple(merged), not_judged)
+
+
+def _pieces(scope: Scope, source: int) -> int:
+    return sum(len(work) for work in work_of(replace(scope, source=source)))
+
+
+def _weighed(name: str, found: Found, facts: Facts) -> Finding | None:
+    """Return the finding in full, None where it claims too little to be told."""
+    rule = RULES[name]
+    part = share(found.claimed_ns, facts.span_ns)
+    if part < FLOOR_SHARE and not (rule.note or rule.always):
+        return None
+    hit, total = _recurrence(found, facts)
+    return Finding(
+        name,
+        rule.title,
+        found.text,
+        found.evidence,
+        found.claimed_ns,
+        part,
+        rule.note,
+        rule.threshold,
+        rule.origin,
+        rule.helps,
+        hit,
+        total,
+        (facts.source,),
+    )
+
+
+def _recurrence(found: Found, facts: Facts) -> tuple[int, int]:
+    """Return (in how many steps it occurs, of how many)."""
+    steps = facts.steps
+    if steps is None:
+        return 0, 0
+    times = np.sort(found.claim.starts if found.times is None else found.times)
+    begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
+    covered = found.claim.covered(steps.starts, steps.ends) > 0
+    return int((begun | covered).sum()), len(steps)
+
+
+def _together(alike: list[Finding]) -> Finding:
+    """Return one finding for those of one rule in several files: what overlaps is not added up."""
+    first = max(alike, key=lambda finding: finding.claimed_ns)
+    sources = (first.sources[0], *(f.sources[0] for f in alike if f is not first))
+    return replace(first, sources=sources)

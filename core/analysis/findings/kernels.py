@@ -1,0 +1,261 @@
+"""Rules about single kernels: which one dominates, varies, is too short; what stands before it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ...base.intervals import merge
+from ...base.short_names import short_name
+from ...base.units import format_ns, format_share
+from ...index.format import NONE
+from ...ingest.columns import I64, AnyArray
+from ..devices import KERNEL_TYPES
+from ..kernels import statistics
+from ..op_events import OP, RUNTIME, lifted_of
+from ..work import Work
+from .device import NO_LAUNCHES
+from .facts import Facts, counted, nearest, share, union_of
+from .finding import Evidence, Found, Verdict
+from .rules import RULES
+
+COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
+OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
+PRODUCT = re.compile(r"gemm|gemv|matmul|cutlass|xmma|^Cijk_|\bmm_|_mm\b|nvjet", re.IGNORECASE)
+"""Names of matrix products as BLAS libraries write them."""
+ADDMM = re.compile(r"^aten::(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
+WITHIN_DEVICE = re.compile(r"^(Memcpy DtoD|CopyDeviceToDevice)", re.IGNORECASE)
+TRITON = re.compile(r"^triton_")
+
+
+def device_hotspot(facts: Facts) -> Verdict:
+    """One name takes most of the device time."""
+    if not facts.works:
+        return facts.no_device
+    labels: dict[str, int] = {}
+    codes = []
+    for work in facts.works:
+        places, numbers = work.distinct_names
+        own = [labels.setdefault(short_name(raw), len(labels)) for raw in facts.index.strings(numbers)]
+        codes.append(np.array(own, np.int64)[places])
+    total = np.zeros(len(labels), np.int64)
+    for work, code in zip(facts.works, codes):
+        np.add.at(total, code, np.where(work.kinds() == MEMORY, 0, work.durations))
+    top, whole = int(np.argmax(total)), int(total.sum())
+    part = share(int(total[top]), whole)
+    if np.count_nonzero(total) < 2 or part < RULES["device-hotspot"].limits["share"]:
+        return None
+    runs = [np.flatnonzero(code == top) for code in codes]
+    count = sum(len(at) for at in runs)
+    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, runs)])
+    times = "in one run" if count == 1 else f"in {count:,} runs"
+    name = list(labels)[top]
+    text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
+    return Found(text, (_longest(facts, runs, f"its longest run: {name}"),), claim)
+
+
+def uneven_kernel(facts: Facts) -> Verdict:
+    """Runs of one kernel take very different times."""
+    if not facts.works:
+        return facts.no_device
+    limits = RULES["uneven-kernel"].limits
+    best: tuple[int, Found] | None = None
+    alike = 0
+    for work in facts.works:
+        places = np.flatnonzero(work.kinds() == COMPUTE)
+        if not len(places):
+            continue
+        code = _shapes(facts, work, places)
+        groups, which = np.unique(code, return_inverse=True)
+        duration = work.durations[places]
+        stats = statistics(which, duration, len(groups))
+        slow = duration > limits["times"] * stats["median_ns"][which]
+        slow &= (stats["count"][which] >= limits["count"]) & (stats["median_ns"][which] > 0)
+        if not slow.any():
+            continue
+        excess = duration - np.floor(stats["median_ns"][which]).astype(np.int64)
+        lost = np.zeros(len(groups), np.int64)
+        np.add.at(lost, which[slow], excess[slow])
+        alike += int(np.count_nonzero(lost))
+        top = int(np.argmax(lost))
+        if best is None or int(lost[top]) > best[0]:
+            at = np.flatnonzero(slow & (which == top))
+            best = int(lost[top]), _uneven(facts, work, places, at, duration, stats, top, int(lost[top]))
+    if best is None:
+        return None
+    more = f"; {counted(alike - 1, 'more kernel')} alike" if alike > 1 else ""
+    found = best[1]
+    return Found(found.text + more, found.evidence, found.claim, found.ns)
+
+
+def _uneven(
+    facts: Facts,
+    work: Work,
+    places: I64,
+    at: I64,
+    duration: I64,
+    stats: dict[str, AnyArray],
+    top: int,
+    lost: int,
+) -> Found:
+    slow = places[at]
+    worst = int(slow[np.argmax(duration[at])])
+    name = short_name(facts.index.string(int(work.names[worst])))
+    text = (
+        f"{name}: {len(slow):,} of {int(stats['count'][top]):,} runs take up to "
+        f"{format_ns(int(duration[at].max()))}, the median is {format_ns(float(stats['median_ns'][top]))}"
+    )
+    claim = merge(work.starts[slow], work.ends[slow])
+    return Found(text, (facts.on_device(f"the slowest run of {name}", work, worst),), claim, lost)
+
+
+def short_kernels(facts: Facts) -> Verdict:
+    """Launching takes longer than what is launched."""
+    if not facts.works:
+        return facts.no_device
+    launches, starts, launched = [], [], []
+    for work, side in zip(facts.works, facts.sides):
+        at = np.flatnonzero(side.launches != NONE)
+        launches.append(side.launches[at].astype(np.int64))
+        starts.append(side.starts[at])
+        launched.append(work.durations[at])
+    calls, first, which = np.unique(np.concatenate(launches), return_index=True, return_inverse=True)
+    if not len(calls):
+        return NO_LAUNCHES
+    work_ns = np.zeros(len(calls), np.int64)
+    np.add.at(work_ns, which, np.concatenate(launched))
+    call_ns = facts.index.duration(calls)
+    free = ~np.isin(calls, facts.host.positions[facts.waits])
+    short = np.flatnonzero(free & (work_ns < call_ns))
+    limits = RULES["short-kernels"].limits
+    if len(short) < limits["count"] or len(short) < limits["share"] * int(free.sum()):
+        return None
+    begun = np.concatenate(starts)[first]
+    claim = merge(begun[short], begun[short] + call_ns[short])
+    worst = int(short[np.argmax(call_ns[short])])
+    launch, start = int(calls[worst]), int(begun[worst])
+    text = (
+        f"{len(short):,} of {int(free.sum()):,} launch calls take longer than what they launch: "
+        f"{format_ns(claim.length)} for {format_ns(int(work_ns[short].sum()))} of device work"
+    )
+    label = f"the longest such call: {facts.name(launch)}"
+    return Found(text, (facts.slice(label, launch, start, start + int(call_ns[worst])),), claim)
+
+
+def occupancy_query(facts: Facts) -> Verdict:
+    """A library asks for the occupancy before it launches."""
+    places = facts.host.named(OCCUPANCY, RUNTIME)
+    if not len(places):
+        return None
+    claim = facts.host.union(places)
+    text = (
+        f"{len(places):,} launches were preceded by a query for the kernel's occupancy: matrix products or "
+        "convolutions whose library adapts the launch to the device"
+    )
+    first = int(places[np.argmin(facts.host.starts[places])])
+    return Found(text, (facts.on_host("the first query", first),), claim)
+
+
+def hidden_copies(facts: Facts) -> Verdict:
+    """A copy within the device puts the bias of an addmm in place, right before its product."""
+    if not facts.works:
+        return facts.no_device
+    addmm = facts.host.positions[facts.host.named(ADDMM, OP)]
+    starts, ends, pairs = [], [], []
+    copied = False
+    for work, side in zip(facts.works, facts.sides):
+        is_copy, is_product = (_named(facts, work, pattern) for pattern in (WITHIN_DEVICE, PRODUCT))
+        copied |= bool(is_copy.any())
+        if not is_copy.any() or not len(addmm):
+            continue
+        for _, places in work.by_stream():
+            at = np.flatnonzero(is_copy[places[:-1]] & is_product[places[1:]])
+            copy, product = places[at], places[at + 1]
+            both = (side.launches[copy] != NONE) & (side.launches[product] != NONE)
+            copy, product = copy[both], product[both]
+            one = nearest(facts.index, side.launches[copy].astype(np.int64), addmm)
+            other = nearest(facts.index, side.launches[product].astype(np.int64), addmm)
+            same = (one == other) & (one != NONE)
+            starts.append(work.starts[copy[same]])
+            ends.append(work.ends[copy[same]])
+            pairs += [(work, int(a), int(b)) for a, b in zip(copy[same][:1], product[same][:1])]
+    if not pairs:
+        unknown = copied and not any((side.launches != NONE).any() for side in facts.sides)
+        return NO_LAUNCHES if unknown else None
+    claim = merge(np.concatenate(starts), np.concatenate(ends))
+    work, copy_at, product_at = pairs[0]
+    count = sum(len(part) for part in starts)
+    text = f"{count:,} copies within the device stand right before the matrix product of the same addmm"
+    evidence = (facts.on_device("a copy", work, copy_at), facts.on_device("its product", work, product_at))
+    return Found(text, evidence, claim)
+
+
+def triton(facts: Facts) -> Verdict:
+    """Kernels that triton made."""
+    if not facts.works:
+        return facts.no_device
+    masks = [_named(facts, work, TRITON) for work in facts.works]
+    places = [np.flatnonzero(mask) for mask in masks]
+    count = sum(len(at) for at in places)
+    if not count:
+        return None
+    ns = sum(int(work.durations[at].sum()) for work, at in zip(facts.works, places))
+    whole = sum(int(work.durations.sum()) for work in facts.works)
+    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, places)])
+    text = f"{count:,} runs of Triton kernels take {format_share(share(ns, whole))} of the device time"
+    evidence = [_longest(facts, places, "the longest run")]
+    calls = facts.host.named(TRITON, OP)
+    if len(calls):
+        evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
+    return Found(text, tuple(evidence), claim)
+
+
+def forward_backward(facts: Facts) -> Verdict:
+    """The trace links backward operators with forward ones."""
+    index = facts.index
+    wanted = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
+    if not wanted.any():
+        return None
+    flows = np.flatnonzero(wanted[index.column("flows.category")])
+    source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
+    bound = (source != NONE) & (target != NONE)
+    ours = np.isin(target, facts.host.positions.astype(target.dtype)) & bound
+    if not ours.any():
+        return None
+    place = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
+    text = f"{int(ours.sum()):,} backward operators are linked with the forward ones they belong to"
+    times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]
+    return Found(text, (facts.on_host("the first backward operator", place),), times=times)
+
+
+def _named(facts: Facts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
+    """Return which pieces of work have a name that fits, raw or short."""
+    places, numbers = work.distinct_names
+    texts = facts.index.strings(numbers)
+    good = [bool(pattern.search(raw) or pattern.search(short_name(raw))) for raw in texts]
+    return np.array(good, np.bool_)[places]
+
+
+def _shapes(facts: Facts, work: Work, places: I64) -> I64:
+    """Return a code of name, grid and block of pieces of work."""
+    code = work.names[places].astype(np.int64)
+    order = np.argsort(work.positions[places], kind="stable")
+    for key in ("grid", "block"):
+        values = np.empty(len(places), np.int64)
+        values[order] = lifted_of(facts.index, key, work.positions[places][order].astype(np.int64))
+        _, which = np.unique(values, return_inverse=True)
+        _, code = np.unique(code * (int(which.max()) + 1) + which, return_inverse=True)
+    return code
+
+
+def _longest(facts: Facts, places: list[I64], label: str) -> Evidence:
+    best = None
+    for work, at in zip(facts.works, places):
+        if len(at):
+            place = int(at[np.argmax(work.durations[at])])
+            ns = int(work.durations[place])
+            if best is None or ns > best[0]:
+                best = ns, work, place
+    assert best is not None
+    return facts.on_device(label, best[1], best[2])

@@ -1,0 +1,104 @@
+"""Rules about the course of time: the first step against the others, what comes late in an annotation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...base.intervals import merge
+from ...base.units import format_ns, format_share
+from ...ingest.columns import I64
+from ..op_events import ANNOTATION, OP, RUNTIME
+from .device import NO_HOST
+from .facts import Facts, counted, share
+from .finding import Found, NotJudged, Verdict
+from .rules import RULES
+
+NO_STEPS = NotJudged("the trace has no steps")
+FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
+
+
+def cold_start(facts: Facts) -> Verdict:
+    """The first step takes far longer than the rest."""
+    steps = facts.steps
+    if steps is None:
+        return NO_STEPS
+    alike = np.array([group == steps.groups[0] for group in steps.groups], np.bool_)
+    wall = (steps.ends - steps.starts)[alike]
+    if len(wall) < 3:
+        return FEW_STEPS
+    first, steady = int(wall[0]), int(np.median(wall[1:]))
+    if not steady or first < RULES["cold-start"].limits["times"] * steady:
+        return None
+    start, end = int(steps.starts[0]), int(steps.ends[0])
+    text = f"The first step takes {format_ns(first)}, those after it {format_ns(steady)} (median)"
+    claim = merge(np.array([start + steady], np.int64), np.array([end], np.int64))
+    position = int(steps.positions[0])
+    return Found(text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim)
+
+
+def late_first_op(facts: Facts) -> Verdict:
+    """Nothing known runs at the start of an annotation."""
+    host = facts.host
+    notes = np.flatnonzero(host.kinds == ANNOTATION)
+    if not len(notes):
+        return NotJudged("the trace holds no annotations")
+    operators = np.flatnonzero((host.kinds == OP) | (host.kinds == RUNTIME))
+    limits = RULES["late-first-op"].limits
+    late: list[I64] = []
+    for lane in np.unique(host.lanes[notes]).tolist():
+        here = notes[host.lanes[notes] == lane]
+        starts = np.sort(host.starts[operators[host.lanes[operators] == lane]])
+        if not len(starts):
+            continue
+        place = np.minimum(np.searchsorted(starts, host.starts[here]), len(starts) - 1)
+        first = starts[place]
+        inside = (first >= host.starts[here]) & (first < host.ends[here])
+        gap = first - host.starts[here]
+        whole = host.ends[here] - host.starts[here]
+        good = inside & (gap >= limits["gap_ns"]) & (gap >= limits["share"] * whole)
+        late.append(np.stack([here[good], first[good]]))
+    found = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
+    places, firsts = found
+    if not len(places):
+        return None
+    claim = merge(host.starts[places], firsts)
+    worst = int(np.argmax(firsts - host.starts[places]))
+    place = int(places[worst])
+    gap, whole = int(firsts[worst] - host.starts[place]), int(host.ends[place] - host.starts[place])
+    name = host.label(int(host.name[place]))
+    text = (
+        f"In {counted(len(places), 'annotation')} the first operator comes late; in {name} "
+        f"after {format_ns(gap)}, {format_share(share(gap, whole))} of it"
+    )
+    return Found(text, (facts.on_host(name, place),), claim)
+
+
+def compiled_slower(facts: Facts) -> Verdict:
+    """Steps with compiled regions take longer than steps without."""
+    from .compiled import REGION
+
+    if not len(facts.host):
+        return NO_HOST
+    regions = np.sort(facts.host.starts[facts.host.named(REGION, OP)])
+    if not len(regions):
+        return None
+    steps = facts.steps
+    if steps is None:
+        return NO_STEPS
+    held = np.searchsorted(regions, steps.ends) > np.searchsorted(regions, steps.starts)
+    wall = steps.ends - steps.starts
+    if min(int(held.sum()), int((~held).sum())) < 2:
+        return NotJudged("compiled steps and eager ones are not both in the trace")
+    compiled, eager = float(np.median(wall[held])), float(np.median(wall[~held]))
+    if compiled <= eager:
+        return None
+    text = (
+        f"The {int(held.sum())} steps with compiled regions take {format_ns(compiled)}, the "
+        f"{int((~held).sum())} without {format_ns(eager)} (medians)"
+    )
+    at = np.flatnonzero(held)
+    first = int(at[0])
+    position = int(steps.positions[first])
+    shown = facts.slice("the first compiled step", position, int(steps.starts[first]), int(steps.ends[first]))
+    claim = merge(steps.starts[at], steps.ends[at])
+    return Found(text, (shown,), claim, int(compiled - eager) * len(at))

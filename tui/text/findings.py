@@ -1,0 +1,61 @@
+"""Findings as lines for a terminal: what was found, what it claims, where to look, what usually helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from tracelane.core.analysis.findings.finding import Evidence, Finding, Findings
+from tracelane.core.analysis.findings.forms import claim_text
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns
+
+INDENT = "   "
+LEAST_WIDTH = 40
+FAR_NS = 3600 * 10**9
+
+
+def findings_text(found: Findings, width: int, origin: int, limit: int | None = None) -> str:
+    """Return all findings as text of at most `width` columns; evidence stands at +time since the origin."""
+    width = max(width, LEAST_WIDTH)
+    lines = [f"Findings: {found.scope}"]
+    if not found.findings:
+        lines.append("nothing found")
+    for number, finding in enumerate(found.findings[:limit], 1):
+        lines += ["", f"{number}. {finding.title}: {claim_text(finding)}"]
+        lines += [INDENT + line for line in finding_lines(finding, width - len(INDENT), origin)]
+    if limit is not None and len(found.findings) > limit:
+        lines += ["", f"… {len(found.findings) - limit} more"]
+    if found.not_judged:
+        why: dict[str, list[str]] = {}
+        for rule, reason in found.not_judged:
+            why.setdefault(reason, []).append(rule)
+        lines.append("")
+        for reason, rules in why.items():
+            lines += wrap(f"not judged, as {reason}: {', '.join(rules)}", width, subsequent_indent=INDENT)
+    return "\n".join(lines)
+
+
+def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = False) -> Iterator[str]:
+    """Yield one finding's sentence, evidence and help; with `threshold` also when and why its rule speaks."""
+    yield from wrap(f"{safe(finding.text)}.", width)
+    for evidence in finding.evidence:
+        yield from wrap(f"look at {evidence_text(evidence, origin)}", width, subsequent_indent="  ")
+    yield from wrap(f"helps: {finding.helps}", width, subsequent_indent="  ")
+    if threshold:
+        yield from wrap(f"speaks when {finding.threshold}", width, subsequent_indent="  ")
+        yield from wrap(f"from: {finding.origin}", width, subsequent_indent="  ")
+
+
+def evidence_text(evidence: Evidence, origin: int) -> str:
+    """Return where a piece of evidence stands: "+12.5 ms, 3.2 ms long: longest idle gap".
+
+    Far from the origin that would be days and hours: then the time as it stands in the file.
+    """
+    far = abs(evidence.start - origin) >= FAR_NS
+    at = (
+        f"@{evidence.start // 1000}.{evidence.start % 1000:03d}"
+        if far
+        else f"+{format_ns(evidence.start - origin)}"
+    )
+    return f"{at}, {format_ns(evidence.end - evidence.start)} long: {safe(evidence.label)}"
