@@ -116,6 +116,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     index = events.index
     offsets = _offsets(scope, source)
     alive, parent = events.merged
+    scope.check()
     start, end = events.start, events.end
     if offsets.any():
         start, end = start + offsets[events.lane], end + offsets[events.lane]
@@ -130,6 +131,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     if memory.both_device_types:
         notes.append("device memory is PyTorch's own allocator's; the runtime tells of the same bytes again")
     own = [_without_children(values, parent, alive) for values in (total, host_bytes, device_bytes)]
+    scope.check()
     sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2]]
     annotation = events.kind == ANNOTATION
     extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])

@@ -140,8 +140,12 @@ class _Groups:
         slots: I64 = self.slot_of[names]
         new = np.flatnonzero(slots == UNKNOWN)
         if len(new):
-            fresh, first = np.unique(names[new], return_index=True)
-            self._grow(fresh.astype(np.int64), categories[new[first]].astype(np.int64))
+            category_of = np.full(len(self.slot_of), UNKNOWN)
+            category_of[names[new[::-1]]] = categories[
+                new[::-1]
+            ]  # backwards: the first one met is written last
+            fresh = np.flatnonzero(category_of != UNKNOWN)
+            self._grow(fresh, category_of[fresh])
             self.slot_of[fresh] = np.arange(len(self.name) - len(fresh), len(self.name))
             slots[new] = self.slot_of[names[new]]
         wrong = np.flatnonzero(self.category[slots] != categories)

@@ -163,25 +163,35 @@ class Scope:
         positions, _ = ragged(begins, ends)
         facts = np.array([(part.lane, part.row, part.offset) for part in parts], np.int64)
         lanes, rows, offsets = (np.repeat(facts[:, i], counts) for i in range(3))
+        # Rows that follow each other are read in one piece.
+        whole = self.where is None and bool((begins[1:] == ends[:-1]).all())
+        at: slice | I64 = slice(parts[0].begin, parts[-1].end) if whole else positions
         if self.where is not None:
             keep = self.where(index, positions)
-            positions, lanes, rows, offsets = positions[keep], lanes[keep], rows[keep], offsets[keep]
-        starts: I64 = index.column("slices.start")[positions].astype(np.int64) + offsets
-        stops: I64 = starts + index.duration(positions)
+            at = positions = positions[keep]
+            lanes, rows, offsets = lanes[keep], rows[keep], offsets[keep]
+        starts: I64 = index.column("slices.start")[at].astype(np.int64)
+        if facts[:, 2].any():
+            starts += offsets
+        stops: I64 = starts + (
+            index.durations_between(at.start, at.stop) if isinstance(at, slice) else index.duration(positions)
+        )
         cut = low = high = np.empty(0, np.int64)
         if self.range is not None:
             first, last = self.range
             cut = np.flatnonzero((starts < first) | (stops > last)).astype(np.int64)
             low, high = first - offsets[cut], last - offsets[cut]
-            starts, stops = np.maximum(starts, first), np.minimum(stops, last)
+            if len(cut):
+                np.maximum(starts, first, out=starts)
+                np.minimum(stops, last, out=stops)
         return Chunk(
             source,
             index,
             positions,
             starts,
             stops,
-            index.column("slices.name")[positions],
-            index.column("slices.category")[positions],
+            index.column("slices.name")[at],
+            index.column("slices.category")[at],
             lanes,
             rows,
             cut,

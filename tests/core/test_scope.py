@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,15 @@ import pytest
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
 from tracelane.core.analysis import scope as scope_module
+from tracelane.core.analysis.breakdown import breakdown
 from tracelane.core.analysis.devices import KERNEL_TYPES, devices, kernel_type, kernel_types
+from tracelane.core.analysis.idle import idle
+from tracelane.core.analysis.kernels import kernels
+from tracelane.core.analysis.ops import ops
+from tracelane.core.analysis.range_table import lane_table, range_table
 from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.steps import steps
+from tracelane.core.base.errors import Cancelled
 from tracelane.core.trace import Trace, open_trace
 
 
@@ -109,3 +117,24 @@ def test_kernel_types(name: str, category: str, kind: int, tmp_path: Path) -> No
     index = index_of([complete(1, 1, name, category), complete(2, 1, "other", "kernel")], tmp_path / "i")
     found = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
     assert found.tolist() == [kind, 0]
+
+
+@pytest.mark.parametrize("analysis", [range_table, lane_table, ops, kernels, breakdown, steps, idle])
+def test_an_analysis_stops_wherever_it_is_told_to(
+    analysis: Callable[[Scope], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked at any of the points where it looks, it ends there; never asked, it comes to its end."""
+    monkeypatch.setattr(scope_module, "CHUNK", 2)
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+    asked: list[int] = []
+
+    def counted() -> bool:
+        asked.append(0)
+        return False
+
+    analysis(Scope(trace, cancelled=counted))
+    assert asked
+    for last in range(len(asked)):
+        left = iter([False] * last + [True])
+        with pytest.raises(Cancelled):
+            analysis(Scope(trace, cancelled=lambda left=left: next(left)))  # type: ignore[misc]
