@@ -88,6 +88,7 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
         """Fill what does not change."""
         self._widgets_there = True
         self.main.query_one(Panel).choose(self.session.panel)
+        self.main.query_one(LaneCanvas).eighths = self.config.eighths
         self._fill_ledger()
         complaints = [*self.config.complaints, *(clashes(self.config.keys) if self.config.keys else [])]
         notes = [*self.notes, *(note for source in self.trace.sources for note in source.notes)]

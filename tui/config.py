@@ -21,6 +21,7 @@ class Config:
     """Settings with their defaults; `complaints` says in plain words what of the file was not understood."""
 
     theme: str = DARK_THEME
+    eighths: bool | None = None  # slice edges in eighths of a cell; None: unless over SSH
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     complaints: tuple[str, ...] = ()
 
@@ -58,11 +59,14 @@ def read_config(path: Path | None) -> Config:
 def _config_of(values: dict[str, Any], path: Path) -> Config:
     complaints: list[str] = []
     theme = DARK_THEME
+    eighths: bool | None = None
     keys: dict[str, str] = {}
     known = {entry.id for entry in COMMANDS}
     for name, value in values.items():
         if name == "theme" and isinstance(value, str):
             theme = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(value, value)
+        elif name == "eighths" and isinstance(value, bool):
+            eighths = value
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:
@@ -73,4 +77,4 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
                     keys[command_id] = key
         else:
             complaints.append(f"{path}: {name!r} is not understood")
-    return Config(theme, MappingProxyType(keys), tuple(complaints))
+    return Config(theme, eighths, MappingProxyType(keys), tuple(complaints))

@@ -19,9 +19,12 @@ def test_absent_settings_are_the_defaults(tmp_path: Path) -> None:
 def test_settings_are_read(tmp_path: Path) -> None:
     """Theme and keys are taken over, what is not understood is complained about."""
     path = tmp_path / "config.toml"
-    path.write_text('theme = "light"\ncolour = 3\n[keys]\npin = "z,ctrl+z"\nfly = "f"\nhide = 7\n')
+    path.write_text(
+        'theme = "light"\ncolour = 3\neighths = false\n[keys]\npin = "z,ctrl+z"\nfly = "f"\nhide = 7\n'
+    )
     config = read_config(path)
     assert config.theme == LIGHT_THEME
+    assert config.eighths is False
     assert dict(config.keys) == {"pin": "z,ctrl+z"}
     assert [word for word in ("colour", "fly", "hide") if any(word in c for c in config.complaints)] == [
         "colour",

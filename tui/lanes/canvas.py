@@ -42,6 +42,7 @@ class LaneCanvas(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty canvas."""
         super().__init__(id=id, classes=classes)
+        self.eighths: bool | None = None  # whether the user wants slice edges in eighths of a cell
         self._trace: Trace | None = None
         self._session: Session | None = None
         self._layout_lines: Layout | None = None
@@ -65,7 +66,7 @@ class LaneCanvas(Widget, can_focus=True):
     def show(self, trace: Trace, session: Session, layout: Layout) -> None:
         """Show a trace in a session; costs nothing until the next frame."""
         if self._reader is None or self._reader.trace is not trace:
-            self._reader = RowReader(trace, eighths())
+            self._reader = RowReader(trace, eighths(self.eighths))
             self._reader.look_for(*self._sought)
             self._weaver = Weaver(self._reader)
         self._trace, self._session, self._layout_lines = trace, session, layout

@@ -46,8 +46,11 @@ def glyphs() -> Glyphs:
     return glyphs_for()
 
 
-@lru_cache(maxsize=1)
-def eighths() -> bool:
-    """Tell whether slice edges are drawn in eighths: TRACELANE_EIGHTHS=0 or 1, by default not over SSH."""
+def eighths(wish: bool | None) -> bool:
+    """Tell whether slice edges are drawn in eighths: as TRACELANE_EIGHTHS (0 or 1) says, else as the settings
+    wish, else unless over SSH.
+    """
     asked = os.environ.get("TRACELANE_EIGHTHS", "")
-    return asked == "1" if asked else eighths_wanted(os.environ)
+    if asked:
+        return asked == "1"
+    return eighths_wanted(os.environ) if wish is None else wish

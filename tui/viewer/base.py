@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import monotonic
 
-from textual.app import App
 from textual.reactive import var
 from textual.screen import Screen
 
@@ -20,12 +19,13 @@ from ..commands import Command
 from ..config import Config
 from ..draw.layout import Layout, layout_of
 from ..keys import shown_keys
+from ..pacing import PacedApp
 from ..session import Session
 from ..things import Thing, thing_by_id
 from ..widgets.bars import Footer
 
 
-class Viewer(App[None]):
+class Viewer(PacedApp):
     """The App without its keys and panels. Actions only replace `session`; one watcher follows."""
 
     session: var[Session] = var(Session(view.view_of(0, 1, 1), 0), init=False)

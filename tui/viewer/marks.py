@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from contextlib import suppress
 from dataclasses import replace
+
+from textual import on
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_ns
@@ -18,6 +18,7 @@ from ..clock import stamps_of
 from ..config import Config
 from ..panels.pick import PickScreen
 from ..session import Session
+from ..terminal_driver import TerminalDriver
 from ..view_state import session_json, session_of
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
@@ -121,16 +122,10 @@ class Marks(Viewer):
 
     # -- the view -------------------------------------------------------------------------------------------
 
-    def on_mount(self) -> None:
-        """Keep the view when the connection breaks."""
-        with suppress(
-            NotImplementedError, RuntimeError, ValueError
-        ):  # no such signal, or not the main thread
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hung_up)
-
-    def _hung_up(self) -> None:
+    @on(TerminalDriver.Ended)
+    def _end(self, message: TerminalDriver.Ended) -> None:
         self.save_view()
-        self.exit()
+        self.exit(return_code=message.code)
 
     def save_view(self) -> None:
         """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""

@@ -1,0 +1,221 @@
+"""A terminal at the far end of a slow line: what it is sent comes slowly and late, what it answers late."""
+
+from __future__ import annotations
+
+import fcntl
+import heapq
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from tests.tui.terminal_screen import TerminalScreen
+
+QUESTION = b"\x1b[6n"
+ANSWER = b"\x1b[12;34R"
+BUFFERED = 2 << 20
+"""Bytes that wait at the near end before the program is held up: what an SSH window takes."""
+PACKET = 1400
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Some bytes that arrived at the far end."""
+
+    at: float
+    size: int
+
+
+@dataclass
+class SlowLine:
+    """Runs a command on a terminal behind a line of so many bits a second and so much delay each way."""
+
+    command: Sequence[str]
+    size: tuple[int, int] = (100, 30)  # columns, lines
+    bits_per_s: float = 0.0  # 0: as fast as it comes
+    delay_s: float = 0.0
+    answers: bool = True  # whether the terminal answers where its cursor is
+    environ: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:  # the child: its standard streams are the new terminal
+            try:
+                environ = {**os.environ, "TERM": "xterm-256color", **self.environ}
+                os.chdir(self.cwd or os.getcwd())
+                time.sleep(0.05)  # the size below has to be there first
+                os.execvpe(self.command[0], list(self.command), environ)
+            finally:
+                os._exit(127)
+        self.screen = TerminalScreen(*self.size)
+        self.delivered: list[Delivered] = []
+        self.questions = 0
+        self.received = b""
+        self.code: int | None = None
+        self._under_way: deque[tuple[float, bytes]] = deque()
+        self._on_line = 0
+        self._free_at = 0.0
+        self._typed: list[tuple[float, int, bytes]] = []
+        self._tail = b""
+        self._set_size()
+
+    def __enter__(self) -> SlowLine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGCONT)
+            os.waitpid(self.pid, 0)
+        self.hang_up()
+
+    # -- what a person does ---------------------------------------------------------------------------------
+
+    def type(self, text: str) -> None:
+        """Type a text: it arrives after the delay."""
+        self._send(text.encode())
+
+    def hold(self, key: str, seconds: float, per_s: float = 30.0) -> float:
+        """Hold a key down; return when it was released."""
+        began = time.monotonic()
+        for number in range(int(seconds * per_s)):
+            self.run(began + number / per_s - time.monotonic())
+            self.type(key)
+        return time.monotonic()
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the terminal another size; what it showed is gone."""
+        self.size = columns, lines
+        self.screen = TerminalScreen(columns, lines)
+        self._set_size()
+
+    def hang_up(self) -> None:
+        """Take the terminal away."""
+        if self.terminal >= 0:
+            os.close(self.terminal)
+            self.terminal = -1
+
+    def wait_for(self, text: str) -> None:
+        """Wait until a text is on the screen."""
+
+        def seen() -> bool:
+            if self._ended():
+                raise EOFError(f"ended with {self.code} before {text!r}: {self.received[-3000:]!r}")
+            return text in self.screen.text
+
+        self._until(seen, f"{text!r}")
+
+    def wait_for_quiet(self, seconds: float) -> None:
+        """Wait until nothing arrived for so long."""
+        began = time.monotonic()
+
+        def quiet() -> bool:
+            last = self.delivered[-1].at if self.delivered else began
+            return not self._under_way and time.monotonic() - max(began, last) > seconds
+
+        self._until(quiet, "quiet")
+
+    def wait_for_end(self) -> int:
+        """Wait until the program has ended and all it wrote has arrived; return its exit code."""
+        self._until(lambda: self._ended() and not self._under_way, "the end")
+        assert self.code is not None
+        return self.code
+
+    def wait_for_stop(self) -> None:
+        """Wait until the program is stopped, as by Ctrl+Z."""
+        self._until(lambda: os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)[0] == self.pid, "a stop")
+        self.run(0.05 + 2 * self.delay_s)
+
+    def run(self, seconds: float) -> None:
+        """Let the line work for so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._turn(left)
+
+    @property
+    def answers_on_the_way(self) -> int:
+        """How many answers the program has not had yet."""
+        return sum(data == ANSWER for *_, data in self._typed)
+
+    # -- the line -------------------------------------------------------------------------------------------
+
+    def _until(self, done: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited for {what}, saw {self.received[-3000:]!r}")
+            self._turn(0.02)
+
+    def _ended(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+                self._read()
+        return self.code is not None
+
+    def _turn(self, patience: float) -> None:
+        now = time.monotonic()
+        due = [at for at, *_ in (*self._under_way, *self._typed)]
+        wait = max(0.0, min([patience, 0.1, *(at - now for at in due[:1]), *(at - now for at in due[-1:])]))
+        full = self._on_line > BUFFERED
+        readable = [] if full or self.terminal < 0 else [self.terminal]
+        if select.select(readable, [], [], wait)[0]:
+            self._read()
+        now = time.monotonic()
+        while self._typed and self._typed[0][0] <= now:
+            data = heapq.heappop(self._typed)[2]
+            if self.terminal >= 0:
+                os.write(self.terminal, data)
+        while self._under_way and self._under_way[0][0] <= now:
+            self._deliver(*self._under_way.popleft())
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self.terminal, 65536)
+        except OSError:  # the program has ended
+            data = b""
+            time.sleep(0.005)
+        for start in range(0, len(data), PACKET):
+            packet = data[start : start + PACKET]
+            begins = max(time.monotonic(), self._free_at)
+            self._free_at = begins + (len(packet) * 8 / self.bits_per_s if self.bits_per_s else 0.0)
+            self._under_way.append((self._free_at + self.delay_s, packet))
+            self._on_line += len(packet)
+
+    def _deliver(self, at: float, packet: bytes) -> None:
+        self._on_line -= len(packet)
+        self.delivered.append(Delivered(at, len(packet)))
+        self.received += packet
+        self.screen.feed(packet)
+        data = self._tail + packet
+        for _ in re.finditer(re.escape(QUESTION), data):
+            self.questions += 1
+            if self.answers:
+                self._send(ANSWER)
+        self._tail = data[-len(QUESTION) + 1 :] if not data.endswith(QUESTION) else b""
+
+    def _send(self, data: bytes) -> None:
+        heapq.heappush(self._typed, (time.monotonic() + self.delay_s, len(self._typed), data))
+
+    def _set_size(self) -> None:
+        columns, lines = self.size
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def tracelane_command(*arguments: str) -> list[str]:
+    """Return the command that runs this checkout's tracelane."""
+    program = "import sys; from tracelane.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", program, *arguments]

@@ -1,0 +1,166 @@
+"""Frames wait for the terminal's answers: on a slow line they merge, a silent terminal is not waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.tui.slow_line import SlowLine, tracelane_command
+from tests.tui.terminal_screen import NOT_DRAWN
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.pace import PATIENCE_S, PATIENCE_WITH_KNOWN_S, UNANSWERED, Pace
+
+REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
+OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
+BITS_PER_S, DELAY_S = 2e6, 0.08
+LAG_S = 0.8
+A_MOMENT_S = 0.3
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_demo(tmp_path_factory.mktemp("demo"))[0]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One index folder: the viewer is started often here."""
+    return tmp_path_factory.mktemp("index")
+
+
+def line_to(
+    trace: Path,
+    index: Path,
+    size: tuple[int, int] = (200, 50),
+    bits_per_s: float = BITS_PER_S,
+    answers: bool = True,
+) -> SlowLine:
+    command = tracelane_command("view", str(trace), "--fresh", "--index-dir", str(index))
+    delay = DELAY_S if bits_per_s else 0.0
+    return SlowLine(command, size, bits_per_s, delay, answers, OVER_SSH)
+
+
+def zoomed_in(line: SlowLine) -> None:
+    """Wait for the first picture, then zoom in so far that there is room to pan."""
+    line.wait_for("lanes")
+    line.wait_for_quiet(A_MOMENT_S)
+    for key in ("W", "W"):
+        line.type(key)
+        line.wait_for_quiet(A_MOMENT_S)
+
+
+@needs_corpus
+def test_a_held_key_stops_with_its_release(index: Path) -> None:
+    """On a line of 2 Mbit/s and 80 ms, a key held for 4 s moves the picture 0.8 s longer at most."""
+    with line_to(CORPUS / REAL, index) as line:
+        zoomed_in(line)
+        before = line.questions
+        released = line.hold("d", 4.0)
+        line.wait_for_quiet(LAG_S)
+        assert line.delivered[-1].at - released <= LAG_S
+        assert line.questions - before > 4 / LAG_S  # it did move all the while
+        line.type("Q")
+        assert line.wait_for_end() == 0
+
+
+def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> None:
+    """Keys typed faster than the line draws end in the picture that they end in when typed slowly."""
+    keys = "wwwwdddddaass"
+    shown = []
+    for bits_per_s, pause in ((BITS_PER_S / 4, 0.0), (0.0, 0.05)):
+        with line_to(demo, index, (120, 40), bits_per_s) as line:
+            line.wait_for("lanes")
+            line.wait_for_quiet(A_MOMENT_S)
+            for key in keys:
+                line.type(key)
+                line.run(pause)
+            line.wait_for_quiet(2 * A_MOMENT_S)
+            shown.append(line.screen.text)
+    assert shown[0] == shown[1]
+
+
+def test_nothing_is_lost_when_resized_while_held_back(demo: Path, index: Path) -> None:
+    """A resize in the middle of frames that wait leaves no cell undrawn: all anew looks the same."""
+    with line_to(demo, index, bits_per_s=BITS_PER_S / 4) as line:
+        zoomed_in(line)
+        line.hold("d", 0.5)
+        line.resize(150, 44)
+        line.hold("a", 0.3)
+        line.resize(110, 35)
+        line.wait_for_quiet(3 * A_MOMENT_S)
+        drawn = line.screen.text
+        assert NOT_DRAWN not in drawn
+        os.kill(line.pid, signal.SIGCONT)  # draws all anew
+        line.wait_for_quiet(3 * A_MOMENT_S)
+        assert line.screen.text == drawn
+
+
+def test_answers_are_no_keys(demo: Path, index: Path) -> None:
+    """No answer is taken for a key, and none is left for the shell when the viewer ends."""
+    with line_to(demo, index) as line:
+        line.wait_for("lanes")
+        line.hold("w", 0.5)
+        line.hold("s", 0.5)
+        line.wait_for_quiet(A_MOMENT_S)
+        assert "no command" not in line.screen.text and "does nothing" not in line.screen.text
+        line.hold("w", 0.3)
+        line.type("Q")
+        line.wait_for_end()
+        assert line.questions > UNANSWERED
+        assert line.answers_on_the_way == 0
+
+
+def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
+    """A terminal that never answers is held back for a second at most, then asked no more."""
+    with line_to(demo, index, (100, 30), bits_per_s=0.0, answers=False) as line:
+        line.wait_for("lanes")
+        began = time.monotonic()
+        line.hold("w", PATIENCE_S + 0.3)
+        assert line.questions == UNANSWERED
+        for number in range(3):
+            before = len(line.delivered)
+            line.type("ws"[number % 2])
+            line.run(A_MOMENT_S)
+            assert len(line.delivered) > before
+        assert line.questions == UNANSWERED
+        gaps = [line.delivered[n].at - line.delivered[n - 1].at for n in range(1, len(line.delivered))]
+        during = [gap for gap, piece in zip(gaps, line.delivered[1:]) if piece.at > began]
+        assert max(during) < PATIENCE_S + A_MOMENT_S
+        line.type("Q")
+        assert line.wait_for_end() == 0
+
+
+def test_the_pace() -> None:
+    """Two frames go out unanswered; silence ends the asking, a late answer begins it again."""
+    pace = Pace()
+    assert not pace.full and pace.patience == PATIENCE_S
+    for _ in range(UNANSWERED):
+        assert not pace.full
+        pace.asked()
+    assert pace.full
+    pace.answered()
+    assert not pace.full and pace.patience == PATIENCE_WITH_KNOWN_S
+    pace.asked()
+    pace.lost()
+    assert pace.asks and not pace.full and pace.patience == PATIENCE_S  # it has answered before: once more
+    pace.lost()
+    assert not pace.asks
+    pace.answered()
+    assert pace.asks and not pace.full
+
+
+def test_settling() -> None:
+    """Leaving waits for the answers that are due, a second at most, and for none that are not."""
+    pace = Pace()
+    began = time.monotonic()
+    pace.settle()
+    assert time.monotonic() - began < PATIENCE_S / 2
+    pace.asked()
+    pace.settle()
+    assert PATIENCE_S <= time.monotonic() - began < 2 * PATIENCE_S
+    assert not pace.full

@@ -1,0 +1,66 @@
+"""How far the terminal is behind: questions asked of it and answers that came."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import Final
+
+UNANSWERED: Final = 2
+"""Frames that may be under way: one being drawn, one on the line."""
+PATIENCE_S: Final = 1.0
+"""How long a frame waits for a terminal that has not answered yet."""
+PATIENCE_WITH_KNOWN_S: Final = 5.0
+"""The same for one that has answered: its line may only be slow."""
+
+
+class Pace:
+    """Counts questions and answers, from the App's thread and from the one that reads the keyboard."""
+
+    def __init__(self) -> None:
+        """Begin with nothing asked."""
+        self._changed = threading.Condition()
+        self._unanswered = 0
+        self._answers = False  # whether the terminal answered when it was last waited for
+        self._given_up = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions are asked at all: not of a terminal that never answers."""
+        return not self._given_up
+
+    @property
+    def full(self) -> bool:
+        """Whether the next frame has to wait."""
+        return self._unanswered >= UNANSWERED
+
+    @property
+    def patience(self) -> float:
+        """How many seconds a frame may wait."""
+        return PATIENCE_WITH_KNOWN_S if self._answers else PATIENCE_S
+
+    def asked(self) -> None:
+        """Count a question."""
+        with self._changed:
+            self._unanswered += 1
+
+    def answered(self) -> None:
+        """Count an answer; a late one shows that the terminal does answer."""
+        with self._changed:
+            self._unanswered = max(0, self._unanswered - 1)
+            self._answers, self._given_up = True, False
+            self._changed.notify_all()
+
+    def lost(self) -> None:
+        """Expect no more answers to what was asked; of a terminal that was silent before too, none at all."""
+        with self._changed:
+            self._given_up = not self._answers
+            self._unanswered, self._answers = 0, False
+
+    def settle(self) -> None:
+        """Wait until all is answered, no longer than a frame would of an unknown terminal; expect no more."""
+        deadline = monotonic() + PATIENCE_S
+        with self._changed:
+            while self._unanswered and (left := deadline - monotonic()) > 0:
+                self._changed.wait(left)
+            self._unanswered = 0

@@ -1,0 +1,76 @@
+"""Output paced by the terminal's answers: over a slow line frames merge, and none queue up."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from textual import events
+from textual.app import App
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.timer import Timer
+
+from .terminal_driver import TerminalDriver
+
+
+class PacedApp(App[None]):
+    """An App that holds its next frame back while the terminal is still busy with those before.
+
+    Of textual's inside it uses `App._driver`: nothing public tells the driver.
+    """
+
+    _hold: ExitStack | None = None
+    _patience: Timer | None = None
+    _frame_dropped = False
+
+    def get_driver_class(self) -> type[Driver]:
+        """Drive terminals with ours; headless, web and what the environment names stay as they are."""
+        found = super().get_driver_class()
+        return TerminalDriver if found is LinuxDriver else found
+
+    def on_mount(self) -> None:
+        """Draw all anew when the program was stopped and goes on."""
+        self.app_resume_signal.subscribe(self, self._resumed)
+
+    def post_display_hook(self) -> None:
+        """Ask whether the frame has been drawn; hold the next one back if too many are under way."""
+        driver = self._driver
+        if not isinstance(driver, TerminalDriver):
+            return
+        if self._hold is not None:
+            # A new layout is displayed all the same: textual drops it, and would never draw it.
+            self._frame_dropped = True
+            return
+        driver.ask()
+        if driver.pace.full:
+            self._hold = ExitStack()
+            self._hold.enter_context(self.batch_update())
+            self._patience = self.set_timer(driver.pace.patience, self._lose_patience)
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        """Go on drawing: the terminal has answered."""
+        driver = self._driver
+        if isinstance(driver, TerminalDriver) and not driver.pace.full:
+            self._draw_again()
+
+    def _lose_patience(self) -> None:
+        if self._hold is not None and isinstance(self._driver, TerminalDriver):
+            self._driver.pace.lost()
+            self._draw_again()
+
+    def _resumed(self, _: App[object]) -> None:
+        self._draw_again()
+        self.screen.refresh(layout=True)
+
+    def _draw_again(self) -> None:
+        if self._hold is None:
+            return
+        hold, self._hold = self._hold, None
+        if self._patience is not None:
+            self._patience.stop()
+        hold.close()
+        for screen in self.screen_stack:
+            screen.check_idle()
+        if self._frame_dropped and self.screen_stack:
+            self.screen.refresh()
+        self._frame_dropped = False

@@ -1,0 +1,162 @@
+"""The terminal as the viewer drives it: asked after each frame, given back when stopped, let go when gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from textual import events
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from .pace import Pace
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+QUESTION: Final = "\x1b[6n"
+"""Asks the terminal where its cursor is: it answers once it has drawn all that came before."""
+SIGNALLED: Final = 128
+"""What a shell adds to the number of the signal that ended a program."""
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver of terminals, with what slow lines, job control and broken connections need.
+
+    Of its inside it uses `_file`, which frames are written to, and `_sigtstp_application` and
+    `_sigcont_application`, which textual has called between any two steps of the program: in the middle of a
+    write they would wait for a lock for ever, so the event loop calls them here.
+    """
+
+    @dataclass
+    class Ended(Message):
+        """The connection broke, or the program is asked to end."""
+
+        code: int  # the exit code that says so
+
+        def __post_init__(self) -> None:
+            super().__init__()
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        """Take the terminal of this process."""
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self.pace = Pace()
+        self._unasked = 0  # characters written since the last question
+        self._suspended = False
+        self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
+        self._file: Any = self._output
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
+            loop.add_signal_handler(signal.SIGTSTP, partial(self._sigtstp_application))
+            loop.add_signal_handler(signal.SIGCONT, self._continued)
+            loop.add_signal_handler(signal.SIGHUP, self._output.let_go)
+            loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
+
+    # -- pacing ---------------------------------------------------------------------------------------------
+
+    def write(self, data: str) -> None:
+        """Write, and remember that there is something to draw."""
+        self._unasked += len(data)
+        super().write(data)
+
+    def ask(self) -> None:
+        """Ask the terminal whether it has drawn what was written since the last time, if anything was."""
+        if self._unasked and self.pace.asks:
+            self.pace.asked()
+            self.write(QUESTION)
+        self._unasked = 0
+
+    def process_message(self, message: Message) -> None:
+        """Count an answer where it comes in; the App hears of it as of everything."""
+        if isinstance(message, events.CursorPosition):
+            self.pace.answered()
+        super().process_message(message)
+
+    def disable_input(self) -> None:
+        """Let the last answers come in first: after this they would be typed into the shell."""
+        if not self._output.gone:
+            self.pace.settle()
+        super().disable_input()
+
+    # -- job control ----------------------------------------------------------------------------------------
+
+    def suspend_application_mode(self) -> None:
+        """Give the terminal back."""
+        super().suspend_application_mode()
+        self._suspended = True
+
+    def resume_application_mode(self) -> None:
+        """Take the terminal again, and have all drawn anew."""
+        self._suspended = False
+        self.pace = Pace()
+        super().resume_application_mode()
+        self.process_message(Driver.SignalResume())
+
+    def _continued(self) -> None:
+        if not self._suspended:  # SIGSTOP, which nobody hears of: the shell has used the terminal since
+            self.suspend_application_mode()
+        self._sigcont_application()
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def run_input_thread(self) -> None:
+        """Read the keyboard until the end, or until there is none."""
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._output.let_go()
+
+    def _hung_up(self) -> None:
+        self._end(signal.SIGHUP)
+
+    def _end(self, number: int) -> None:
+        self.process_message(self.Ended(SIGNALLED + number))
+
+
+class Output:
+    """A terminal to write to, until it is gone: what is written after that is nobody's."""
+
+    def __init__(self, file: IO[str], when_gone: Callable[[], None]) -> None:
+        """Write to a file; `when_gone` is called once, by the thread that finds it gone."""
+        self._file = file
+        self._when_gone = when_gone
+        self.gone = False
+
+    def fileno(self) -> int:
+        """Return the terminal's descriptor."""
+        return self._file.fileno()
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        try:
+            self._file.write(text)
+        except OSError:
+            self.let_go()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        try:
+            self._file.flush()
+        except OSError:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Put nothing in the terminal's place, so that no later write or flush fails."""
+        if self.gone:
+            return
+        self.gone = True
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        os.close(nothing)
+        self._when_gone()
