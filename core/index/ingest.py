@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from ..base.errors import CacheError
+from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..ingest.child import ChildrenError
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, touch
 from .store import Index
 
 PARTS = ".parts"
+PARALLEL_FROM = 16 << 20
+PACKED_FROM = 1 << 20
+"""Compressed files of this size hold about as much."""
+WAIT_S = 0.1
 
 
 def ingest_index(
@@ -27,22 +33,80 @@ def ingest_index(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a trace file, from the cache where the file has not changed since (and not
-    `force`).
+    `force`); where much is to be read and `workers` is not 1, a process of its own builds it.
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
+    wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress, cancelled=cancelled)
+    if isinstance(wanted, Index):
+        return wanted
+    source, place = wanted
+    if workers != 1 and pays_process(source):
+        from .indexing import Indexing
+
+        try:
+            with Indexing(source, place, decoder=decoder, workers=workers, force=force) as indexing:
+                indexing.await_running()
+                while not indexing.poll(WAIT_S):
+                    progress(indexing.progress)
+                    if cancelled():
+                        raise Cancelled
+            return opened_index(source, place)
+        except ChildrenError:
+            pass  # one process by itself, then
+    return build_here(
+        source, place, decoder=decoder, workers=workers, force=force, progress=progress, cancelled=cancelled
+    )
+
+
+def wanted_index(
+    path: str | Path,
+    *,
+    index_dir: Path | None = None,
+    force: bool = False,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Index | tuple[Source, Place]:
+    """Return the index of a file from the cache, else what is to be read and where its index belongs."""
     source = open_source(path, progress=progress, cancelled=cancelled)
     place = locate(dict(source.fingerprint), index_dir)
     index = None if force else _opened(place, source)
+    return (source, place) if index is None else index
+
+
+def pays_process(source: Source) -> bool:
+    """Tell whether reading takes long enough for a process of its own."""
+    return source.size >= (PARALLEL_FROM if source.packing == "plain" else PACKED_FROM)
+
+
+def build_here(
+    source: Source,
+    place: Place,
+    *,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    force: bool = False,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Index:
+    """Return the index of a source, read and built by this process."""
+    build_index(
+        source,
+        place,
+        decoder=decoder,
+        workers=workers,
+        force=force,
+        progress=progress,
+        cancelled=cancelled,
+    )
+    return opened_index(source, place)
+
+
+def opened_index(source: Source, place: Place) -> Index:
+    """Return the index that was just committed; CacheError where it cannot be opened."""
+    index = _opened(place, source)
     if index is None:
-        with place.exclusive(cancelled):
-            index = None if force else _opened(place, source)  # another process may have built it meanwhile
-            if index is None:
-                with place.building() as folder:
-                    _build(source, folder, decoder, workers, progress, cancelled)
-                index = _opened(place, source)
-    if index is None:
-        raise CacheError(f"the index of {path} was written to {place.folder} but cannot be opened")
+        raise CacheError(f"the index of {source.path} was written to {place.folder} but cannot be opened")
     return index
 
 
@@ -74,6 +138,32 @@ def _opened(place: Place, source: Source) -> Index | None:
     return index
 
 
+def build_index(
+    source: Source,
+    place: Place,
+    *,
+    decoder: str,
+    workers: int | None,
+    force: bool,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+    begun: Callable[[Path], None] = lambda folder: None,
+    pictured: Callable[[Path], None] | None = None,
+) -> None:
+    """Read a source, build its index and commit it in its place, unless another process has meanwhile.
+
+    `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
+    `ingest.coarse`).
+    """
+    with place.exclusive(cancelled):
+        if not force and (index := _opened(place, source)) is not None:
+            index.close()
+            return
+        with place.building() as folder:
+            begun(folder)
+            _build(source, folder, decoder, workers, progress, cancelled, pictured)
+
+
 def _build(
     source: Source,
     folder: Path,
@@ -81,15 +171,23 @@ def _build(
     workers: int | None,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
+    pictured: Callable[[Path], None] | None,
 ) -> None:
     from ..ingest.reader import read_to_folder
-    from .build import build
 
     parts = Path(tempfile.mkdtemp(prefix=PARTS, dir=folder))
     try:
         read = read_to_folder(
-            source, parts, decoder=decoder, workers=workers, progress=progress, cancelled=cancelled
+            source,
+            parts,
+            decoder=decoder,
+            workers=workers,
+            progress=progress,
+            cancelled=cancelled,
+            pictured=pictured,
         )
+        from .build import build  # not before it is needed: the first picture comes sooner
+
         build(read.parts, read, folder, progress, cancelled, path=source.path, fingerprint=source.fingerprint)
     finally:
         shutil.rmtree(parts, ignore_errors=True)

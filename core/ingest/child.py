@@ -1,4 +1,4 @@
-"""Worker processes as their starter sees them: started, fed jobs, listened to, and ended."""
+"""Processes of our own as their starter sees them: started, fed lines, listened to, and ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -17,9 +18,12 @@ MODULE = "tracelane.core.ingest.worker"
 MESSAGE_SECONDS = 0.1
 """So long to wait for a message before the caller may look at other things."""
 EXIT_SECONDS = 5.0
-_QUIET = {
+ONE_THREAD: Mapping[str, str] = {
     "OPENBLAS_NUM_THREADS": "1",  # no linear algebra here, and its threads take memory
     "OMP_NUM_THREADS": "1",
+}
+DECODING: Mapping[str, str] = {
+    **ONE_THREAD,
     # Blocks come and go by the thousand: keep their memory instead of giving pages back each time.
     "MALLOC_MMAP_THRESHOLD_": str(16 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
@@ -29,28 +33,36 @@ Message: TypeAlias = dict[str, Any]
 
 
 class ChildrenError(Exception):
-    """Workers cannot be started here, or one ended without a word."""
+    """Processes cannot be started here, or one ended without a word."""
 
 
 class Children:
-    """Some worker processes; a context manager that leaves none behind."""
+    """Some processes of one module; a context manager that leaves none behind."""
 
-    def __init__(self, count: int, greeting: Message) -> None:
-        """Start `count` workers and greet each; ChildrenError if that cannot be done."""
+    def __init__(
+        self,
+        count: int,
+        greeting: Message | None = None,
+        *,
+        module: str = MODULE,
+        environment: Mapping[str, str] = DECODING,
+    ) -> None:
+        """Start `count` processes and greet each, if so wished; ChildrenError if that cannot be done."""
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[subprocess.Popen[bytes]] = []
         try:
             for number in range(count):
                 process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", MODULE],
+                    [sys.executable, "-P", "-m", module],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, **_QUIET},
+                    env={**os.environ, **environment},
                 )
                 self._processes.append(process)
                 threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
-                self.send(number, greeting)
+                if greeting is not None:
+                    self.send(number, greeting)
         except OSError as error:
             self.close()
             raise ChildrenError(f"no worker process can be started: {error.strerror}") from error
@@ -75,7 +87,7 @@ class Children:
         return [process.pid for process in self._processes]
 
     def send(self, number: int, message: Message) -> None:
-        """Give one worker a line to read; ChildrenError if it is gone."""
+        """Give one process a line to read; ChildrenError if it is gone."""
         stdin = self._processes[number].stdin
         assert stdin is not None
         try:
@@ -84,10 +96,10 @@ class Children:
         except OSError as error:
             raise ChildrenError(f"a worker process ended: {error.strerror}") from error
 
-    def receive(self) -> tuple[int, Message] | None:
-        """Return the next message and whose it is, None if there is none yet; ChildrenError if one ended."""
+    def receive(self, wait: float = MESSAGE_SECONDS) -> tuple[int, Message] | None:
+        """Return the next message and whose it is, None if none comes in time; ChildrenError if one ended."""
         try:
-            number, message = self._messages.get(timeout=MESSAGE_SECONDS)
+            number, message = self._messages.get(wait > 0, wait or None)
         except Empty:
             return None
         if message is None:
@@ -95,8 +107,10 @@ class Children:
             raise ChildrenError(f"a worker process ended with status {status}")
         return number, message
 
-    def close(self) -> None:
-        """End all workers: those that are still reading stop at once."""
+    def close(self, patience: float = 0.0) -> None:
+        """End all processes: at once, or after so many seconds in which they may clear up by themselves."""
+        if patience:
+            self._await_all(patience)
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -105,6 +119,17 @@ class Children:
                 if pipe is not None:
                     with contextlib.suppress(OSError):  # what was still to be written to a dead process
                         pipe.close()
+
+    def _await_all(self, seconds: float) -> None:
+        """Close their standard inputs, which asks them to end, and wait so long for it."""
+        until = time.monotonic() + seconds
+        for process in self._processes:
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, until - time.monotonic()))
 
     def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None

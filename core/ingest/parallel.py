@@ -1,15 +1,15 @@
 """Reading a plain source with several processes: each takes byte ranges, and the ranges must fit together.
 
-The last range goes first and the others in spread order, so that early on something is known of the whole
-trace. The result does not depend on it: parts are put in file order.
+The end of the file goes first, then small ranges spread over it, then what lies between them, so that early
+on something is known of the whole trace. The result does not depend on it: parts are put in file order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base import errors
 from ..base.errors import CacheError, Cancelled, TracelaneError
@@ -31,6 +31,15 @@ RANGES_PER_WORKER = 4
 SMALLEST_RANGE = 4 << 20
 NUMBERS_PER_RANGE = 1 << 16
 """Part numbers set aside for one range."""
+EARLY = 25
+"""One such part of the text is read before the rest: what a first picture is made of."""
+LAST = 256
+"""One such part at the end of the file is read first of all: there names and devices stand."""
+SMALLEST_EARLY = 64 << 10
+
+
+Pictured: TypeAlias = Callable[[Path], None]
+"""Takes the file of a part's picture; it may be removed afterwards."""
 
 
 class NotParallel(Exception):  # noqa: N818 - a reason, not an error
@@ -57,19 +66,39 @@ def read_in_parallel(
     block_size: int = BLOCK_SIZE,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
+    pictured: Pictured | None = None,
 ) -> ReadResult:
     """Read a source into part files with `workers` processes; NotParallel if that cannot be done.
 
+    `pictured`, where given, is called with the file of each part's picture (see `coarse`) as parts are read.
     Raises CacheError on a full disk, Cancelled. Files of a failed attempt stay in `folder`.
     """
     if not source.file.exists():
         raise NotParallel("its text is not in a file")
-    where = region(source, DECODERS[decoder], block_size)
-    if where is None:
-        raise NotParallel("its events cannot be told apart from its first megabyte")
-    share = (where.size - where.begin) // (workers * RANGES_PER_WORKER)
-    bounds = where.split(max(1, min(part_size, max(share, min(part_size, SMALLEST_RANGE)))))
-    ranges = _read_ranges(source, folder, where, bounds, workers, decoder, block_size, progress, cancelled)
+    try:
+        with Children(workers) as children:
+            where = region(source, DECODERS[decoder], block_size)  # while they start
+            if where is None:
+                raise NotParallel("its events cannot be told apart from its first megabyte")
+            share = (where.size - where.begin) // (workers * RANGES_PER_WORKER)
+            pieces = where.split(max(1, min(part_size, max(share, min(part_size, SMALLEST_RANGE)))))
+            bounds, order = early_first(pieces)
+            separator = where.separator
+            for number in range(workers):
+                children.send(
+                    number,
+                    {
+                        "source": source_facts(source),
+                        "folder": str(folder),
+                        "decoder": decoder,
+                        "block_size": block_size,
+                        "separator": [separator.text.hex(), separator.end, separator.begin],
+                        "pictures": pictured is not None,
+                    },
+                )
+            ranges = _read_ranges(children, bounds, order, source.size, progress, cancelled, pictured)
+    except ChildrenError as error:
+        raise NotParallel(str(error)) from error
     with collector_paused():
         ranges = _joined(source, folder, where, ranges, decoder, block_size, cancelled)
         tail, told, problems = _behind(source, folder, where, ranges, decoder, block_size, cancelled)
@@ -79,59 +108,73 @@ def read_in_parallel(
 
 def spread(count: int) -> list[int]:
     """Return 0..count-1 with the last first, then in bit-reversed order: early ones lie far apart."""
+    if not count:
+        return []
     bits = max(1, (count - 1).bit_length())
     order = sorted(range(count - 1), key=lambda number: int(f"{number:0{bits}b}"[::-1], 2))
     return [count - 1, *order]
 
 
+def early_first(pieces: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Cut the begin of each piece off, and the end of the last; return all ranges in file order.
+
+    And the order in which to read them: the end of the file, the begins, far apart ones first, then the rest.
+    """
+    bounds: list[tuple[int, int]] = []
+    begins, rest = [], []
+    size = pieces[-1][1] - pieces[0][0]
+    last = pieces[-1][1] - max(SMALLEST_EARLY, size // LAST)
+    for a, b in pieces:
+        middle = min(b, a + max(SMALLEST_EARLY, (b - a) // EARLY))
+        begins.append(len(bounds))
+        bounds.append((a, middle))
+        if middle < b:
+            rest.append(len(bounds))
+            bounds.append((middle, b))
+    a, b = bounds[-1]
+    end = [len(bounds)] if a < last else []
+    if end:
+        bounds[-1:] = [(a, last), (last, b)]
+    order = [*end, *(begins[i] for i in spread(len(begins)))]
+    return bounds, [*order, *(rest[i] for i in spread(len(rest)))]
+
+
 def _read_ranges(
-    source: Source,
-    folder: Path,
-    where: Region,
+    children: Children,
     bounds: Sequence[tuple[int, int]],
-    workers: int,
-    decoder: str,
-    block_size: int,
+    order: Sequence[int],
+    size: int,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
+    pictured: Pictured | None,
 ) -> list[_Range]:
-    """Let workers read all ranges and return them in file order."""
-    separator = where.separator
-    greeting = {
-        "source": source_facts(source),
-        "folder": str(folder),
-        "decoder": decoder,
-        "block_size": block_size,
-        "separator": [separator.text.hex(), separator.end, separator.begin],
-    }
-    waiting = spread(len(bounds))[::-1]
+    """Let workers read all ranges, in this order, and return them in file order."""
+    waiting = list(reversed(order))
     found: dict[int, _Range] = {}
     done = events = 0
-    try:
-        with Children(min(workers, len(bounds)), greeting) as children:
-            for number in range(len(children)):
+    for number in range(min(len(children), len(bounds))):
+        children.send(number, _job(waiting.pop(), bounds))
+    while len(found) < len(bounds):
+        if cancelled():
+            raise Cancelled
+        received = children.receive()
+        if received is None:
+            continue
+        number, message = received
+        if "progress" in message:
+            done += message["progress"]
+            events += message["events"]
+            progress(Progress("reading", done, size, events))
+        elif "picture" in message and pictured is not None:
+            pictured(Path(message["picture"]))
+        elif "done" in message:
+            job = message["done"]
+            end = RangeEnd(**message["end"])
+            found[job] = _Range(*bounds[job], tuple(map(Path, message["files"])), end)
+            if waiting:
                 children.send(number, _job(waiting.pop(), bounds))
-            while len(found) < len(bounds):
-                if cancelled():
-                    raise Cancelled
-                received = children.receive()
-                if received is None:
-                    continue
-                number, message = received
-                if "progress" in message:
-                    done += message["progress"]
-                    events += message["events"]
-                    progress(Progress("reading", done, source.size, events))
-                elif "done" in message:
-                    job = message["done"]
-                    end = RangeEnd(**message["end"])
-                    found[job] = _Range(*bounds[job], tuple(map(Path, message["files"])), end)
-                    if waiting:
-                        children.send(number, _job(waiting.pop(), bounds))
-                elif "failed" in message:
-                    raise _as_raised(message)
-    except ChildrenError as error:
-        raise NotParallel(str(error)) from error
+        elif "failed" in message:
+            raise _as_raised(message)
     return [found[job] for job in range(len(bounds))]
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from .coarse import write_picture
 from .columns import Part, Problem
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE, Item, Repaired, Scanner
@@ -130,8 +131,11 @@ def read_to_folder(
     workers: int | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
+    pictured: Callable[[Path], None] | None = None,
 ) -> ReadResult:
     """Read a source into part files in `folder`, with worker processes where that pays.
+
+    `pictured`, where given, is called with the file of each part's picture (see `coarse`) as parts are read.
 
     Sound JSON without events is an empty trace with a problem. Raises UnreadableError where neither an event
     nor that stands in the source, CacheError on a full disk, Cancelled.
@@ -143,15 +147,25 @@ def read_to_folder(
 
         try:
             return read_in_parallel(
-                source, folder, decoder=decoder, workers=wanted, progress=progress, cancelled=cancelled
+                source,
+                folder,
+                decoder=decoder,
+                workers=wanted,
+                progress=progress,
+                cancelled=cancelled,
+                pictured=pictured,
             )
         except NotParallel as reason:
             why = str(reason)
             for file in folder.glob("part-*"):
                 file.unlink()
     reading = Reading(source, decoder=decoder, progress=progress, cancelled=cancelled)
+    files = []
     with collector_paused():
-        files = [open_part(write_part(part, folder)) for part in reading]
+        for part in reading:
+            files.append(open_part(write_part(part, folder)))
+            if pictured is not None:
+                pictured(write_picture(part, folder))
     problems = reading.problems
     if not reading.found:
         if problems:

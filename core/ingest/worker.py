@@ -4,9 +4,9 @@
 
 Every line of standard input is a JSON object: first the source (see `source_facts`), then jobs
 `{"job", "first", "a", "b", "number"}`. Every line of standard output answers: `{"ready"}` once,
-`{"progress": bytes, "events": n}` now and then, `{"done": job, "files", "end"}` per job,
-`{"failed", "message"}` before giving up. The process ends when its standard input does, so that nothing
-outlives whoever started it.
+`{"progress": bytes, "events": n}` now and then, `{"picture": file}` per part where asked for,
+`{"done": job, "files", "end"}` per job, `{"failed", "message"}` before giving up. The process ends when its
+standard input does, so that nothing outlives whoever started it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..base.errors import TracelaneError
+from .coarse import write_picture
+from .columns import Part
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE
 from .cutter import Separator
@@ -65,8 +67,11 @@ def read_range(
     separator: Separator,
     block_size: int = BLOCK_SIZE,
     tell: Callable[[int, int], None],
+    finished: Callable[[Part], None] = lambda part: None,
 ) -> tuple[list[Path], RangeEnd]:
-    """Read one range into part files numbered from `job["number"]` on; `tell` gets bytes and events read."""
+    """Read one range into part files numbered from `job["number"]` on; `tell` gets bytes and events read,
+    `finished` each part.
+    """
     scanner = RangeScanner(
         source, job["a"], job["b"], separator, DECODERS[decoder], block_size, first=job["first"]
     )
@@ -81,13 +86,19 @@ def read_range(
         if is_full(builder, 2 * PART_SIZE):
             tell(builder.bytes - bytes_told, builder.events - events_told)
             bytes_told = events_told = 0
-            files.append(write_part(builder.finish(), folder))
+            files.append(_written(builder.finish(), folder, finished))
             builder = PartBuilder(builder.number + 1)
     tell(builder.bytes - bytes_told, builder.events - events_told)
     if builder.events:
-        files.append(write_part(builder.finish(), folder))
+        files.append(_written(builder.finish(), folder, finished))
     assert scanner.end is not None
     return files, scanner.end
+
+
+def _written(part: Part, folder: Path, finished: Callable[[Part], None]) -> Path:
+    file = write_part(part, folder)
+    finished(part)
+    return file
 
 
 def main() -> int:
@@ -101,6 +112,11 @@ def main() -> int:
         return 0
     source = Source(**{**start["source"], "file": Path(start["source"]["file"]), "fingerprint": {}})
     separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
+
+    def pictured(part: Part) -> None:
+        if start["pictures"]:
+            _tell({"picture": str(write_picture(part, Path(start["folder"])))})
+
     try:
         for job in lines:
             files, end = read_range(
@@ -111,6 +127,7 @@ def main() -> int:
                 separator=separator,
                 block_size=start["block_size"],
                 tell=lambda size, events: _tell({"progress": size, "events": events}),
+                finished=pictured,
             )
             _tell({"done": job["job"], "files": [str(file) for file in files], "end": end_facts(end)})
     except TracelaneError as error:

@@ -1,0 +1,148 @@
+"""The ingest child: a process that reads one source, builds its index and commits it.
+
+    python -m tracelane.core.index.indexer
+
+The first line of standard input is a JSON object that says what to read and where the index belongs (see
+`order`). Every line of standard output is one too: `{"ready"}` once, `{"progress": [...]}` some times a
+second, `{"picture": file}` where pictures are wanted, at the end `{"committed"}` or `{"failed", "message"}`.
+When standard input ends, because whoever wanted the index does not any more or was killed, the process
+stops, removes what it had written and ends; its workers end with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from ..base.errors import Cancelled, TracelaneError
+from ..base.progress import Progress
+from ..ingest.source import Source
+from ..ingest.worker import source_facts
+from .cache import Place
+from .ingest import build_index
+from .sketching import Sketching
+
+PROGRESS_S = 0.1
+GRACE_S = 1.0
+"""So long the work may take to notice that it is not wanted any more."""
+NICENESS = 5
+"""With pictures somebody is looking: what draws them comes first."""
+_ENDED = 3
+
+
+def order(
+    source: Source, place: Place, *, decoder: str, workers: int | None, force: bool, pictures: bool
+) -> dict[str, Any]:
+    """Return the line that orders the index of a source to be built in its place."""
+    facts = {**source_facts(source), "fingerprint": source.fingerprint}
+    settings = {"decoder": decoder, "workers": workers, "force": force, "pictures": pictures}
+    return {"source": facts, "place": str(place.folder), **settings}
+
+
+class _Indexer:
+    """One order, from its line to the committed index."""
+
+    def __init__(self) -> None:
+        self.unwanted = threading.Event()
+        self.building: Path | None = None
+        self._orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._next = 0.0
+        self._stage = ""
+
+    def run(self) -> int:
+        """Do what the first line of standard input asks for."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        asked = self._orders.get()
+        if asked is None:
+            return _ENDED
+        if asked["pictures"]:
+            with contextlib.suppress(OSError):
+                os.nice(NICENESS)
+        facts = asked["source"]
+        source = Source(**{**facts, "file": Path(facts["file"])})
+        try:
+            build_index(
+                source,
+                Place(Path(asked["place"])),
+                decoder=asked["decoder"],
+                workers=asked["workers"],
+                force=asked["force"],
+                progress=self._progress,
+                cancelled=self.unwanted.is_set,
+                begun=self._begun,
+                pictured=self._draw if asked["pictures"] else None,
+            )
+        except Cancelled:
+            return _ENDED
+        except TracelaneError as error:
+            _tell({"failed": type(error).__name__, "message": str(error)})
+            return 1
+        except Exception as error:
+            what = "".join(traceback.format_exception_only(error)).strip()
+            _tell({"failed": "", "message": what, "trace": traceback.format_exc()})
+            return 1
+        _tell({"committed": True})
+        return 0
+
+    def _begun(self, folder: Path) -> None:
+        self.building = folder
+        self._sketching = Sketching(folder, lambda file: _tell({"picture": str(file)}))
+
+    def _draw(self, picture: Path) -> None:
+        self._sketching.take(picture)
+
+    def _progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now >= self._next or progress.stage != self._stage:
+            self._next, self._stage = now + PROGRESS_S, progress.stage
+            _tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
+
+    def _listen(self) -> None:
+        line = sys.stdin.readline()
+        try:
+            self._orders.put(json.loads(line))
+        except ValueError:
+            self._orders.put(None)
+        while sys.stdin.readline():
+            pass
+        self.unwanted.set()
+        time.sleep(GRACE_S)
+        # Busy with something long. Out of sight first, so that nothing more can be written there.
+        if self.building is not None:
+            doomed = self.building.with_name(f"{self.building.name}.ended")
+            with contextlib.suppress(OSError):
+                self.building.rename(doomed)
+                shutil.rmtree(doomed, ignore_errors=True)
+        os._exit(_ENDED)
+
+
+def _tell(message: dict[str, Any]) -> None:
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        raise Cancelled from None  # nobody listens
+
+
+def main() -> int:
+    """Serve one order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # and closes our standard input when the terminal is gone
+    indexer = _Indexer()
+    signal.signal(signal.SIGTERM, lambda number, frame: indexer.unwanted.set())
+    _tell({"ready": True})
+    return indexer.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""An index on its way, as the one who wants it sees it: started, watched, opened, or given up."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+
+from ..base import errors
+from ..base.errors import CacheError, TracelaneError
+from ..base.progress import Progress
+from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
+from ..ingest.source import Source
+from .cache import Place, sweep
+from .indexer import order
+
+MODULE = "tracelane.core.index.indexer"
+START_SECONDS = 20.0
+"""A process that says nothing for so long is taken for one that cannot be started."""
+PATIENCE_S = 2.0
+"""So long the process may take to clear up when its index is not wanted any more."""
+
+
+class Indexing:
+    """A process that builds one index; a context manager that leaves neither a process nor half an index."""
+
+    def __init__(
+        self,
+        source: Source,
+        place: Place,
+        *,
+        decoder: str = "orjson",
+        workers: int | None = None,
+        force: bool = False,
+        pictures: bool = False,
+    ) -> None:
+        """Start the process, with `pictures` one that draws while it reads; ChildrenError where none can be.
+
+        Whether it runs is known after `await_running` only.
+        """
+        self.source = source
+        self.place = place
+        self.progress = Progress("reading", 0, source.size or None)
+        self.picture: Path | None = None
+        """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
+        self.committed = False
+        self._closed = False
+        asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)
+        self._children = Children(1, asked, module=MODULE, environment=ONE_THREAD)
+
+    def __enter__(self) -> Indexing:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._children.pids[0]
+
+    def await_running(self) -> None:
+        """Wait until the process has begun; ChildrenError where it does not."""
+        until = time.monotonic() + START_SECONDS
+        while self._children.receive() is None:
+            if time.monotonic() > until:
+                raise ChildrenError("a process was started and does not answer")
+
+    def poll(self, wait: float = 0.0) -> bool:
+        """Take in what the process has told, waiting so long for something; True once the index is committed.
+
+        Raises what went wrong there: UnreadableError, CacheError.
+        """
+        while not self.committed:
+            try:
+                received = self._children.receive(wait)
+            except ChildrenError as error:
+                raise CacheError(
+                    "the process that builds the index was ended, perhaps for want of memory: "
+                    "tracelane index --workers 1 takes least"
+                ) from error
+            if received is None:
+                break
+            wait = 0.0
+            self._take(received[1])
+        return self.committed
+
+    def close(self) -> None:
+        """End the process and remove what it has not finished."""
+        if self._closed:
+            return
+        self._closed = True
+        self._children.close(0.0 if self.committed else PATIENCE_S)
+        if not self.committed:
+            sweep(self.place.folder.parent)
+
+    def _take(self, message: Message) -> None:
+        if "progress" in message:
+            self.progress = Progress(*message["progress"])
+        elif "picture" in message:
+            self.picture = Path(message["picture"])
+        elif "committed" in message:
+            self.committed = True
+        elif "failed" in message:
+            raise _as_raised(message)
+
+
+def _as_raised(message: Message) -> Exception:
+    kind = getattr(errors, message["failed"], None) if message["failed"] else None
+    if kind is None:
+        error = RuntimeError(message["message"])
+        error.add_note(message.get("trace", ""))
+        return error
+    told: TracelaneError = kind(message["message"])
+    return told

@@ -1,0 +1,81 @@
+"""The picture of a trace that is still being read: what workers have drawn so far, added up and passed on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..ingest.coarse import Coarse, merged, read_coarse, write_coarse
+from ..ingest.columns import Metadata
+from .lanes import Names, in_display_order, thread_entry
+
+INTERVAL_S = 0.2
+"""Pictures are passed on this often at most, and never take more than a tenth of the time."""
+SHARE = 10
+KEPT = 2
+"""Picture files that are left for the reader before the oldest is removed."""
+
+
+class Sketching:
+    """Takes the pictures of parts, in any order, and passes the picture of all on as one file."""
+
+    def __init__(self, folder: Path, announce: Callable[[Path], None]) -> None:
+        """Files lie in `folder`; `announce` is given each of them."""
+        self._folder = folder
+        self._announce = announce
+        self._waiting: list[Path] = []
+        self._coarse: Coarse | None = None
+        self._metadata: dict[int, list[Metadata]] = {}
+        self._names = Names()
+        self._written: list[Path] = []
+        self._count = 0
+        self._next = 0.0
+
+    def take(self, picture: Path) -> None:
+        """Take the picture of a part; now and then all that came since is passed on."""
+        self._waiting.append(picture)
+        began = time.monotonic()
+        if began < self._next:
+            return
+        self._pass_on()
+        now = time.monotonic()
+        self._next = now + max(INTERVAL_S, SHARE * (now - began))
+
+    def _pass_on(self) -> None:
+        pieces = [] if self._coarse is None else [self._coarse]
+        told = len(self._metadata)
+        for picture in self._waiting:
+            coarse, about = read_coarse(picture)
+            picture.unlink()
+            pieces.append(coarse)
+            if about["metadata"]:
+                self._metadata[about["number"]] = [Metadata(*event) for event in about["metadata"]]
+        self._waiting.clear()
+        self._coarse = merged(pieces)
+        if len(self._metadata) != told:
+            self._names = Names.of(part for _, part in sorted(self._metadata.items()))
+        path = self._folder / f"sketch-{self._count}"
+        self._count += 1
+        write_coarse(path, self._coarse, lanes_of(self._coarse, self._names))
+        self._written.append(path)
+        for old in self._written[:-KEPT]:
+            old.unlink(missing_ok=True)
+        del self._written[:-KEPT]
+        self._announce(path)
+
+
+def lanes_of(coarse: Coarse, names: Names) -> list[dict[str, Any]]:
+    """Return the processes that have lanes, in display order, each with its lanes: (track, thread name)."""
+    entries = (thread_entry(track, pid, tid, names) for track, (pid, tid) in enumerate(coarse.tracks))
+    return [
+        {
+            "pid": process.pid,
+            "name": process.names.name,
+            "labels": process.names.labels,
+            "lanes": [(entry.content, entry.name) for entry in process.lanes],
+        }
+        for process in in_display_order(entries, names)
+        if process.lanes
+    ]

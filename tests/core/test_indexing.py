@@ -1,0 +1,219 @@
+"""The ingest child builds what one process builds, tells how it goes, and outlives nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
+from tracelane.core.base.progress import Progress
+from tracelane.core.index import indexing, ingest
+from tracelane.core.index.cache import BUILDING, Place, locate
+from tracelane.core.index.indexer import order
+from tracelane.core.index.indexing import Indexing
+from tracelane.core.index.ingest import build_here, ingest_index, opened_index
+from tracelane.core.ingest import child
+from tracelane.core.ingest.source import Source, open_source
+
+EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5}}'
+PATIENCE_S = 20.0
+
+
+def trace_file(folder: Path, count: int) -> Path:
+    path = folder / "t.json"
+    events = ",\n".join(EVENT.format(n % 50, n % 4, 7 * n) for n in range(count))
+    path.write_text(f'{{"traceEvents":[\n{events}\n]}}')
+    return path
+
+
+def wanted(path: Path, folder: Path) -> tuple[Source, Place]:
+    source = open_source(path)
+    return source, locate(dict(source.fingerprint), folder)
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+
+
+def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
+    """The index that the process commits is, byte for byte, the one that this process would write."""
+    path = trace_file(tmp_path, 3000)
+    source, place = wanted(path, tmp_path / "1")
+    with Indexing(source, place) as running:
+        running.await_running()
+        while not running.poll(0.1):
+            pass
+    pid = running.pid
+    theirs = opened_index(source, place)
+    ours = build_here(*wanted(path, tmp_path / "2"))
+    assert contents(theirs.folder) == contents(ours.folder)
+    assert not alive(pid)
+
+
+def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From some size on, unless one worker is asked for, a process indexes; progress reaches the caller."""
+    path = trace_file(tmp_path, 20_000)
+    started: list[int] = []
+
+    class Counting(Indexing):
+        def await_running(self) -> None:
+            started.append(self.pid)
+            super().await_running()
+
+    monkeypatch.setattr(indexing, "Indexing", Counting)
+    ingest_index(path, index_dir=tmp_path / "1").close()
+    assert not started
+    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    ingest_index(path, index_dir=tmp_path / "2", workers=1).close()
+    assert not started
+    seen: list[Progress] = []
+    assert ingest_index(path, index_dir=tmp_path / "3", progress=seen.append).ledger["slices"] == 20_000
+    assert len(started) == 1 and seen
+    assert ingest_index(path, index_dir=tmp_path / "3").ledger["slices"] == 20_000
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])
+def test_without_children_it_is_built_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
+) -> None:
+    """Where no process can be started, or it ends at once, this process indexes by itself."""
+    path = trace_file(tmp_path, 100)
+    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(child.sys, "executable", executable)
+    assert ingest_index(path, index_dir=tmp_path).ledger["slices"] == 100
+
+
+def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no trace is refused as it would be here; a process that vanishes is told, never waited for."""
+    monkeypatch.setattr(ingest, "PARALLEL_FROM", 100)
+    path = tmp_path / "no.json"
+    path.write_text('{"broken": ' + " " * 1000)
+    with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
+        ingest_index(path, index_dir=tmp_path)
+    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), decoder="ijson") as running:
+        running.await_running()
+        os.kill(running.pid, signal.SIGKILL)
+        with pytest.raises(CacheError, match="ended"):
+            while not running.poll(0.1):
+                pass
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+
+
+def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that stops waiting ends the process, and its half index goes."""
+    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    path = trace_file(tmp_path, 100_000)
+    with pytest.raises(Cancelled):
+        ingest_index(
+            path,
+            index_dir=tmp_path,
+            decoder="ijson",
+            cancelled=lambda: bool(list(tmp_path.rglob(f"{BUILDING}*"))),
+        )
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+    assert not [pid for pid in children_of(os.getpid()) if is_indexer(pid)]
+
+
+def is_indexer(pid: int) -> bool:
+    try:
+        return indexing.MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+STARTER = """
+import sys
+from pathlib import Path
+from tracelane.core.index.cache import locate
+from tracelane.core.index.indexer import order
+from tracelane.core.index.indexing import Indexing
+from tracelane.core.ingest.source import open_source
+source = open_source(sys.argv[1])
+running = Indexing(source, locate(dict(source.fingerprint), Path(sys.argv[2])), decoder="ijson", workers=2)
+running.await_running()
+print(running.pid, flush=True)
+while not running.poll(1.0):
+    pass
+"""
+
+
+def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path) -> None:
+    """After kill -9 of whoever wanted the index its process and workers end, and what they wrote goes."""
+    path = trace_file(tmp_path, 300_000)
+    assert path.stat().st_size > ingest.PARALLEL_FROM
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(path), str(tmp_path / "ix")], stdout=subprocess.PIPE
+    )
+    try:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        assert until(lambda: len(children_of(pid)) == 2)
+        workers = children_of(pid)
+        assert until(lambda: bool(list((tmp_path / "ix").rglob("part-*"))))
+    finally:
+        starter.kill()
+        starter.wait()
+    assert until(lambda: not any(map(alive, (pid, *workers))))
+    assert not list((tmp_path / "ix").rglob(f"{BUILDING}*"))
+    assert not list((tmp_path / "ix").rglob("manifest*"))
+
+
+def test_protocol(tmp_path: Path) -> None:
+    """Each line is a JSON object; the first says ready, the last that the index is committed."""
+    source, place = wanted(trace_file(tmp_path, 3000), tmp_path)
+    line = json.dumps(order(source, place, decoder="orjson", workers=None, force=False, pictures=True))
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", indexing.MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+    told = [json.loads(line) for line in process.stdout]
+    assert process.wait(PATIENCE_S) == 0
+    process.stdin.close()
+    process.stdout.close()
+    assert told[0] == {"ready": True} and told[-1] == {"committed": True}
+    kinds = {next(iter(message)) for message in told[1:-1]}
+    assert kinds == {"progress", "picture"}
+    stages = {message["progress"][0] for message in told if "progress" in message}
+    assert stages <= {"reading", "index"} and stages
