@@ -11,10 +11,11 @@ from ..base.short_names import short_name
 from ..ingest.columns import F64, I64, AnyArray
 from .devices import KERNEL_TYPES, kernel_types
 from .scope import Scope
+from .step_spans import StepSpans, step_spans
 from .table import Column, Table
 from .work import KindRule, Work, work_of
 
-GroupBy: TypeAlias = Literal["name", "short", "stream", "type"]
+GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "step"]
 
 COLUMNS = (
     Column("name", "name", "text"),
@@ -30,19 +31,23 @@ COLUMNS = (
     Column("stdev_ns", "stdev", "ns", statistic=True),
 )
 NO_TYPE = "other"
+OUTSIDE = "outside the steps"
 STATISTICS = (*(column.key for column in COLUMNS if column.unit in ("ns", "count")), "longest")
 BITS = 63
 """Of a sort key that holds group and duration in one int64."""
 
 
 def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -> Table:
-    """Return the device work of a scope by name, short name, stream or type; most time first.
+    """Return the device work of a scope by name, short name, stream, type or step; most time first.
 
+    A step has the work that starts while it lasts on the host; what starts between steps stands apart.
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is that of a group's longest slice.
     """
     works = work_of(scope)
     labels: dict[str, int] = {}
     group = {"name": _by_name(lambda raw: raw), "short": _by_name(short_name), "stream": _by_stream}
+    if by == "step":
+        group["step"] = _by_step(step_spans(scope.trace, scope.clocks))
     kinds = [work.kinds(rule) for work in works]
     codes = []
     for work, kind in zip(works, kinds):
@@ -65,7 +70,13 @@ def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -
     }
     order = np.argsort(-stats["total_ns"], kind="stable")
     ordered = {key: [c[i] for i in order] if isinstance(c, list) else c[order] for key, c in data.items()}
-    titles = {"name": "Kernels", "short": "Kernels", "stream": "Streams", "type": "Kernel types"}
+    titles = {
+        "name": "Kernels",
+        "short": "Kernels",
+        "stream": "Streams",
+        "type": "Kernel types",
+        "step": "Kernels by step",
+    }
     return Table(
         "kernels",
         titles[by],
@@ -147,6 +158,18 @@ def _by_name(shown: Callable[[str], str]) -> Callable[[Work, dict[str, int]], I6
 def _by_stream(work: Work, labels: dict[str, int]) -> I64:
     names = [f"rank {work.rank} {work.title} stream {name}" for name in work.stream_names]
     return _numbered(names, labels)[work.streams]
+
+
+def _by_step(steps: StepSpans | None) -> Callable[[Work, dict[str, int]], I64]:
+    names = [] if steps is None else [f"step {label}" for label in steps.labels]
+
+    def group(work: Work, labels: dict[str, int]) -> I64:
+        held = np.full(len(work), -1, np.int64) if steps is None else steps.holding(work.starts)
+        present, places = np.unique(held, return_inverse=True)
+        texts = [names[at] if at >= 0 else OUTSIDE for at in present.tolist()]
+        return _numbered(texts, labels)[places]
+
+    return group
 
 
 def _by_type(kinds: AnyArray, labels: dict[str, int]) -> I64:

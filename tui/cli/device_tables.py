@@ -12,12 +12,13 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FORMAT, FROM, LANES, STEP, TO, scope_of, terminal_width
+from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
+from .scoped import FORMAT, FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.scope import Scope
     from tracelane.core.analysis.table import Table
+    from tracelane.core.index.choice import Choice
     from tracelane.core.ingest.columns import I64
 
 TABLE_ROWS = 30
@@ -37,13 +38,16 @@ class Request:
     begin: str | None
     end: str | None
     step: str | None
+    skip_first: int | None
     lanes: str | None
+    where: str | None
     sort: str | None
     limit: int | None
     form: str
     decoder: str
     index_dir: Path | None
     force: bool
+    choice: Choice
 
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
@@ -56,9 +60,10 @@ class Request:
                 index_dir=self.index_dir,
                 decoder=self.decoder,
                 force=self.force,
+                choice=self.choice,
                 progress=progress,
             )
-        return scope_of(trace, self.begin, self.end, self.step, self.lanes)
+        return scope_of(trace, self.begin, self.end, self.step, self.lanes, self.where, self.skip_first)
 
     def order(self, table: Table) -> I64 | None:
         """Return the rows in the order asked for, None where the table's own stands."""
@@ -108,8 +113,22 @@ def request_options(command: Callable[..., None]) -> Callable[..., None]:
     with_request.__name__ = command.__name__
     # click lists options in the order of the decorators, the innermost last.
     own = getattr(command, "__click_params__", [])
-    wrapped: Callable[..., None] = with_request
-    for option in (FORCE, INDEX_DIR, DECODER, FORMAT, LIMIT, SORT, LANES, STEP, TO, FROM, TRACES):
+    wrapped: Callable[..., None] = choice_options(with_request)
+    for option in (
+        FORCE,
+        INDEX_DIR,
+        DECODER,
+        FORMAT,
+        LIMIT,
+        SORT,
+        WHERE,
+        LANES,
+        SKIP_FIRST,
+        STEP,
+        TO,
+        FROM,
+        TRACES,
+    ):
         wrapped = option(wrapped)
     wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]
     return wrapped

@@ -23,10 +23,10 @@ RUNS = 1000
 @request_options
 @click.option(
     "--by",
-    type=click.Choice(["name", "short", "stream", "type"]),
+    type=click.Choice(["name", "short", "stream", "type", "step"]),
     default="name",
     show_default=True,
-    help="Rows; short: names without paths, templates and generated suffixes.",
+    help="Rows; short: names without paths, templates and generated suffixes; step: where they start.",
 )
 @click.option(
     "--runs", metavar="REGEX", help="List the runs of the kernels whose name matches, and their histogram."

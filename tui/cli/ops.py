@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FORMAT, FROM, LANES, STEP, TO, WHERE, scope_of
+from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
+from .scoped import FORMAT, FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.table import Table
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.ingest.columns import I64
 
 ROWS = 100
 """As many as PyTorch prints."""
@@ -18,11 +24,13 @@ ROWS = 100
 @FROM
 @TO
 @STEP
+@SKIP_FIRST
 @LANES
 @WHERE
 @click.option(
     "--group-by", metavar="shape|stack:N|module", help="Tell ops apart by input shapes, N frames, module."
 )
+@click.option("--by", type=click.Choice(["step"]), help="A table for each step, one below the other.")
 @click.option(
     "--sort",
     metavar="KEY",
@@ -31,6 +39,7 @@ ROWS = 100
 )
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @FORMAT
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -39,35 +48,50 @@ def ops(
     begin: str | None,
     end: str | None,
     step: str | None,
+    skip_first: int | None,
     lanes: str | None,
     where: str | None,
     group_by: str | None,
+    by: str | None,
     sort: str | None,
     limit: int | None,
     form: str,
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Print what PyTorch's key_averages().table() printed, from the trace file alone."""
+    from functools import partial
+
     import numpy as np
 
     from tracelane.core.analysis import ops as analysis
+    from tracelane.core.analysis.by_step import by_step
     from tracelane.core.analysis.op_groups import NO_GROUPING, parse_grouping
     from tracelane.core.export import formats
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.ops_table import ops_text
     from tracelane.tui.text.progress import ProgressBar
+    from tracelane.tui.text.table import table_text
 
-    by = NO_GROUPING if group_by is None else parse_grouping(group_by)
+    grouping = NO_GROUPING if group_by is None else parse_grouping(group_by)
     if sort is not None:
         analysis.sort_column(sort)  # a wrong key is told before the trace is read
     with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    table = analysis.ops(scope_of(trace, begin, end, step, lanes, where), by)
-    if sort is None and form in ("table", "md"):
-        sort = "self_device_time_total" if np.any(table.data["self_device_ns"]) else "self_cpu_time_total"
-    order = np.arange(len(table)) if sort is None else analysis.order(table, sort)
+        trace = open_trace(
+            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
+        )
+    scope = scope_of(trace, begin, end, step, lanes, where, skip_first)
+    if by == "step":
+        table = by_step(scope, partial(analysis.ops, by=grouping), partial(_order, sort=sort, form=form))
+        order = np.arange(len(table))
+    else:
+        table = analysis.ops(scope, grouping)
+        order = _order(table, sort, form)
+    if form == "table" and by == "step":
+        click.echo(table_text(table, terminal_width(), limit=limit or ROWS))
+        return
     if form == "table":
         click.echo(f"ops: {table.scope}")
         click.echo(ops_text(table, order, limit or ROWS, analysis.has_memory(trace, table)), nl=False)
@@ -76,3 +100,15 @@ def ops(
         return
     write = {"json": formats.as_json, "csv": formats.as_csv, "md": formats.as_markdown}[form]
     click.echo(write(table, order, limit), nl=False)
+
+
+def _order(table: Table, sort: str | None, form: str) -> I64:
+    """Return the rows as --sort says, else by self time for people, in PyTorch's own order for programs."""
+    import numpy as np
+
+    from tracelane.core.analysis.ops import order
+
+    if sort is None and form not in ("table", "md"):
+        return np.arange(len(table))
+    on_device = np.any(table.data["self_device_ns"])
+    return order(table, sort or ("self_device_time_total" if on_device else "self_cpu_time_total"))

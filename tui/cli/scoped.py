@@ -13,16 +13,24 @@ from tracelane.core.base.errors import UsageError
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.scope import Scope
+    from tracelane.core.analysis.step_spans import StepSpans
     from tracelane.core.trace import Trace
 
 DEFAULT_WIDTH = 160
 """Columns of a table where nothing says how wide the terminal is."""
+NTH = re.compile(r"nth:(-?\d+)")
 
 FROM = click.option(
     "--from", "begin", metavar="TIME", help="Count from here: +12.5ms, @µs, 09:28:06.1 or step:4."
 )
 TO = click.option("--to", "end", metavar="TIME", help="Count up to here; of a step, up to its end.")
-STEP = click.option("--step", metavar="N", help="Count this step only.")
+STEP = click.option("--step", metavar="N", help="Count this step only; nth:K: the K-th, nth:-1 the last.")
+SKIP_FIRST = click.option(
+    "--skip-first",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Leave out the first N steps, and what lies before them.",
+)
 LANES = click.option("--lanes", metavar="REGEX", help="Count only lanes whose title matches.")
 WHERE = click.option(
     "--where", metavar="FILTER", help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'."
@@ -44,39 +52,70 @@ def scope_of(
     step: str | None = None,
     lanes: str | None = None,
     where: str | None = None,
+    skip_first: int | None = None,
 ) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
     from tracelane.core.analysis.scope import Scope
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
 
-    if step is not None and (begin is not None or end is not None):
-        raise UsageError("--step is a range of its own: give it without --from and --to")
-    span = range_of(trace, begin, end) if step is None else step_range(trace, step)
-    label = f"step {step}" if step is not None else ""
+    if step is not None and (begin is not None or end is not None or skip_first):
+        raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
+    if skip_first and begin is not None:
+        raise UsageError("--from and --skip-first both say where to begin: give one of them")
+    label = ""
+    if step is not None:
+        span, label = step_range(trace, step), f"step {step}"
+    elif skip_first:
+        span = range_after(trace, skip_first, end)
+        label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
+    else:
+        span = range_of(trace, begin, end)
     chosen = None if where is None else matches(trace, parse(where)).where
     return Scope(trace, span, lanes_of(trace, lanes), chosen, label=label)
 
 
-def step_range(trace: Trace, step: str) -> tuple[int, int] | None:
-    """Return [start, end) of a step: the profiler's, else of those that `tracelane steps` finds."""
-    from tracelane.core.analysis.step_choice import find_steps
+def step_range(trace: Trace, step: str) -> tuple[int, int]:
+    """Return [start, end) of a step of those that `tracelane steps` finds, by its label or as nth:K."""
+    steps = steps_there(trace, "--step")
+    wanted = step.strip()
+    if match := NTH.fullmatch(wanted):
+        place = int(match[1])
+        if not -len(steps) <= place < len(steps):
+            raise UsageError(f"--step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
+    else:
+        places = [at for at, label in enumerate(steps.labels) if label == wanted]
+        if not places:
+            ends = f"{steps.labels[0]} to {steps.labels[-1]}"
+            raise UsageError(f"--step: no step {wanted}; there are {ends}, {steps.choice}")
+        if len(places) > 1:
+            raise UsageError(
+                f"--step: {len(places):,} steps are called {wanted}: say which, nth:{places[0]} is the first"
+            )
+        place = places[0]
+    return int(steps.starts[place]), int(steps.ends[place])
 
-    if trace.steps:
-        return range_of(trace, f"step:{step}", None)
-    found = [steps for source in range(len(trace.indexes)) if (steps := find_steps(trace, source))]
-    spans = [
-        (int(steps.starts[i]), int(steps.ends[i]))
-        for steps in found
-        for i, label in enumerate(steps.labels)
-        if label == step.strip()
-    ]
-    if not found:
-        raise UsageError("--step: this trace has no steps, and nothing in it repeats")
-    if not spans:
-        labels = found[0].labels
-        raise UsageError(f"--step: no step {step}; there are {labels[0]} to {labels[-1]}, {found[0].choice}")
-    return min(start for start, _ in spans), max(end for _, end in spans)
+
+def range_after(trace: Trace, skipped: int, end: str | None) -> tuple[int, int]:
+    """Return [start of the step after the first ones, end) in trace time."""
+    steps = steps_there(trace, "--skip-first")
+    if skipped >= len(steps):
+        raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")
+    start = int(steps.starts[skipped])
+    stop = trace.span[1] if end is None else (range_of(trace, None, end) or trace.span)[1]
+    if stop <= start:
+        raise UsageError("--to must lie after the steps that --skip-first leaves out")
+    return start, stop
+
+
+def steps_there(trace: Trace, option: str) -> StepSpans:
+    """Return the trace's steps; UsageError where it has none."""
+    from tracelane.core.analysis.step_spans import step_spans
+
+    steps = step_spans(trace)
+    if steps is None:
+        raise UsageError(f"{option}: this trace has no steps, and nothing in it repeats")
+    return steps
 
 
 def range_of(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int] | None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FORMAT, FROM, TO, scope_of, terminal_width
+from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
+from .scoped import FORMAT, FROM, SKIP_FIRST, TO, scope_of, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
 
 ROWS = 100
 
@@ -17,10 +21,12 @@ ROWS = 100
 @TRACES
 @FROM
 @TO
+@SKIP_FIRST
 @click.option("--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps.")
 @click.option("--groups", is_flag=True, help="Only the summary by group: prefill, decode, batch size.")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @FORMAT
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -28,6 +34,7 @@ def steps(
     traces: tuple[str, ...],
     begin: str | None,
     end: str | None,
+    skip_first: int | None,
     step_name: str | None,
     groups: bool,
     limit: int | None,
@@ -35,6 +42,7 @@ def steps(
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
 
@@ -48,8 +56,10 @@ def steps(
     from tracelane.tui.text.table import table_text
 
     with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    result = found_steps(scope_of(trace, begin, end), step_name)
+        trace = open_trace(
+            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
+        )
+    result = found_steps(scope_of(trace, begin, end, skip_first=skip_first), step_name)
     table = result.groups if groups else result.steps
     if form == "json":
         whole = formats.as_object(table, limit=limit)

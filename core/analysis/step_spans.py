@@ -1,0 +1,61 @@
+"""The steps of a whole trace: those of all sources together, each from its first start to its last end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..ingest.columns import I64
+from .step_choice import find_steps
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+
+@dataclass(frozen=True)
+class StepSpans:
+    """The n steps in order of start; trace time in ns. Labels may repeat: engines name them by kind."""
+
+    choice: str  # what they are called
+    reason: str  # why these
+    labels: tuple[str, ...]
+    starts: I64
+    ends: I64
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.labels)
+
+    def holding(self, times: I64) -> I64:
+        """Return the place of the latest step that has begun at each time and lasts yet, -1 for none."""
+        places = np.searchsorted(self.starts, times, "right") - 1
+        inside = (places >= 0) & (times < self.ends[np.maximum(places, 0)])
+        held: I64 = np.where(inside, places, -1)
+        return held
+
+
+def step_spans(
+    trace: Trace, clocks: Clocks | None = None, name: str | None = None, source: int | None = None
+) -> StepSpans | None:
+    """Return the steps of all sources (or of one), None where there are none; `name` as in find_steps.
+
+    The k-th step of a label in one source is the same step as the k-th of that label in another.
+    """
+    sources = range(len(trace.indexes)) if source is None else (source,)
+    found = [steps for at in sources if (steps := find_steps(trace, at, clocks, name)) is not None]
+    if not found:
+        return None
+    spans: dict[tuple[str, int], tuple[int, int]] = {}
+    for steps in found:
+        met: dict[str, int] = {}
+        for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist()):
+            met[label] = count = met.get(label, 0) + 1
+            low, high = spans.get((label, count), (start, end))
+            spans[label, count] = min(low, start), max(high, end)
+    ordered = sorted(spans, key=spans.__getitem__)
+    edges = np.array([spans[key] for key in ordered], np.int64)
+    labels = tuple(label for label, _ in ordered)
+    return StepSpans(found[0].choice, found[0].reason, labels, edges[:, 0], edges[:, 1])
