@@ -63,14 +63,12 @@ def scope_of(
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
     if skip_first and begin is not None:
         raise UsageError("--from and --skip-first both say where to begin: give one of them")
-    label = ""
+    label, span = "", range_of(trace, begin, end)
     if step is not None:
         span, label = step_range(trace, step), f"step {step}"
     elif skip_first:
-        span = range_after(trace, skip_first, end)
+        span = range_after(trace, skip_first, trace.span[1] if span is None else span[1])
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
-    else:
-        span = range_of(trace, begin, end)
     chosen = None if where is None else matches(trace, parse(where)).where
     return Scope(trace, span, lanes_of(trace, lanes), chosen, label=label)
 
@@ -96,16 +94,15 @@ def step_range(trace: Trace, step: str) -> tuple[int, int]:
     return int(steps.starts[place]), int(steps.ends[place])
 
 
-def range_after(trace: Trace, skipped: int, end: str | None) -> tuple[int, int]:
+def range_after(trace: Trace, skipped: int, end: int) -> tuple[int, int]:
     """Return [start of the step after the first ones, end) in trace time."""
     steps = steps_there(trace, "--skip-first")
     if skipped >= len(steps):
         raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")
     start = int(steps.starts[skipped])
-    stop = trace.span[1] if end is None else (range_of(trace, None, end) or trace.span)[1]
-    if stop <= start:
+    if end <= start:
         raise UsageError("--to must lie after the steps that --skip-first leaves out")
-    return start, stop
+    return start, end
 
 
 def steps_there(trace: Trace, option: str) -> StepSpans:
