@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,79 +12,23 @@ from ...base.errors import Cancelled
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.progress import CancelledCallback
-from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...index.format import NONE
 from ...index.store import Index
-from ...ingest.columns import I64, AnyArray
+from ...ingest.columns import I64
 from ..devices import KERNEL_TYPES, KernelType
 from ..host import LaunchSide, launch_sides
-from ..op_events import KINDS, OP, PYTHON, RUNTIME
+from ..op_events import KINDS, OP, RUNTIME
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
-from ..work import Work, dense, work_of
+from ..work import Work, work_of
 from .finding import Evidence, NotJudged
+from .host_columns import PROFILER, WAITS, Host, host_of
 
-OTHER = 255
-LONG_NAME = 80
-"""Of a longer name a sentence has the short form."""
-WAITS = re.compile(
-    r"^((cuda|hip|cu|xpu|ze)\w*Synchronize|synchronize(Stream)?|(cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD)?"
-    r"|aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity))$"
-)
-"""Calls in which the host waits for the device."""
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """What stands on a device's lanes while it waits for something else."""
 NO_WORK = frozenset(KINDS) | {"cuda_profiler_range"}
 """The host's categories, which some writers put on a device's lanes; ranges in which kernels are replayed."""
-PROFILER = re.compile(
-    r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
-)
-"""The profiler at work, as CUPTI and AIUPTI record it."""
-
-
-@dataclass(frozen=True)
-class Host:
-    """The host's operators, annotations and calls in a scope, columns of equal length by position.
-
-    Times are trace time in ns, cut to the scope's range; `name` is a place in `texts`.
-    """
-
-    positions: I64
-    starts: I64
-    ends: I64
-    self_ns: I64
-    kinds: AnyArray  # OP, ANNOTATION, RUNTIME
-    lanes: I64  # places in Trace.lanes
-    name: I64
-    texts: tuple[str, ...]
-
-    def __len__(self) -> int:
-        """Return the number of slices."""
-        return len(self.positions)
-
-    def label(self, name: int) -> str:
-        """Return a name for a sentence: as it is, unless it is long."""
-        text = self.texts[name]
-        return safe(text) if len(text) <= LONG_NAME else short_name(text)
-
-    def named(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
-        """Return the places of the slices whose name fits; each distinct name is asked once."""
-        good = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
-        if not good.any():
-            return np.empty(0, np.int64)
-        mask = good[self.name]
-        return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
-
-    def union(self, places: I64) -> Intervals:
-        """Return the time that these slices cover."""
-        return merge(self.starts[places], self.ends[places])
-
-    def sums(self, places: I64, values: I64) -> I64:
-        """Return the sum of values by name, over these slices."""
-        total = np.zeros(len(self.texts), np.int64)
-        np.add.at(total, self.name[places], values[places])
-        return total
 
 
 class Facts:
@@ -107,23 +51,7 @@ class Facts:
     @cached_property
     def host(self) -> Host:
         """The host's slices."""
-        kinds = np.array([KINDS.get(name, OTHER) for name in self.index.categories], np.uint8)
-        kinds[kinds == PYTHON] = OTHER
-        parts: list[tuple[AnyArray, ...]] = []
-        for chunk in self.scope.chunks():
-            self.check()
-            kind = kinds[chunk.categories]
-            keep = kind != OTHER
-            if keep.any():
-                columns = (chunk.positions, chunk.starts, chunk.ends, chunk.self_times, kind)
-                parts.append(tuple(column[keep] for column in (*columns, chunk.lanes, chunk.names)))
-        if not parts:
-            none = np.empty(0, np.int64)
-            return Host(none, none, none, none, none, none, none, ())
-        positions, starts, ends, own, kind, lanes, names = (np.concatenate(part) for part in zip(*parts))
-        places, numbers = dense(names)
-        texts = tuple(self.index.strings(numbers))
-        return Host(positions, starts, ends, own, kind, lanes, places, texts)
+        return host_of(self.scope, self.check)
 
     @cached_property
     def waits(self) -> I64:
@@ -172,7 +100,7 @@ class Facts:
     def no_device(self) -> NotJudged:
         """Why nothing can be said about the devices."""
         if self.stray:
-            return NotJudged(f"{self.stray:,} pieces of device work have times far from all others")
+            return NotJudged(f"device work ({counted(self.stray, 'piece')}) has times far from all others")
         return NotJudged("the trace holds no device work")
 
     def _really(self, work: Work) -> Work:

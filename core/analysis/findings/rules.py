@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from ...base.units import format_ns
+from .rule import Rule
 
 OWN = "our own choice"
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -17,33 +16,6 @@ AIU = "kineto-spyre, AIU runtime events"
 
 FLOOR_SHARE: Final = 0.01
 """A loss that claims less of the time that was looked at is not told."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule; `test` says when it speaks, its limits in braces. A key ending in `share` is a share of 1, in
-    `_ns` a time.
-    """
-
-    id: str
-    title: str
-    test: str
-    origin: str
-    helps: str
-    limits: Mapping[str, float]
-    note: bool = False  # a fact for reading on, no loss
-    always: bool = False  # told however little time it claims
-
-    @property
-    def threshold(self) -> str:
-        """The test with its limits filled in."""
-        return self.test.format(**{key: _shown(key, limit) for key, limit in self.limits.items()})
-
-
-def _shown(key: str, limit: float) -> str:
-    if key.endswith("share"):
-        return f"{limit:.0%}"
-    return format_ns(limit) if key.endswith("_ns") else f"{limit:g}"
 
 
 _RULES: Final = (

@@ -1,0 +1,216 @@
+"""Findings as a whole: on real traces, their order, their scope, kept beside the index, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
+from tests.core.test_findings_rules import CASES
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.analysis.findings import saved
+from tracelane.core.analysis.findings.forms import findings_markdown, findings_object, findings_of
+from tracelane.core.analysis.findings.judge import findings
+from tracelane.core.analysis.findings.rules import RULES
+from tracelane.core.analysis.findings.saved import kept_findings, saved_findings
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.trace import Trace, open_trace
+
+AIU = "aiu/spyre_torch_profiler/"
+JAMIE = "jamie_mlp__upstream-main__adnan-cdx-spyre-dev-pf_2295057.1781947926439683971.pt.trace.json"
+SMALL = "small_bmm__branch-baseline__adnan-cdx-spyre-dev-pf_2285565.1781942605666606040.pt.trace.json"
+
+EXPECTED: dict[str, tuple[list[str], str]] = {
+    # Losses in order, and why one would say so by hand.
+    AIU + JAMIE: (
+        ["host-hotspot", "overhead-bound", "device-hotspot"],
+        "blocking copies fill 460 of 484 ms on the host, the AIU is busy 44 ms, 16.4 of its 22.8 ms of "
+        "kernels are sdsc_fused_bmm_mul_silu_0",
+    ),
+    AIU + SMALL: (
+        ["overhead-bound", "host-hotspot", "compiled-overhead", "device-hotspot"],
+        "3 ms in which the AIU works 0.33 ms, copies block 2 ms, 155 of 1,010 µs in regions are lookups",
+    ),
+    "aiu/mlp_trace.json": (
+        ["host-hotspot"],
+        "all 30 kernels have the stamp 0: nothing can be said about the device",
+    ),
+    "aiu/sample_flex_3062_job_4.json": ([], "another dialect: no categories, no host"),
+    "gpu/hta_a100_resnet_ddp_nccl.json.gz": (
+        ["launch-gaps", "overhead-bound", "short-kernels"],
+        "HTA: 24 % busy, 99.8 % of the idle time is host wait; most launches take longer than their kernel",
+    ),
+    "gpu/tl_mi300_resnet_train_rank0of8.json.gz": (
+        ["device-bound", "device-hotspot", "communication", "many-calls", "uneven-kernel"],
+        "97 % busy, 71.5 of 97.3 ms of kernels are one NCCL kernel, two thirds of the steps not hidden",
+    ),
+    "gpu/kineto_tb_gpu_metrics_counters.json": (
+        ["launch-gaps", "overhead-bound", "dataloader", "short-kernels"],
+        "a tiny network: 50 µs of work in 12 ms; TensorBoard's own sample of a high DataLoader share",
+    ),
+    "gpu/tl_sglang_decode_graph.json.gz": (
+        ["device-idle", "launch-gaps", "sync"],
+        "the host blocks 463 ms in a copy while the device does nothing; its graph launch is not blamed",
+    ),
+    "cpu/torch213_graph_breaks.json": (
+        ["graph-breaks", "compiled-overhead"],
+        "9 regions in 3 outer ones; 591 of 4,960 µs are lookups and prologues",
+    ),
+    "cpu/torch213_compile_first_call.json.gz": (
+        ["compile-time", "host-hotspot"],
+        "19.2 of 19.3 s compile, 16 s of it the C++ compiler",
+    ),
+    "cpu/torch213_mlp_plain.json": ([], "three even steps on the CPU without annotations that start late"),
+    "cpu/torch213_empty_profile.json": ([], "nothing in it"),
+}
+
+
+def _opened(name: str, cache: Path) -> Trace:
+    return open_trace(CORPUS / name, index_dir=cache)
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", EXPECTED)
+def test_real_traces(name: str, corpus_cache: Path) -> None:
+    """The losses of a real trace are those that one finds by hand, in that order."""
+    found = findings(Scope(_opened(name, corpus_cache)))
+    assert [finding.rule for finding in found.losses] == EXPECTED[name][0], EXPECTED[name][1]
+
+
+@needs_corpus
+def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
+    """What is claimed of the A100 trace is what HTA's reference says of it: host wait, busy and window."""
+    found = findings(Scope(_opened("gpu/hta_a100_resnet_ddp_nccl.json.gz", corpus_cache)))
+    gaps, bound = found.losses[:2]
+    assert "99.8 % of the streams' idle time" in gaps.text
+    assert "23.8 % of the 660.551 ms" in bound.text
+    assert (gaps.in_steps, gaps.of_steps) == (3, 3)
+    assert gaps.claimed_ns <= 660_551_000 and bound.claimed_ns < gaps.claimed_ns
+
+
+@needs_corpus
+def test_no_rule_fails_on_any_file(corpus_cache: Path) -> None:
+    """Whatever opens is judged without an error; a rule speaks, is silent, or says what it lacks."""
+    opened = 0
+    for path in sorted(CORPUS.rglob("*")):
+        if (
+            not path.is_file()
+            or path.suffix in (".md", ".py", ".txt", ".csv")
+            or path.name == "MANIFEST.json"
+        ):
+            continue
+        try:
+            trace = open_trace(path, index_dir=corpus_cache)
+        except TracelaneError:
+            continue
+        opened += 1
+        found = findings(Scope(trace))
+        told = [finding.rule for finding in found.findings]
+        assert len(set(told)) == len(told), path
+        assert not set(told) & {rule for rule, _ in found.not_judged}, path
+        low, high = trace.span
+        for finding in found.findings:
+            assert 0 <= finding.claimed_ns <= high - low, path
+            assert 0 <= finding.in_steps <= finding.of_steps or not finding.of_steps, path
+    assert opened > 100
+
+
+def test_order(tmp_path: Path) -> None:
+    """Losses stand by the time they claim, notes after them."""
+    found = findings(Scope(trace_of([event for over, _, _ in CASES.values() for event in over], tmp_path)))
+    claims = [finding.claimed_ns for finding in found.losses]
+    assert claims == sorted(claims, reverse=True) and len(claims) > 8
+    notes = [finding.note for finding in found.findings]
+    assert notes == sorted(notes) and any(notes)
+
+
+def test_range(tmp_path: Path) -> None:
+    """Of a range only what lies in it is judged, with the steps that lie in it."""
+    events = [step(n, 1000 * n, 1000) for n in range(3)]
+    events += [op(0, 1000, "aten::a"), op(1000, 400, "aten::a"), op(1400, 600, "aten::b")]
+    trace = trace_of(events, tmp_path)
+    (found,) = findings(Scope(trace, (1_000_000, 2_000_000))).losses
+    assert (found.rule, found.claimed_ns, found.in_steps, found.of_steps) == ("host-hotspot", 600_000, 1, 1)
+    assert found.recurrence == "in the only step"
+
+
+def test_clocks(tmp_path: Path) -> None:
+    """A device whose clock is moved is judged where it then lies."""
+    events = [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 100)]
+    trace = trace_of(events, tmp_path)
+    rules = {
+        shift: [f.rule for f in findings(Scope(trace, clocks=Clocks({(0, "0"): shift * 1000}))).losses]
+        for shift in (0, 50)
+    }
+    assert "sync" in rules[0] and "sync" not in rules[50]
+
+
+def test_several_files_tell_once(tmp_path: Path) -> None:
+    """A rule that holds in several files is told for the one with the greatest claim; none are added."""
+    parts = [trace_of([kernel(0, ns)], tmp_path / str(ns)).indexes[0] for ns in (100, 300, 200)]
+    (found,) = findings(Scope(Trace(parts))).losses
+    assert (found.rule, found.claimed_ns, found.sources) == ("device-bound", 300_000, (1, 0, 2))
+
+
+def test_stray_device_work_is_not_judged(tmp_path: Path) -> None:
+    """Where kernels lie absurdly far from the rest, the device is not said to be idle."""
+    far = 5e12
+    events = [kernel(0, 5), *(op(far + 10 * n, 10) for n in range(50)), kernel(far, 1), kernel(far + 400, 1)]
+    found = findings(Scope(trace_of(events, tmp_path)))
+    assert not [finding for finding in found.findings if "device" in finding.rule or "bound" in finding.rule]
+    assert ("overhead-bound", "device work (1 piece) has times far from all others") in found.not_judged
+
+
+def test_cancelled(tmp_path: Path) -> None:
+    """Nobody waits any more: it stops."""
+    with pytest.raises(Cancelled):
+        findings(Scope(trace_of([op(0, 1)], tmp_path)), lambda: True)
+
+
+def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found once, they are read next time; a range is not kept, damage or another version is found anew."""
+    trace = trace_of([note(0, 100, "a"), *launched(0, 1, 10, 90)], tmp_path)
+    scope = Scope(trace)
+    assert kept_findings(scope) is None
+    found = saved_findings(scope)
+    assert kept_findings(scope) == found == findings(scope)
+    (file,) = (tmp_path / "derived").iterdir()
+    assert saved_findings(Scope(trace, (0, 50_000))) != found
+    assert list((tmp_path / "derived").iterdir()) == [file]
+    file.write_text("{}")
+    assert kept_findings(scope) is None
+    assert saved_findings(scope) == found == kept_findings(scope)
+    monkeypatch.setattr(saved, "VERSION", saved.VERSION + 1)
+    assert kept_findings(scope) is None
+
+
+def test_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
+    """Where the index's folder takes no file, findings are found again, without a word."""
+    trace = trace_of([kernel(0, 100)], tmp_path)
+    (tmp_path / "derived").write_text("in the way")
+    assert saved_findings(Scope(trace)).losses
+
+
+def test_object_and_back(tmp_path: Path) -> None:
+    """The JSON object holds all of a finding; read again, it is the same."""
+    found = findings(Scope(trace_of([event for over, _, _ in CASES.values() for event in over], tmp_path)))
+    told = json.loads(json.dumps(findings_object(found, 1234)))
+    assert told["schema"] == 1 and told["rows"][0]["rule"] == found.findings[0].rule
+    assert told["rows"][0]["evidence"][0]["start_ns"] == found.findings[0].evidence[0].start - 1234
+    assert findings_of(told, 1234) == found
+    with pytest.raises(ValueError, match="schema"):
+        findings_of({**told, "schema": 99}, 1234)
+    markdown = findings_markdown(found)
+    assert all(f"`{finding.rule}`" in markdown for finding in found.findings)
+
+
+def test_rules_read_well() -> None:
+    """Every rule's threshold is filled in, and its texts end like sentences where they are some."""
+    for rule in RULES.values():
+        assert "{" not in rule.threshold and "}" not in rule.threshold
+        assert rule.helps.endswith(".") and not rule.threshold.endswith(".")
+        assert all(word in rule.test for word in rule.limits)

@@ -1,0 +1,223 @@
+"""Each rule of findings on a made trace: it speaks at its threshold, claims what it must, is silent below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.findings_traces import call, kernel, launched, linked, note, op, step, trace_of
+from tests.events import Event
+from tracelane.core.analysis.findings.judge import JUDGES, findings
+from tracelane.core.analysis.findings.rules import RULES
+from tracelane.core.analysis.scope import Scope
+
+LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"
+GRAPH = "## Call CompiledFxGraph abc ##"
+
+
+def _two_kernels(first: float, host: float) -> list[Event]:
+    """A device from 10 to 960 µs with two pieces of work, the second of 240 µs, under one operator."""
+    return [op(0, host), kernel(10, first), kernel(720, 240)]
+
+
+def _gap(length: float, at: float) -> list[Event]:
+    """1000 µs of a device with one gap, ended by a launch."""
+    second = 500 + length
+    return [*launched(0, 5, 10, 490), *launched(at, 1, second, 1010 - second)]
+
+
+def _first(delay: float) -> list[Event]:
+    first = launched(0, 10, 10 + delay, 5)
+    return first + [e for n in range(4) for e in launched(2000 + 50 * n, 10, 2015 + 50 * n, 5)]
+
+
+def _names(*totals: float) -> list[Event]:
+    return [kernel(100 * n, total, f"k{n}") for n, total in enumerate(totals)]
+
+
+def _runs(slowest: float, count: int = 8) -> list[Event]:
+    return [kernel(50 * n, 10 if n else slowest, "gemm", grid=[1, 1, 1]) for n in range(count)]
+
+
+def _short(count: int) -> list[Event]:
+    short = [e for n in range(count) for e in launched(100 * n, 10, 100 * n + 20, 9)]
+    return short + launched(5000, 10, 5020, 10)
+
+
+def _selfs(*totals: float) -> list[Event]:
+    return [op(100 * n, total, f"aten::o{n}") for n, total in enumerate(totals)]
+
+
+def _cheap(count: int) -> list[Event]:
+    return [op(2 * n, 1, "aten::tiny") for n in range(count)] + [op(2000, 4500, "aten::large")]
+
+
+def _addmm(same: bool) -> list[Event]:
+    """A copy within the device, then a product on its stream; of one addmm, or the copy of another op."""
+    copy = launched(10 if same else 110, 2, 200, 5, "Memcpy DtoD (Device -> Device)", "gpu_memcpy")
+    product = launched(20, 2, 210, 50, "ampere_sgemm_128x64_tn")
+    return [op(0, 50, "aten::addmm"), op(100, 50, "aten::copy_"), *copy, *product]
+
+
+def _steps(*walls: float) -> list[Event]:
+    return [step(n, 100 * n, wall) for n, wall in enumerate(walls)]
+
+
+def _compiled_steps(wall: float) -> list[Event]:
+    eager = [step(n, 1000 * n, 10) for n in range(2)]
+    return [*eager, *(e for n in (2, 3) for e in (step(n, 1000 * n, wall), op(1000 * n, 5, REGION)))]
+
+
+CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
+    # rule: events that trigger it, µs claimed, events just below the threshold
+    "overhead-bound": (_two_kernels(230, 1000), 480, _two_kernels(240, 1000)),
+    "device-idle": (_two_kernels(230, 100), 480, _two_kernels(240, 100)),
+    "device-bound": ([kernel(0, 400), kernel(600, 400)], 800, [kernel(0, 399), kernel(600, 400)]),
+    "launch-gaps": (_gap(100, 501), 100, _gap(99, 501)),
+    "communication": (
+        [step(0, 0, 1000), kernel(0, 201, "ncclDevKernel_AllReduce"), kernel(100, 100)],
+        101,
+        [step(0, 0, 1000), kernel(0, 200, "ncclDevKernel_AllReduce"), kernel(100, 100)],
+    ),
+    "copies": (
+        [kernel(0, 80), kernel(80, 20, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        20,
+        [kernel(0, 81), kernel(81, 19, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+    ),
+    "first-kernel": (_first(1000), 1000, _first(999)),
+    "device-hotspot": (_names(50, 50), 50, _names(49, 49, 2)),
+    "uneven-kernel": (_runs(21), 11, _runs(20)),
+    "short-kernels": (_short(20), 200, _short(19)),
+    "host-hotspot": (_selfs(50, 50), 50, _selfs(49, 49, 2)),
+    "many-calls": (_cheap(500), 500, _cheap(499)),
+    "cost-in-children": (
+        [op(0, 100, "aten::outer"), op(0, 95, "aten::inner")],
+        100,
+        [op(0, 100, "aten::outer"), op(0, 94, "aten::inner")],
+    ),
+    "sync": (
+        [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 100)],
+        50,
+        [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 101)],
+    ),
+    "dataloader": (
+        [step(0, 0, 1000), op(0, 51, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
+        51,
+        [step(0, 0, 1000), op(0, 50, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
+    ),
+    "profiler": (
+        [op(0, 1000), call(100, 10, "Activity Buffer Request", "overhead")],
+        10,
+        [op(0, 1000), call(100, 9, "Activity Buffer Request", "overhead")],
+    ),
+    "cold-start": (_steps(20, 10, 10), 10, _steps(19, 10, 10)),
+    "late-first-op": (
+        [note(0, 1000, "forward"), op(100, 900)],
+        100,
+        [note(0, 1000, "forward"), op(99, 901)],
+    ),
+    "occupancy-query": (
+        [call(0, 3, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")],
+        3,
+        [call(0, 3, "cudaFuncGetAttributes")],
+    ),
+    "hidden-copies": (_addmm(True), 5, _addmm(False)),
+    "triton": ([kernel(0, 5, "triton_poi_fused_add_0")], 5, [kernel(0, 5, "my_triton_kernel")]),
+    "forward-backward": (linked(0, 10), 0, linked(0, 10)[:3]),
+    "graph-breaks": (
+        [op(0, 100, REGION), op(10, 30, GRAPH), op(50, 40, "Torch-Compiled Region: 1/0"), op(55, 30, GRAPH)],
+        40,
+        [op(0, 40, REGION), op(10, 30, GRAPH), op(50, 40, "Torch-Compiled Region: 1/0"), op(55, 30, GRAPH)],
+    ),
+    "recompiled": (
+        [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 0/1")],
+        0,
+        [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 1/0")],
+    ),
+    "compile-time": (
+        [op(0, 1000), op(0, 10, "backend_compile (dynamo_timed)")],
+        10,
+        [op(0, 1000), op(0, 9, "backend_compile (dynamo_timed)")],
+    ),
+    "compiled-overhead": (
+        [op(0, 10, LOOKUP), op(10, 90, REGION)],
+        10,
+        [op(0, 9, LOOKUP), op(9, 91, REGION)],
+    ),
+    "compiled-slower": (_compiled_steps(60), 100, _compiled_steps(10)),
+    "fused-ops": (
+        [op(0, 10, GRAPH), op(1, 5, "aten::addmm")],
+        0,
+        [op(0, 10, GRAPH), op(11, 5, "aten::addmm")],
+    ),
+} | {
+    rule: (
+        [op(0, 1000), kernel(0, 1), call(100, 50, name, "privateuse1_runtime")],
+        50,
+        [op(0, 1000), kernel(0, 1), call(100, 49, name, "privateuse1_runtime")],
+    )
+    for rule, name in (
+        ("aiu-convert", "aiuDataConvert"),
+        ("aiu-launch", "aiuLaunchDMIControlBlocks"),
+        ("aiu-barriers", "aiuRdmaBarrier1"),
+        ("aiu-waits", "aiuScheduleWait"),
+        ("aiu-graph", "aiuCompileGraph"),
+    )
+}
+
+
+def test_every_rule_is_tried() -> None:
+    """The table of rules, what judges them and these cases speak of the same rules."""
+    assert RULES.keys() == JUDGES.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_rule(rule: str, tmp_path: Path) -> None:
+    """At its threshold a rule speaks once, claims the time stated, shows evidence; below it says nothing."""
+    over, claimed, below = CASES[rule]
+    trace = trace_of(over, tmp_path / "over")
+    (found,) = [finding for finding in findings(Scope(trace)).findings if finding.rule == rule]
+    assert found.claimed_ns == claimed * 1000
+    assert found.text and found.evidence and found.helps and found.threshold and found.origin
+    low, high = trace.span
+    for evidence in found.evidence:
+        assert low <= evidence.start <= evidence.end <= high
+        if evidence.slice is not None:
+            place = trace.find(evidence.slice)
+            assert place is not None
+            assert trace.bounds(*place) == (evidence.start, evidence.end)
+    silent = findings(Scope(trace_of(below, tmp_path / "below")))
+    assert rule not in [finding.rule for finding in silent.findings]
+
+
+@pytest.mark.parametrize(
+    ("rule", "events"),
+    [
+        ("launch-gaps", _gap(100, 400)),  # launched in time: the device's own gap
+        ("uneven-kernel", _runs(21, 7)),  # too few runs to tell
+        ("uneven-kernel", [kernel(50 * n, 10 + 11 * (n == 0), "ncclDevKernel_x") for n in range(8)]),
+        ("device-hotspot", _names(50)),  # the only one
+        ("device-bound", [kernel(0, 100, "event_wait", "mtia_ccp_events")]),  # a wait is no work
+        ("device-bound", [kernel(0, 100, "threading.py(1): wait", "python_function")]),
+        ("sync", [call(0, 100, "cudaDeviceSynchronize")]),  # no device work in the trace
+        ("cold-start", _steps(20, 10)),
+        ("short-kernels", [call(0, 500, "cudaGraphLaunch", correlation=9), *(
+            kernel(600 + 20 * n, 15, correlation=9) for n in range(40)
+        )]),
+    ],
+)  # fmt: skip
+def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
+    """What looks alike but is something else is not claimed."""
+    assert rule not in [finding.rule for finding in findings(Scope(trace_of(events, tmp_path))).findings]
+
+
+def test_profiler_is_not_blamed(tmp_path: Path) -> None:
+    """Idle time under the profiler's own work is claimed by no rule about idle devices."""
+    plain = _two_kernels(230, 1000)
+    with_profiler = [*plain, call(300, 300, "Activity Buffer Request", "overhead")]
+    claims = []
+    for name, events in (("a", plain), ("b", with_profiler)):
+        found = findings(Scope(trace_of(events, tmp_path / name))).findings
+        claims.append(next(one.claimed_ns for one in found if one.rule == "overhead-bound"))
+    assert claims[0] - claims[1] == 300_000

@@ -1,0 +1,65 @@
+"""`tracelane findings`: what it prints, in which forms, of which part."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tui.small_file import small_file
+from tracelane.tui.cli.main import EXIT_USAGE, main
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """Two kernels of 30.5 µs on one stream, at 1060 and 1160 µs, launched at 1040 and 1140 for 10 µs."""
+    return str(small_file(tmp_path))
+
+
+def _told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:  # type: ignore[type-arg]
+    assert main(["findings", *arguments]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON carries its schema, times since the start, and everything that the text says."""
+    told = _told(capsys, trace, "--json")
+    assert told["schema"] == 1 and told == _told(capsys, trace, "--format", "json")
+    gaps = next(row for row in told["rows"] if row["rule"] == "launch-gaps")
+    # The second kernel was launched at 140 µs, after the first was done at 90.5; it started at 160.
+    assert gaps["claimed_ns"] == 69_500
+    assert (gaps["evidence"][0]["start_ns"], gaps["evidence"][0]["end_ns"]) == (90_500, 160_000)
+    assert {"rule", "reason"} == set(told["not_judged"][0])
+
+
+def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text names title, cost, evidence and help of each finding, and what was not judged."""
+    assert main(["findings", trace]) == 0
+    text = capsys.readouterr().out
+    assert "Gaps while the host launches: 69.5 µs" in text
+    assert "look at +90.5 µs, 69.5 µs long: longest wait" in text
+    assert "helps: Launch ahead" in text and "not judged, as " in text
+    assert main(["findings", trace, "--limit", "1"]) == 0
+    assert "\n2. " not in capsys.readouterr().out
+
+
+def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """CSV has a row per finding, Markdown a numbered list."""
+    rows = _told(capsys, trace, "--json")["rows"]
+    assert main(["findings", trace, "--format", "csv"]) == 0
+    read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["rule"], int(row["claimed_ns"])) for row in read] == [
+        (row["rule"], row["claimed_ns"]) for row in rows
+    ]
+    assert main(["findings", trace, "--format", "md"]) == 0
+    assert f"\n{len(rows)}. **" in capsys.readouterr().out
+
+
+def test_range(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A range is what is judged; a wrong one is told in a line."""
+    told = _told(capsys, trace, "--json", "--from", "+60us", "--to", "+90us")
+    assert "launch-gaps" not in [row["rule"] for row in told["rows"]]
+    assert main(["findings", trace, "--from", "nonsense"]) == EXIT_USAGE
