@@ -116,7 +116,7 @@ def _covered(track: AnyArray, start: I64, end: I64) -> tuple[U32, I64, I64]:
         for a, b in pairwise(edges):
             np.maximum.accumulate(reach[a:b], out=reach[a:b])
     fresh = np.ones(len(lane), np.bool_)
-    fresh[1:] = (lane[1:] != lane[:-1]) | (begin[1:] > reach[:-1])
+    fresh[1:] = (lane[1:] != lane[:-1]) | (begin[1:] >= reach[:-1])
     firsts = np.flatnonzero(fresh)
     return lane[firsts].astype(np.uint32), begin[firsts], reach[np.append(firsts[1:], len(lane)) - 1]
 

@@ -1,0 +1,216 @@
+"""The picture of a trace that is still being read: coarse, but every slice's lane and time is in it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.base.errors import CacheError, UnreadableError
+from tracelane.core.base.progress import Progress
+from tracelane.core.ingest import coarse, parallel
+from tracelane.core.ingest.coarse import Coarse, coarse_of, merged, most_buckets, read_coarse, write_coarse
+from tracelane.core.ingest.columns import Part
+from tracelane.core.ingest.parallel import early_first, read_in_parallel
+from tracelane.core.ingest.reader import Reading
+from tracelane.core.ingest.source import open_source
+
+Stretch = tuple[int, int]
+SMALL = 3 << 20
+
+
+def stretches(part: Part) -> dict[tuple[str, str], list[Stretch]]:
+    """Return (start, end) of everything timed, by lane, in plain Python."""
+    found = defaultdict(list)
+    timed = part.tables["timed"]
+    columns = (timed[name].tolist() for name in ("track", "start", "duration"))
+    for track, start, duration in zip(*columns):
+        found[part.tracks[track]].append((start, start + duration))
+    return found
+
+
+def union(pieces: Sequence[Stretch]) -> list[Stretch]:
+    done: list[Stretch] = []
+    for start, end in sorted(pieces):
+        if done and start < done[-1][1]:
+            done[-1] = (done[-1][0], max(end, done[-1][1]))
+        else:
+            done.append((start, end))
+    return done
+
+
+def by_lane(picture: Coarse) -> dict[tuple[str, str], dict[int, int]]:
+    found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for lane, bucket, busy in zip(picture.lane.tolist(), picture.bucket.tolist(), picture.busy.tolist()):
+        assert bucket not in found[picture.tracks[lane]]
+        found[picture.tracks[lane]][bucket] = busy
+    return found
+
+
+def check(picture: Coarse, part: Part) -> None:
+    """Hold a part's picture to its events, one by one."""
+    lanes, width = by_lane(picture), picture.width
+    events = stretches(part)
+    assert set(lanes) == set(events)
+    for track, pieces in events.items():
+        buckets = lanes[track]
+        assert len(buckets) <= most_buckets(len(part.tracks))
+        for start, end in pieces:
+            assert start // width in buckets and max(start, end - 1) // width in buckets
+        covered: dict[int, int] = defaultdict(int)
+        for start, end in union(pieces):
+            for bucket in range(start // width, (max(start, end - 1)) // width + 1):
+                covered[bucket] += max(0, min(end, (bucket + 1) * width) - max(start, bucket * width))
+        assert covered == buckets, track
+
+
+def corpus_files() -> list[Path]:
+    found = [file for file in CORPUS.rglob("*.json*") if file.is_file() and file.stat().st_size < SMALL]
+    return sorted(found)[::3]
+
+
+@needs_corpus
+def test_every_slice_is_in_the_picture() -> None:
+    """In real traces all lanes and times are there, and busy times are those of the slices, to the ns."""
+    seen = 0
+    for path in corpus_files():
+        try:
+            parts = list(Reading(open_source(path)))
+        except UnreadableError:
+            continue
+        for part in parts:
+            if len(part.tables["timed"]["start"]) < 10_000:
+                check(coarse_of(part), part)
+                seen += 1
+    assert seen > 10
+
+
+def made(folder: Path, events: Sequence[dict[str, object]], name: str = "t.json") -> Path:
+    path = folder / name
+    path.write_text('{"traceEvents":[\n' + ",\n".join(map(json.dumps, events)) + "\n]}")
+    return path
+
+
+def slice_of(tid: int, ts: float, dur: float) -> dict[str, object]:
+    return {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": tid, "ts": ts, "dur": dur}
+
+
+def parts_of(path: Path, size: int) -> list[Part]:
+    return list(Reading(open_source(path), part_size=size, block_size=size))
+
+
+def test_pictures_add_up(tmp_path: Path) -> None:
+    """Whatever the order and the cuts, the sum holds each lane and bucket, and the parts' busy times."""
+    rng = np.random.default_rng(5)
+    events = [slice_of(int(rng.integers(5)), float(t), float(rng.integers(9))) for t in range(0, 90_000, 30)]
+    parts = parts_of(made(tmp_path, events), 20_000)
+    pictures = [coarse_of(part) for part in parts]
+    assert len(pictures) > 5
+    total = sum(int(picture.busy.sum()) for picture in pictures)
+    lanes = {track for part in parts for track in stretches(part)}
+    for order in (pictures, pictures[::-1]):
+        at_once, stepwise = merged(order), order[0]
+        for picture in order[1:]:
+            stepwise = merged([stepwise, picture])
+        assert by_lane(at_once) == by_lane(stepwise)
+        assert int(at_once.busy.sum()) == total and set(by_lane(at_once)) == lanes
+        for part in parts:
+            for track, pieces in stretches(part).items():
+                held = by_lane(at_once)[track]
+                assert all(time // at_once.width in held for piece in pieces for time in (piece[0],))
+
+
+def test_far_outliers_cost_no_resolution(tmp_path: Path) -> None:
+    """Kernels at 0 and the rest two months later still show milliseconds; only what is full is widened."""
+    events = [slice_of(1, 0, 5), slice_of(2, 3, 0)]
+    events += [slice_of(1, 5.5e12 + 1000 * n, 800) for n in range(3000)]
+    (part,) = parts_of(made(tmp_path, events), 1 << 20)
+    picture = coarse_of(part)
+    assert picture.width < 2_000_000
+    check(picture, part)
+
+
+@pytest.mark.parametrize("lanes", [1, 300, 5000])
+def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many slices and lanes there are, no lane holds more buckets than its share."""
+    monkeypatch.setattr(coarse, "LANE_BUCKETS", 64)
+    monkeypatch.setattr(coarse, "MOST_BUCKETS", 64 * 256)
+    events = [slice_of(n % lanes, 10.0 * n, 4) for n in range(10_000)]
+    (part,) = parts_of(made(tmp_path, events), 1 << 22)
+    picture = coarse_of(part)
+    check(picture, part)
+    counts = np.bincount(picture.lane)
+    assert counts.max() <= {1: 64, 300: 54, 5000: 16}[lanes]
+    more = merged(
+        [picture, Coarse(0, picture.tracks, picture.lane, picture.bucket + (1 << 40), picture.busy)]
+    )
+    assert np.bincount(more.lane).max() <= {1: 64, 300: 54, 5000: 16}[lanes]
+
+
+def test_files_come_back(tmp_path: Path) -> None:
+    """A picture and what belongs to it are read as they were written; a damaged file says so."""
+    (part,) = parts_of(made(tmp_path, [slice_of(1, 5, 5)]), 1 << 20)
+    picture = coarse_of(part)
+    write_coarse(tmp_path / "p", picture, {"lanes": [1, "ä\ud800"]})
+    again, about = read_coarse(tmp_path / "p")
+    assert by_lane(again) == by_lane(picture) and about == {"lanes": [1, "ä\ud800"]}
+    raw = (tmp_path / "p").read_bytes()
+    (tmp_path / "p").write_bytes(raw[: len(raw) // 2])
+    for name in ("p", "gone"):
+        with pytest.raises(CacheError, match="cannot read"):
+            read_coarse(tmp_path / name)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 32, 160])
+def test_ranges_tile_the_file(count: int) -> None:
+    """Ranges follow each other without a gap, each is read once, and the end of the file comes first."""
+    size = count * (32 << 20)
+    pieces = [(n * (32 << 20), (n + 1) * (32 << 20)) for n in range(count)]
+    bounds, order = early_first(pieces)
+    assert bounds[0][0] == 0 and bounds[-1][1] == size
+    assert all(left[1] == right[0] and left[0] < left[1] for left, right in pairwise(bounds))
+    assert sorted(order) == list(range(len(bounds))) and order[0] == len(bounds) - 1
+    early = order[: count + 1]
+    assert sum(b - a for a, b in (bounds[i] for i in early)) < 0.05 * size
+    assert {a for a, _ in pieces} <= {bounds[i][0] for i in early}
+
+
+def test_at_five_percent_nearly_all_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When 5 % of a plain file has been read, 90 % of the lanes and 95 % of the time have been met.
+
+    As in real files: host threads in the order of time, devices at the end, names last.
+    """
+    monkeypatch.setattr(parallel, "SMALLEST_EARLY", 500)
+    threads = [slice_of(100 + n // 3000, 10.0 * n, 8) for n in range(20_000)]
+    devices = [slice_of(n % 3, 30.0 * n, 20) for n in range(7_000)]
+    names = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": t, "args": {"name": "x"}} for t in range(99)]
+    path = made(tmp_path, [*threads, *devices, *names])
+    progress: list[Progress] = []
+    pictures: list[tuple[int, Path]] = []
+    read_in_parallel(
+        open_source(path),
+        tmp_path,
+        workers=1,
+        part_size=path.stat().st_size // 24,
+        block_size=2048,
+        progress=progress.append,
+        pictured=lambda file: pictures.append((progress[-1].done, file)),
+    )
+    early = [read_coarse(file) for done, file in pictures if done <= 0.05 * path.stat().st_size]
+    assert any(about["metadata"] for _, about in early)
+    some, everything = (
+        merged([one for one, _ in early]),
+        merged([read_coarse(file)[0] for _, file in pictures]),
+    )
+    assert len(some.tracks) >= 0.9 * len(everything.tracks)
+    assert extent(some) >= 0.95 * extent(everything)
+
+
+def extent(picture: Coarse) -> int:
+    return int(picture.bucket.max() + 1 - picture.bucket.min()) << picture.shift
