@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..base.clock import Clocks
 from ..base.ids import SliceId
 from ..index.format import LaneKind, RowKind
 from ..query.gaps import gap_before
 from ..query.views import Lane, Link, Row
 from .devices import devices
+from .idle import CLASSES, gap_classes
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -41,6 +44,7 @@ class Gap:
     before: SliceId
     after: SliceId
     launch: Link | None  # of the slice after it
+    kind: str | None  # one of CLASSES; None where the lane is no device's
     threads: tuple[Doing, ...]
     more_threads: int  # active in it but not listed
 
@@ -52,7 +56,7 @@ class Gap:
     @property
     def host_was_late(self) -> bool | None:
         """Whether what ended the gap was launched only after the gap began; None where no launch is known."""
-        return None if self.launch is None else self.launch.start >= self.start
+        return None if self.launch is None else self.launch.start > self.start
 
 
 def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap | None:
@@ -66,7 +70,11 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
     launch = next((link for link in trace.chain(after, clocks) if link.role == "launch" and link.via), None)
     caller = None if launch is None else trace.find(launch.id)
     threads, more = _threads(trace, row, start, end, clocks, None if caller is None else caller[0].lane)
-    return Gap(start, end, trace.slice_id(row, at - 1), after, launch, threads, more)
+    kind = None
+    if any(row.lane in device.lanes for device in devices(trace)):
+        late = launch is not None and launch.start > start
+        kind = CLASSES[int(gap_classes(np.array([late]), np.array([end - start]))[0])]
+    return Gap(start, end, trace.slice_id(row, at - 1), after, launch, kind, threads, more)
 
 
 def _threads(

@@ -1,15 +1,26 @@
-"""Gaps that come back: those between the same two names, together."""
+"""Gaps that come back: those between the same two names, together; and one of them, step by step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from ..base.clock import Clocks
 from ..base.short_names import short_name
+from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
+from ..query.gaps import gaps_of
+from ..query.views import Row
 from .idle import CLASSES, Idle, StreamGaps
 from .kernels import statistics
 from .table import Column, Table
 from .work import dense
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 COLUMNS = (
     Column("before", "before it", "text"),
@@ -25,6 +36,50 @@ COLUMNS = (
 
 FEW = 4096
 """Names of which a table of all pairs is cheaper than sorting millions of gaps."""
+NO_CLOCKS = Clocks()
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """How often a gap between two names is met on its row, and in how many of the steps."""
+
+    count: int
+    median_ns: float
+    steps: int
+    of: int  # steps in all
+
+
+def recurrence(
+    trace: Trace, row: Row, at: int, steps: Sequence[tuple[int, int]] = (), clocks: Clocks = NO_CLOCKS
+) -> Recurrence:
+    """Return how often the gap before the slice at an index within its row comes back: between slices of the
+    same short names (of a row with very many names: of the same names), beginning in which of the steps.
+
+    Steps are (start, end) in trace time.
+    """
+    index, names = trace.indexes[row.source], trace.indexes[row.source].column("slices.name")
+    first = int(index.rows[row.number]["first"])
+    befores, afters = (_alike(index, row, int(names[first + place])) for place in (at - 1, at))
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for ends_it, starts, ends in gaps_of(index, row.number):
+        same = np.isin(names[first + ends_it - 1], befores) & np.isin(names[first + ends_it], afters)
+        parts.append((starts[same], (ends - starts)[same]))
+    begins, lengths = (np.concatenate(columns) for columns in zip(*parts))
+    begins += clocks.offset(row.source, row.pid)
+    edges = np.array(steps, np.int64).reshape(-1, 2)
+    low, high = (np.searchsorted(begins, edges[:, side]) for side in (0, 1))
+    median = float(np.median(lengths)) if len(lengths) else 0.0
+    return Recurrence(len(lengths), median, int((high > low).sum()), len(edges))
+
+
+def _alike(index: Index, row: Row, number: int) -> U32:
+    """Return the string numbers of the names in a row that have one's short name."""
+    first = int(index.rows[row.number]["first"])
+    _, numbers = dense(index.column("slices.name")[first : first + row.count])
+    if len(numbers) > FEW:
+        return np.array([number], np.uint32)
+    wanted = short_name(index.string(number))
+    return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == wanted], np.uint32)
 
 
 def recurring_gaps(found: Idle) -> Table:

@@ -119,19 +119,25 @@ def stream_gaps(
     farthest = np.maximum.accumulate(np.where(grew, np.arange(len(places)), 0))
     known = side.launches[places[after]] != NONE
     late = known & (side.starts[places[after]] > gap_starts)
-    short = gap_ends - gap_starts < kernel_wait_ns
     return StreamGaps(
         work,
         stream,
         len(places),
         gap_starts,
         gap_ends,
-        np.where(late, 0, np.where(short, 1, 2)).astype(np.uint8),
+        gap_classes(late, gap_ends - gap_starts, kernel_wait_ns),
         work.positions[places[farthest[after - 1]]],
         work.positions[places[after]],
         side.launches[places[after]],
         side.starts[places[after]],
     )
+
+
+def gap_classes(late: AnyArray, lengths: I64, kernel_wait_ns: int = KERNEL_WAIT_NS) -> AnyArray:
+    """Return the places in CLASSES of gaps by whether the launch that ended them began in them, and by
+    their length in ns (HTA's rule).
+    """
+    return np.where(late, 0, np.where(lengths < kernel_wait_ns, 1, 2)).astype(np.uint8)
 
 
 def idle_table(found: Idle) -> Table:

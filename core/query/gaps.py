@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..index.store import Index
@@ -70,6 +72,18 @@ def longest_gap(
         if ns > 0 and (best is None or ns > best[1]):
             best = begin + at, ns
     return best
+
+
+def gaps_of(index: Index, row_number: int) -> Iterator[tuple[I64, I64, I64]]:
+    """Yield (index within the row of the slice that ends it, start, end) of a row's gaps, lane time, as
+    columns, piece by piece.
+    """
+    row = index.rows[row_number]
+    first, count = int(row["first"]), int(row["count"])
+    for low in range(1, count, CHUNK):
+        starts, ends = _edges(index, first, low, min(count, low + CHUNK))
+        at = np.flatnonzero(ends > starts)
+        yield at + low, starts[at], ends[at]
 
 
 def _edges(index: Index, first: int, low: int, high: int) -> tuple[I64, I64]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pytest
 
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.gap_groups import recurring_gaps
+from tracelane.core.analysis.gap import gap_of
+from tracelane.core.analysis.gap_groups import recurrence, recurring_gaps
 from tracelane.core.analysis.idle import CLASSES, idle
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.short_names import short_name
+from tracelane.core.query.gaps import gap_before
+from tracelane.core.query.lookup import place_of
 
 
 @needs_corpus
@@ -41,3 +45,42 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
     totals = [int(value) for value in table.data["idle_ns"]]
     assert totals == sorted(totals, reverse=True)
     assert table.totals["idle_ns"] == sum(stream.idle_ns for stream in found.streams)
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
+    """How often a gap comes back, in how many steps and how long, is what a loop over its row finds; its
+    class is that of the idle breakdown.
+    """
+    trace = opened(name, "0", corpus_cache)
+    steps = [(step.start, step.end) for step in trace.steps]
+    stream = max(idle(Scope(trace)).streams, key=lambda stream: stream.slices)
+    index = stream.work.index
+    checked = 0
+    walked: dict[int, tuple[list[str], list[tuple[int, int]]]] = {}
+    for at in range(0, len(stream.starts), max(1, len(stream.starts) // 40)):
+        number, place = place_of(index, int(stream.after[at]))
+        row = trace.row_number(stream.work.device.source, number)
+        bounds = gap_before(index, number, place)
+        if bounds != (int(stream.starts[at]), int(stream.ends[at])):
+            continue  # between slices of two rows
+        gap = gap_of(trace, row, place)
+        assert gap is not None and gap.kind == CLASSES[int(stream.kinds[at])]
+        if number not in walked:
+            walked[number] = (
+                [short_name(trace.name(row, n)) for n in range(row.count)],
+                [trace.bounds(row, n) for n in range(row.count)],
+            )
+        names, times = walked[number]
+        alike = [
+            (times[n - 1][1], times[n][0])
+            for n in range(1, row.count)
+            if times[n - 1][1] < times[n][0] and names[n - 1 : n + 1] == names[place - 1 : place + 1]
+        ]
+        inside = [any(low <= start < high for start, _ in alike) for low, high in steps]
+        found = recurrence(trace, row, place, steps)
+        assert (found.count, found.steps, found.of) == (len(alike), sum(inside), len(steps))
+        assert found.median_ns == statistics.median(end - start for start, end in alike)
+        checked += 1
+    assert checked > 10

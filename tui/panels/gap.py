@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tracelane.core.analysis.gap import Gap, gap_of
+from tracelane.core.analysis.gap_groups import recurrence
+from tracelane.core.analysis.idle import KERNEL_WAIT_NS
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.trace import Trace
 
 from ..clock import Stamps
+from ..draw.ruler import step_marks
 from ..things import Thing
 from .fields import Field
 
@@ -25,6 +28,8 @@ def gap_fields(trace: Trace, stamps: Stamps, thing: Thing) -> list[Field]:
         return []
     return [
         Field("length", format_ns(gap.length, 9)),
+        *([Field("class", _class_text(gap))] if gap.kind is not None else []),
+        Field("comes back", _recurrence_text(trace, stamps, thing)),
         Field("before it", _name(trace, gap.before), _jump(gap.before)),
         Field("ended by", _name(trace, gap.after), _jump(gap.after)),
         *_launch_fields(gap),
@@ -38,13 +43,31 @@ def _launch_fields(gap: Gap) -> list[Field]:
         return []
     after = launch.start - gap.start
     where = f"{format_ns(after)} into the gap" if after >= 0 else f"{format_ns(-after)} before the gap"
-    reason = (
-        "the host was late" if gap.host_was_late else "it was queued: the device waited for something else"
-    )
-    return [
-        Field("launched by", f"{safe(launch.short_name)}, {where}", _jump(launch.id)),
-        Field("so", reason),
-    ]
+    return [Field("launched by", f"{safe(launch.short_name)}, {where}", _jump(launch.id))]
+
+
+def _class_text(gap: Gap) -> str:
+    """Return the class in words, and what speaks for it."""
+    if gap.kind == "host_wait":
+        return "host wait: the host was late"
+    short = f"below {format_ns(KERNEL_WAIT_NS)}"
+    queued = "no launch is known" if gap.launch is None else "it was queued in time"
+    if gap.kind == "kernel_wait":
+        return f"kernel wait: {queued}, {short}"
+    return f"other: {queued}" + (", the device waited for something else" if gap.launch is not None else "")
+
+
+def _recurrence_text(trace: Trace, stamps: Stamps, thing: Thing) -> str:
+    """Return how often the gap is met between the same names."""
+    steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks)]
+    found = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)
+    if found.count < 2:
+        return "no: the only one between these two"
+    times = f"{format_count(found.count)} times"
+    if found.of:
+        once_each = found.count == found.steps
+        times = f"in {found.steps} of {found.of} steps" + ("" if once_each else f", {times}")
+    return f"{times}, {format_ns(round(found.median_ns))} median"
 
 
 def _thread_fields(gap: Gap) -> list[Field]:
