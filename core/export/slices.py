@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ingest.columns import I64
-from ..query.hits import Hits, Rows
+from ..query.hits import Hits
+from ..query.search import Rows
 
 if TYPE_CHECKING:
     from ..trace import Trace

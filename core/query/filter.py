@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from fractions import Fraction
+from math import inf
 from typing import TypeAlias
 
 from ..base.errors import UsageError
@@ -21,7 +22,7 @@ from ..base.errors import UsageError
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9}
 LARGEST_EXPONENT = 400
 """Numbers beyond ten to this are no argument's and no duration's; as integers they would be huge."""
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TIME = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 _COMPARE = re.compile(r">=|<=|>|<|=")
 _REGEX_END = re.compile(r"(?<!\\)(?:\\\\)*/(i?)(?=\s|$)")
@@ -52,15 +53,25 @@ class Text:
 
 @dataclass(frozen=True)
 class Number:
-    """A number to compare with, exact; `op` is > >= < <= or =."""
+    """A number to compare with, exact, with floats as the float nearest to it; `op` is > >= < <= or =."""
 
     op: str
     value: Fraction
 
+    @property
+    def nearest(self) -> float:
+        """The float nearest to it, infinite beyond all floats."""
+        try:
+            return float(self.value)
+        except OverflowError:
+            return inf if self.value > 0 else -inf
+
     def __call__(self, value: Fraction | int | float) -> bool:
         """Tell whether a number fits; NaN and infinities fit nothing but order."""
         # Integers compare far faster than fractions, and nearly all numbers are.
-        wanted = self.value.numerator if self.value.denominator == 1 else self.value
+        wanted: Fraction | int | float = self.value.numerator if self.value.denominator == 1 else self.value
+        if isinstance(value, float):
+            wanted = self.nearest
         if self.op == "=":
             return value == wanted
         if self.op in (">", ">="):
@@ -250,7 +261,7 @@ def _argument(text: str, at: int, negated: bool) -> tuple[Term, int]:
     in_quotes = text[compare.end() : compare.end() + 1] in ("'", '"')
     found, at = _text(text, compare.end(), "is", f"arg.{key}{compare[0]}")
     number = None
-    if not in_quotes and found.how == "is" and _NUMBER.fullmatch(found.text):
+    if not in_quotes and found.how == "is" and NUMBER.fullmatch(found.text):
         number = Number(compare[0], _fraction(found.text))
     if compare[0] == "=":
         return Argument(key, number, found, negated), at

@@ -1,32 +1,31 @@
-"""Which slices a filter matches: names on the string table first, then masks over columns in chunks."""
+"""The slices that a filter matches: by columns at once, by arguments as the source is looked through."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.clock import Clocks
-from ..base.errors import Cancelled
+from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, never
 from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from ..ingest.lifted import LIFTED, Kind
 from .cells import clipped_edges
-from .filter import Argument, Category, Filter, LaneTitle, Name, Number, Text, Time
-from .scan import holds, scan_argument
+from .filter import Filter
+from .scan_child import Job, scanned
+from .search import CHUNK, Rows, Search
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-CHUNK = 1 << 20
-"""Slices looked at together: bounds the temporaries."""
-STRINGS = 4096
-"""Strings looked at together: of most, one search in their joined text tells that none fits."""
+TOLD_SECONDS = 0.3
+"""While arguments are looked through, what was found so far is told this often."""
 NO_CLOCKS = Clocks()
 
 
@@ -50,6 +49,7 @@ class Hits:
     count: int
     total_ns: int
     of: int  # slices that were looked at
+    remark: str = ""  # why something was not looked for
 
     def within(self, other: Hits) -> Hits:
         """Return those of these hits that another search of the same trace has too."""
@@ -150,204 +150,79 @@ class Hits:
         return np.cumsum(change)[:width]
 
 
-class Rows:
-    """The rows of slices of an index in order of position."""
+@dataclass(frozen=True)
+class Found:
+    """What a search has found so far, and which share of the trace it has looked through: 1 is all."""
 
-    def __init__(self, index: Index) -> None:
-        rows = index.rows
-        numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
-        order = np.argsort(rows["first"][numbers], kind="stable")
-        self.numbers = numbers[order]
-        self.firsts = rows["first"][self.numbers].astype(np.int64)
-
-    def of(self, positions: I64) -> I64:
-        """Return the row numbers in which positions lie."""
-        found: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
-        return found
+    hits: Hits
+    share: float
 
 
 def matches(
     trace: Trace, filter: Filter, clocks: Clocks = NO_CLOCKS, cancelled: CancelledCallback = never
 ) -> Hits:
     """Return the slices of a trace that a filter matches. Raises Cancelled, UnreadableError (arguments)."""
-    positions: list[U32] = []
-    offsets: list[I64] = []
-    total = of = 0
+    *_, last = find(trace, filter, clocks, cancelled=cancelled, every=inf)
+    return last.hits
+
+
+def find(
+    trace: Trace,
+    filter: Filter,
+    clocks: Clocks = NO_CLOCKS,
+    window: tuple[int, int] | None = None,
+    cancelled: CancelledCallback = never,
+    every: float = TOLD_SECONDS,
+) -> Iterator[Found]:
+    """Yield what a filter matches: so far, `every` so many seconds, then all.
+
+    Arguments that are not in columns are looked for in the source, by a process of its own where there is
+    much to read; first what lies in the window (trace time). Raises Cancelled, UnreadableError.
+    """
     titles = [[""] * len(index.lanes) for index in trace.indexes]
     shifts = [[0] * len(index.lanes) for index in trace.indexes]
     for lane in trace.lanes:
         titles[lane.source][lane.number] = lane.title
         shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
+    offsets = []
+    for index, shift in zip(trace.indexes, shifts):
+        offsets.append(np.array(shift or [0], np.int64)[index.rows["lane"].astype(np.int64)])
+    positions = [np.empty(0, np.uint32) for _ in trace.indexes]
+    of = sum(len(index.column("slices.start")) for index in trace.indexes)
+    remark, told = "", monotonic()
     for source, index in enumerate(trace.indexes):
-        found = _Search(index, titles[source], cancelled).run(filter)
-        for low in range(0, len(found), CHUNK):
-            total += int(index.duration(found[low : low + CHUNK]).sum())
-        positions.append(found)
-        shift = np.array(shifts[source] or [0], np.int64)
-        offsets.append(shift[index.rows["lane"].astype(np.int64)])
-        of += len(index.column("slices.start"))
+        search = Search(index, titles[source], filter, cancelled)
+        sure, unsure = search.by_columns()
+        parts = [] if search.scanned else [sure]
+        if not len(unsure) and not (search.scanned and len(sure)):
+            positions[source] = np.concatenate((*parts, unsure))
+            continue
+        if parts and every < inf:
+            positions[source] = sure
+            yield Found(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
+        job = Job(index, filter, tuple(titles[source]), tuple(shifts[source]), window)
+        try:
+            for step in scanned(job, cancelled):
+                parts.append(step.found)
+                if monotonic() - told >= every:
+                    parts = [np.sort(np.concatenate(parts))]
+                    positions[source] = parts[0]
+                    share = (source + step.done / max(1, step.total)) / len(trace.indexes)
+                    yield Found(_hits(trace, filter, positions, offsets, of), min(share, 0.999))
+                    told = monotonic()
+        except UnreadableError as error:
+            if search.scanned:
+                raise
+            parts = [sure, search.taken_as_lacking(unsure)]
+            remark = f"found by the index alone: {error}"
+        positions[source] = np.sort(np.concatenate(parts))
+    yield Found(replace(_hits(trace, filter, positions, offsets, of), remark=remark), 1.0)
+
+
+def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Sequence[I64], of: int) -> Hits:
+    total = 0
+    for index, own in zip(trace.indexes, positions):
+        for low in range(0, len(own), CHUNK):
+            total += int(index.duration(own[low : low + CHUNK]).sum())
     counted = sum(map(len, positions))
     return Hits(filter, trace.indexes, tuple(positions), tuple(offsets), counted, total, of)
-
-
-class _Search:
-    """The search of one index; every table (names, categories, lanes, lifted) is tested once."""
-
-    def __init__(self, index: Index, titles: list[str], cancelled: CancelledCallback) -> None:
-        self.index, self.titles, self.cancelled = index, titles, cancelled
-        self.count = len(index.column("slices.start"))
-
-    def run(self, filter: Filter) -> U32:
-        """Return the positions that match, ascending."""
-        if not self.count:
-            return np.empty(0, np.uint32)
-        tables: list[tuple[str, AnyArray]] = []
-        sparse: list[tuple[U32, bool]] = []
-        scanned: list[Argument] = []
-        rows: AnyArray | None = None
-        for term in filter.terms:
-            if isinstance(term, Name):
-                tables.append(("slices.name", self._names(term.text) != term.negated))
-            elif isinstance(term, Category):
-                fits = [_category_fits(term.text, name) != term.negated for name in self.index.categories]
-                tables.append(("slices.category", np.array(fits, bool)))
-            elif isinstance(term, LaneTitle):
-                lanes = np.array([term.text(title) != term.negated for title in self.titles], bool)
-                these: AnyArray = lanes[self.index.rows["lane"].astype(np.int64)]
-                rows = these if rows is None else rows & these
-            elif isinstance(term, Argument):
-                lifted = lifted_key(term.key)
-                if lifted is None:
-                    scanned.append(term)
-                else:
-                    sparse.append((self._lifted(term, lifted), term.negated))
-        times = [term for term in filter.terms if isinstance(term, Time)]
-        parts = []
-        for begin in range(0, self.count, CHUNK):
-            if self.cancelled():
-                raise Cancelled
-            end = min(self.count, begin + CHUNK)
-            mask = self._chunk(begin, end, tables, rows, sparse, times)
-            parts.append((np.flatnonzero(mask) + begin).astype(np.uint32))
-        found: U32 = np.concatenate(parts)
-        for term in scanned:
-            if len(found):
-                has = scan_argument(self.index, term, found.astype(np.int64), self.cancelled)
-                found = found[has != term.negated]
-        return found
-
-    def _chunk(
-        self,
-        begin: int,
-        end: int,
-        tables: list[tuple[str, AnyArray]],
-        rows: AnyArray | None,
-        sparse: list[tuple[U32, bool]],
-        times: list[Time],
-    ) -> AnyArray:
-        index = self.index
-        mask = np.ones(end - begin, bool)
-        for column, wanted in tables:
-            mask &= wanted[index.column(column)[begin:end]]
-        if rows is not None:
-            mask &= rows[Rows(index).of(np.arange(begin, end))]
-        for positions, negated in sparse:
-            low, high = np.searchsorted(positions, np.array([begin, end], np.uint32))
-            has = np.zeros(end - begin, bool)
-            has[positions[low:high].astype(np.int64) - begin] = True
-            mask &= has != negated
-        for term in times:
-            if term.what == "dur":
-                ns = index.durations_between(begin, end)
-            else:
-                ns = index.self_time(np.arange(begin, end))
-            mask &= compared(ns, term.number) != term.negated
-        return mask
-
-    def _names(self, text: Text) -> AnyArray:
-        """Return per string number whether it is a slice's name that fits."""
-        index = self.index
-        offsets, blob = index.column("strings.offset"), index.column("strings.blob")
-        used = np.zeros(max(1, len(offsets) - 1), bool)
-        names = index.column("slices.name")
-        for begin in range(0, len(names), CHUNK):
-            used[names[begin : begin + CHUNK]] = True
-        fits = np.zeros(len(used), bool)
-        needle = text.text.lower().encode() if text.how == "in" and text.text.isascii() else None
-        regex = text.pattern if text.how == "regex" else None
-        for begin in range(0, len(used), STRINGS):
-            if self.cancelled():
-                raise Cancelled
-            numbers = begin + np.flatnonzero(used[begin : begin + STRINGS])
-            if not len(numbers):
-                continue
-            bounds = offsets[begin : begin + STRINGS + 1].tolist()
-            joined = blob[bounds[0] : bounds[-1]].tobytes()
-            if needle is not None:
-                joined = joined.lower()
-                if needle not in joined:
-                    continue
-            for number in numbers.tolist():
-                low, high = bounds[number - begin] - bounds[0], bounds[number - begin + 1] - bounds[0]
-                raw = joined[low:high]
-                if needle is not None:
-                    fits[number] = needle in raw
-                else:
-                    name = raw.decode("utf-8", "replace")
-                    fits[number] = text(name) if regex is None else regex.search(name) is not None
-        return fits
-
-    def _lifted(self, term: Argument, key: str) -> U32:
-        """Return the positions whose lifted argument fits, ascending."""
-        index = self.index
-        positions: U32 = index.column(f"lifted.{key}.position")
-        if not len(positions) or (term.number is None and term.text is None):
-            return positions
-        values = index.column(f"lifted.{key}.value")
-        texts = next(lifted.kind for lifted in LIFTED if lifted.key == key) is Kind.TEXT
-        if term.number is not None and not texts:
-            found: U32 = positions[compared(values, term.number)]
-            return found
-        known, which = np.unique(values, return_inverse=True)
-        fits = [holds(term, index.string(value) if texts else value) for value in known.tolist()]
-        fitting: U32 = positions[np.array(fits, bool)[which]]
-        return fitting
-
-
-def lifted_key(key: str) -> str | None:
-    """Return the lifted argument that a key means, by its own name or the file's; None for others."""
-    for lifted in LIFTED:
-        if lifted.args != ("",) and (key == lifted.key or key in lifted.args):
-            return lifted.key
-    return None
-
-
-def compared(values: AnyArray, number: Number) -> AnyArray:
-    """Return which numbers of an array fit, exactly."""
-    wanted = number.value
-    if values.dtype.kind == "f":
-        return _ordered(values, number.op, float(wanted))
-    low, high = floor(wanted), ceil(wanted)
-    limits = np.iinfo(values.dtype)
-    if number.op == "=" and (low != high or not limits.min <= low <= limits.max):
-        return np.zeros(len(values), bool)
-    bound = low if number.op in (">", "<=", "=") else high
-    if bound > limits.max or bound < limits.min:
-        return np.full(len(values), (bound < limits.min) == (number.op in (">", ">=")))
-    return _ordered(values, number.op, values.dtype.type(bound))
-
-
-def _ordered(values: AnyArray, op: str, bound: Any) -> AnyArray:
-    compare: Any = {
-        ">": np.greater,
-        ">=": np.greater_equal,
-        "<": np.less,
-        "<=": np.less_equal,
-        "=": np.equal,
-    }[op]
-    found: AnyArray = compare(values, bound)
-    return found
-
-
-def _category_fits(text: Text, name: str) -> bool:
-    return text(name) or (text.how == "is" and "," in name and any(map(text, name.split(","))))

@@ -1,26 +1,30 @@
-"""Arguments that are not lifted, looked for in the source: only blocks that name the key are decoded."""
+"""Arguments that are not lifted, looked for in the source: only blocks that can hold them are decoded."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, never
-from ..index.blockstore import block_bytes, has_block_store, source_of
+from ..index.blockstore import has_block_store, read_blocks, source_of
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
+from ..ingest.columns import I64, U32, AnyArray
 from .args import LARGEST, arguments_in, elements_of
-from .filter import Argument
+from .filter import NUMBER, Argument, quoted
+from .needles import key_needle, needles_of
 
-READ = 1 << 20
-_PLAIN = re.compile(rb"[ !#-.0-\[\]-~]*")
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+TOLD_SECONDS = 0.1
+"""What was found is told this often."""
+LONGEST_TERM = 300
+_BARE = re.compile(r"""[^\s<>=:'"]+""")
 
 
 def holds(term: Argument, value: Any) -> bool:
@@ -40,7 +44,7 @@ def number_of(value: Any) -> int | float | Fraction | None:
         return None
     if isinstance(value, int | float):
         return value
-    if isinstance(value, str) and len(value) < 400 and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and len(value) < 400 and NUMBER.fullmatch(value.strip()):
         return Fraction(value.strip())
     return None
 
@@ -50,40 +54,147 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def scan_argument(
-    index: Index, term: Argument, candidates: I64, cancelled: CancelledCallback = never
-) -> AnyArray:
-    """Return which of these positions have an argument that fits (the term's negation aside), as booleans.
+def term_for(key: str, value: Any) -> str | None:
+    """Return the term that finds all arguments of a value; None for null, and what no short term can say."""
+    if value is None:
+        return None
+    text = text_of(value)
+    if not key or len(key) + len(text) > LONGEST_TERM or (isinstance(value, float) and not isfinite(value)):
+        return None
+    name = key if _BARE.fullmatch(key) else quoted(key)
+    if number_of(value) is None or not NUMBER.fullmatch(text.strip()):
+        return f"arg.{name}={quoted(text)}"
+    return f"arg.{name}={text.strip()}"
 
-    Of a slice made of two events, the end event's value counts where both have one. Raises UnreadableError
-    when the source has gone or changed, Cancelled.
+
+@dataclass(frozen=True)
+class Wanted:
+    """A term to look for; per candidate whether it is `known` already, and if so whether it is `holding`."""
+
+    term: Argument
+    known: AnyArray | None = None
+    holding: AnyArray | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a scan: the positions that it found, of how many bytes how many have been read."""
+
+    found: U32
+    done: int
+    total: int
+
+
+def scan(
+    index: Index,
+    terms: Sequence[Wanted],
+    candidates: U32,
+    first: AnyArray,
+    cancelled: CancelledCallback = never,
+) -> Iterator[Step]:
+    """Yield, as the source is looked through, which candidates have arguments that fit all terms.
+
+    Blocks with events of the candidates in `first` (booleans) come first where the source can be read out of
+    order. Of a slice made of two events, the end event's value counts where both have one. Raises
+    UnreadableError when the source has gone or changed, Cancelled.
     """
-    found = np.zeros(len(candidates), bool)
-    ordinals, which, is_end = _events_of(index, candidates)
-    from_end = np.zeros(len(candidates), bool)  # decided by the end event
-    firsts = index.column("blocks.ordinal").astype(np.int64)
-    counts = index.column("blocks.count").astype(np.int64)
-    begins = np.searchsorted(ordinals, firsts)
-    ends = np.searchsorted(ordinals, firsts + counts)
-    wanted = np.flatnonzero(ends > begins)
-    for block, data in _blocks(index, wanted, cancelled):
-        repaired = bool(index.column("blocks.repaired")[block])
-        if not repaired and not _may_hold(data, term):
-            continue
+    state = _Scan(index, terms, candidates)
+    lengths = index.column("blocks.length").astype(np.int64)
+    order = state.order(first)
+    total, done = int(lengths[order].sum()), 0
+    parts: list[U32] = []
+    told = monotonic()
+    for block, data in read_blocks(index, order.tolist(), cancelled):
+        parts.append(state.look(block, data))
+        done += len(data)
+        if monotonic() - told >= TOLD_SECONDS:
+            yield Step(np.concatenate(parts), done, total)
+            parts, told = [], monotonic()
+    parts.append(state.rest())
+    yield Step(np.concatenate(parts), total, total)
+
+
+class _Scan:
+    """The candidates of a scan and what is known of each so far."""
+
+    def __init__(self, index: Index, wanted: Sequence[Wanted], candidates: U32) -> None:
+        self.index, self.candidates = index, candidates
+        self.terms = [one.term for one in wanted]
+        self.keys = [(key_needle(term.key),) for term in self.terms]
+        self.needles = [needles_of(term) for term in self.terms]
+        self.ordinals, self.which, self.is_end = _events_of(index, candidates.astype(np.int64))
+        self.firsts = index.column("blocks.ordinal").astype(np.int64)
+        counts = index.column("blocks.count").astype(np.int64)
+        self.begins = np.searchsorted(self.ordinals, self.firsts)
+        self.ends = np.searchsorted(self.ordinals, self.firsts + counts)
+        self.left = np.bincount(self.which, minlength=len(candidates))  # events not looked at yet
+        self.paired: AnyArray = self.left > 1
+        self.fits = np.zeros((len(wanted), len(candidates)), bool)
+        self.known = np.zeros((len(wanted), len(candidates)), bool)
+        self.from_end = np.zeros((len(wanted), len(candidates)), bool)  # decided by the end event
+        for number, one in enumerate(wanted):
+            if one.known is not None and one.holding is not None:
+                self.known[number] = one.known
+                self.fits[number] = one.known & (one.holding != one.term.negated)
+
+    def order(self, first: AnyArray) -> I64:
+        """Return the blocks with events of candidates in the order in which they are to be read."""
+        index, lengths = self.index, self.index.column("blocks.length")
+        blocks = np.flatnonzero((self.ends > self.begins) & (lengths <= LARGEST))
+        if not len(blocks):
+            return blocks
+        if has_block_store(index) or source_of(index).seekable:
+            before = np.concatenate((np.zeros(1, np.int64), np.cumsum(first[self.which])))
+            soon = before[self.ends[blocks]] > before[self.begins[blocks]]
+            found: I64 = np.concatenate((blocks[soon], blocks[~soon]))
+            return found
+        return blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
+
+    def look(self, block: int, data: bytes) -> U32:
+        """Look at a block's events; return the positions that are found to fit by now."""
+        places = slice(int(self.begins[block]), int(self.ends[block]))
+        which = self.which[places]
+        repaired = bool(self.index.column("blocks.repaired")[block])
+        # Where one of two events was looked at, the other may hold what does not fit, and counts more.
+        paired = bool(self.paired[which].any())
+        needles = self.keys if paired else self.needles
+        may = [repaired or all(needle.may_hold(data) for needle in some) for some in needles]
+        unknown = np.logical_not(self.known[:, which])
+        open_terms = np.logical_and.reduce(unknown, axis=1).tolist()
+        lacking = any(
+            is_open and not (fits or term.negated) for is_open, fits, term in zip(open_terms, may, self.terms)
+        )
+        if any(may) and (paired or not lacking):
+            self._decode(block, data, repaired, places)
+        np.subtract.at(self.left, which, 1)
+        return self._fitting(np.unique(which[self.left[which] == 0]))
+
+    def _decode(self, block: int, data: bytes, repaired: bool, places: slice) -> None:
         elements = elements_of(data, repaired)
-        first = int(firsts[block])
-        places = slice(int(begins[block]), int(ends[block]))
+        first = int(self.firsts[block])
         for ordinal, at, end in zip(
-            ordinals[places].tolist(), which[places].tolist(), is_end[places].tolist()
+            self.ordinals[places].tolist(), self.which[places].tolist(), self.is_end[places].tolist()
         ):
             event = elements[ordinal - first] if ordinal - first < len(elements) else None
             if not isinstance(event, dict):
                 continue
             arguments = arguments_in(event)
-            if term.key in arguments and (end or not from_end[at]):
-                found[at] = holds(term, arguments[term.key])
-                from_end[at] |= end
-    return found
+            for number, term in enumerate(self.terms):
+                if self.known[number, at] or term.key not in arguments:
+                    continue
+                if end or not self.from_end[number, at]:
+                    self.fits[number, at] = holds(term, arguments[term.key])
+                    self.from_end[number, at] |= end
+
+    def rest(self) -> U32:
+        """Return those that fit of the candidates of which not all events could be read."""
+        return self._fitting(np.flatnonzero(self.left > 0))
+
+    def _fitting(self, at: AnyArray) -> U32:
+        keep = np.ones(len(at), bool)
+        for fits, term in zip(self.fits, self.terms):
+            keep &= fits[at] != term.negated
+        return self.candidates[at[keep]]
 
 
 def _events_of(index: Index, candidates: I64) -> tuple[I64, I64, AnyArray]:
@@ -99,58 +210,3 @@ def _events_of(index: Index, candidates: I64) -> tuple[I64, I64, AnyArray]:
         own, which = np.concatenate((own, ends)), np.concatenate((which, paired))
     order = np.argsort(own, kind="stable")
     return own[order], which[order], order >= len(candidates)
-
-
-def _may_hold(data: bytes, term: Argument) -> bool:
-    """Tell whether a block's text can hold the term's key (and text): False is certain."""
-    needles = [term.key]
-    text = term.text
-    if text is not None and text.how == "is" and term.number is None and text.text[:1] not in ("[", "{"):
-        needles.append(text.text)  # the JSON of lists and objects may be spaced otherwise in the file
-    for needle in needles:
-        raw = needle.encode("utf-8", "replace")
-        escaped = b"\\u" if _PLAIN.fullmatch(raw) else b"\\"
-        if raw not in data and escaped not in data:
-            return False
-    return True
-
-
-def _blocks(index: Index, wanted: AnyArray, cancelled: CancelledCallback) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, text) of these blocks; sources that only inflate from the start are read once."""
-    sizes = index.column("blocks.length")
-    wanted = wanted[sizes[wanted] <= LARGEST]
-    direct = not len(wanted) or has_block_store(index) or source_of(index).seekable
-    if direct:
-        for block in wanted.tolist():
-            _check(cancelled)
-            yield block, block_bytes(index, block)[0]
-        return
-    stream = source_of(index).open()
-    try:
-        for block in wanted[np.argsort(index.column("blocks.offset")[wanted], kind="stable")].tolist():
-            offset, length = int(index.column("blocks.offset")[block]), int(sizes[block])
-            _read(stream, offset - stream.offset, cancelled, keep=False)
-            data = _read(stream, length, cancelled, keep=True)
-            if len(data) != length:
-                raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
-            yield block, data
-    finally:
-        stream.close()
-
-
-def _read(stream: Any, length: int, cancelled: CancelledCallback, keep: bool) -> bytes:
-    parts = []
-    while length > 0:
-        _check(cancelled)
-        part = stream.read(min(READ, length))
-        if not part:
-            break
-        length -= len(part)
-        if keep:
-            parts.append(part)
-    return b"".join(parts)
-
-
-def _check(cancelled: CancelledCallback) -> None:
-    if cancelled():
-        raise Cancelled

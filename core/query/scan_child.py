@@ -1,0 +1,179 @@
+"""Scans of arguments by a process of their own, so that whoever asked goes on answering keys.
+
+    python -m tracelane.core.query.scan_child
+
+Its standard input is a JSON object per line, the first the job: {"folder", "path", "filter", "titles",
+"shifts", "window"}. Every line of standard output is {"found": positions in base64, "done", "total"}, the
+last one {"finished"} or {"failed": a sentence}. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import Cancelled, TracelaneError, UnreadableError
+from ..base.progress import CancelledCallback, never
+from ..index.store import Index
+from ..ingest.child import Children, ChildrenError
+from ..ingest.columns import U32, AnyArray
+from .filter import Filter, parse
+from .scan import Step, scan
+from .search import Rows, Search
+
+MODULE = "tracelane.core.query.scan_child"
+WORTH = 8 << 20
+"""Less text than this is looked through before a process has started."""
+NICENESS = 5
+_ENDED = 3
+"""Exit status when the starter went away."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be looked for in one index; titles and clock offsets (ns) are those of its lanes."""
+
+    index: Index
+    filter: Filter
+    titles: tuple[str, ...]
+    shifts: tuple[int, ...]
+    window: tuple[int, int] | None  # trace time: what begins or ends in it comes first
+
+
+def scanned(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
+    """Yield what a filter with arguments that are not in columns finds in an index, step by step.
+
+    By a process of its own where there is enough to read and one can be started, else here. Raises Cancelled,
+    UnreadableError.
+    """
+    index = job.index
+    wanted = int(index.column("blocks.length").sum()) >= WORTH and index.path != "-"
+    children = _started(job) if wanted else None
+    if children is None:
+        yield from here(job, cancelled)
+        return
+    with children:
+        found = np.empty(0, np.uint32)
+        try:
+            for step in _told(children, cancelled):
+                found = np.concatenate((found, step.found))
+                yield step
+            return
+        except ChildrenError:
+            pass  # killed, by a lack of memory perhaps: all again, in here
+    for step in here(job, cancelled):
+        yield Step(np.setdiff1d(step.found, found, assume_unique=True), step.done, step.total)
+
+
+def here(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
+    """Do a job in this process."""
+    search = Search(job.index, job.titles, job.filter, cancelled)
+    sure, unsure = search.by_columns()
+    candidates = np.union1d(sure, unsure) if search.scanned else unsure
+    return scan(job.index, search.to_scan(candidates), candidates, _in_window(job, candidates), cancelled)
+
+
+def _in_window(job: Job, candidates: U32) -> AnyArray:
+    """Return which candidates overlap the job's window, as booleans."""
+    if job.window is None or not len(candidates):
+        return np.zeros(len(candidates), bool)
+    index, at = job.index, candidates.astype(np.int64)
+    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][Rows(index).of(at)]
+    starts = index.column("slices.start")[at] + shift
+    low, high = job.window
+    overlap: AnyArray = (starts < high) & (starts + index.duration(at) > low)
+    return overlap
+
+
+def _started(job: Job) -> Children | None:
+    message = {
+        "folder": str(job.index.folder),
+        "path": job.index.path,
+        "filter": job.filter.text,
+        "titles": job.titles,
+        "shifts": job.shifts,
+        "window": job.window,
+    }
+    try:
+        return Children(1, message, module=MODULE)
+    except ChildrenError:
+        return None
+
+
+def _told(children: Children, cancelled: CancelledCallback) -> Iterator[Step]:
+    while True:
+        if cancelled():
+            raise Cancelled
+        received = children.receive()
+        if received is None:
+            continue
+        message = received[1]
+        if "failed" in message:
+            raise UnreadableError(str(message["failed"]))
+        if "finished" in message:
+            return
+        found = np.frombuffer(b64decode(message["found"]), np.uint32)
+        yield Step(found, int(message["done"]), int(message["total"]))
+
+
+# -- in the child -------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Do the job that the first line of standard input names."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
+    line = sys.stdin.readline()
+    if not line:
+        return 0
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    os.nice(NICENESS)
+    try:
+        for step in here(_job(json.loads(line))):
+            found = b64encode(step.found.astype(np.uint32).tobytes()).decode()
+            _tell({"found": found, "done": step.done, "total": step.total})
+    except (TracelaneError, OSError) as error:
+        _tell({"failed": str(error)})
+        return 1
+    _tell({"finished": True})
+    return 0
+
+
+def _job(message: dict[str, Any]) -> Job:
+    index = Index.open(Path(message["folder"]))
+    index.path = message["path"]
+    window = message["window"]
+    return Job(
+        index,
+        parse(message["filter"]),
+        tuple(message["titles"]),
+        tuple(message["shifts"]),
+        None if window is None else (window[0], window[1]),
+    )
+
+
+def _end_with_input() -> None:
+    while sys.stdin.readline():
+        pass
+    os._exit(_ENDED)
+
+
+def _tell(message: dict[str, Any]) -> None:
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        os._exit(_ENDED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

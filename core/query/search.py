@@ -1,0 +1,178 @@
+"""Which slices of an index a filter leaves by columns: names by the string table, then masks in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..base.errors import Cancelled
+from ..base.progress import CancelledCallback
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import I64, U32, AnyArray
+from .compare import compared
+from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
+from .lifted_terms import LiftedTerm, lifted_of
+from .scan import Wanted
+
+CHUNK = 1 << 20
+"""Slices looked at together: bounds the temporaries."""
+STRINGS = 4096
+"""Strings looked at together: of most, one search in their joined text tells that none fits."""
+FEW_STRINGS = 8
+"""With so many slices per string, testing all strings is less work than telling which of them are names."""
+
+
+class Rows:
+    """The rows of slices of an index in order of position."""
+
+    def __init__(self, index: Index) -> None:
+        rows = index.rows
+        numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
+        order = np.argsort(rows["first"][numbers], kind="stable")
+        self.numbers = numbers[order]
+        self.firsts = rows["first"][self.numbers].astype(np.int64)
+
+    def of(self, positions: I64) -> I64:
+        """Return the row numbers in which positions lie."""
+        found: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
+        return found
+
+
+class Search:
+    """The search of one index; every table (names, categories, lanes, lifted) is tested once."""
+
+    def __init__(
+        self, index: Index, titles: Sequence[str], filter: Filter, cancelled: CancelledCallback
+    ) -> None:
+        """Look for what a filter matches; `titles` are those of the index's lanes."""
+        self.index, self.titles, self.filter, self.cancelled = index, titles, filter, cancelled
+        self.count = len(index.column("slices.start"))
+        arguments = [(term, lifted_of(term.key)) for term in filter.terms if isinstance(term, Argument)]
+        self.scanned = tuple(term for term, lifted in arguments if lifted is None)
+        """The terms on arguments that stand in the source only."""
+        self.lifted = tuple(LiftedTerm(index, term, lifted) for term, lifted in arguments if lifted)
+
+    def by_columns(self) -> tuple[U32, U32]:
+        """Return the positions that all terms but the scanned ones leave, those for which a lifted argument
+        has to be looked for in the source apart; both ascending. Raises Cancelled.
+        """
+        tables: list[tuple[str, AnyArray]] = []
+        rows: AnyArray | None = None
+        for term in self.filter.terms if self.count else ():
+            if isinstance(term, Name):
+                tables.append(("slices.name", self._names(term.text) != term.negated))
+            elif isinstance(term, Category):
+                fits = [_category_fits(term.text, name) != term.negated for name in self.index.categories]
+                tables.append(("slices.category", np.array(fits, bool)))
+            elif isinstance(term, LaneTitle):
+                lanes = np.array([term.text(title) != term.negated for title in self.titles], bool)
+                these: AnyArray = lanes[self.index.rows["lane"].astype(np.int64)]
+                rows = these if rows is None else rows & these
+        found = unsure = [np.empty(0, np.uint32)]
+        if all(wanted.any() for _, wanted in tables) and (rows is None or rows.any()):
+            times = [term for term in self.filter.terms if isinstance(term, Time)]
+            for begin in range(0, self.count, CHUNK):
+                if self.cancelled():
+                    raise Cancelled
+                end = min(self.count, begin + CHUNK)
+                mask = self._chunk(begin, end, tables, rows, times)
+                holding, open_ones = self._by_lifted(begin, end, mask)
+                found = [*found, np.flatnonzero(holding).astype(np.uint32) + np.uint32(begin)]
+                unsure = [*unsure, np.flatnonzero(open_ones).astype(np.uint32) + np.uint32(begin)]
+        return np.concatenate(found), np.concatenate(unsure)
+
+    def _chunk(
+        self,
+        begin: int,
+        end: int,
+        tables: list[tuple[str, AnyArray]],
+        rows: AnyArray | None,
+        times: list[Time],
+    ) -> AnyArray:
+        index = self.index
+        mask: AnyArray | None = None
+        for column, wanted in tables:
+            these: AnyArray = wanted.take(index.column(column)[begin:end])
+            mask = these if mask is None else mask & these
+        if mask is None:
+            mask = np.ones(end - begin, bool)
+        if rows is not None:
+            mask &= rows[Rows(index).of(np.arange(begin, end))]
+        for term in times:
+            if term.what == "dur":
+                ns = index.durations_between(begin, end)
+            else:
+                ns = index.self_time(np.arange(begin, end))
+            mask &= compared(ns, term.number) != term.negated
+        return mask
+
+    def _by_lifted(self, begin: int, end: int, mask: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return (which of a chunk hold, which the columns do not decide) of those that a mask leaves."""
+        unsure = np.zeros(len(mask), bool)
+        for lifted in self.lifted:
+            categories = self.index.column("slices.category")[begin:end]
+            known, holding = lifted.decided(np.arange(begin, end), categories)
+            mask &= holding | ~known
+            unsure |= ~known
+        return mask & ~unsure, mask & unsure
+
+    def to_scan(self, candidates: U32) -> list[Wanted]:
+        """Return the terms that are to be looked for in the source of these candidates."""
+        wanted = [Wanted(term) for term in self.scanned]
+        positions = candidates.astype(np.int64)
+        categories = self.index.column("slices.category")[positions]
+        for lifted in self.lifted:
+            known, holding = lifted.decided(positions, categories)
+            wanted.append(Wanted(lifted.in_source, known, holding))
+        return wanted
+
+    def taken_as_lacking(self, unsure: U32) -> U32:
+        """Return those that match if what the columns do not know of is not there at all."""
+        positions = unsure.astype(np.int64)
+        keep = np.ones(len(unsure), bool)
+        for lifted in self.lifted:
+            known, holding = lifted.decided(positions, self.index.column("slices.category")[positions])
+            keep &= np.where(known, holding, lifted.term.negated)
+        return unsure[keep]
+
+    def _names(self, text: Text) -> AnyArray:
+        """Return per string number whether it is a slice's name that fits."""
+        index = self.index
+        offsets, blob = index.column("strings.offset"), index.column("strings.blob")
+        names = index.column("slices.name")
+        used = np.zeros(max(1, len(offsets) - 1), bool)
+        if len(names) > FEW_STRINGS * len(used):
+            used[:] = True  # also what is no name: no slice asks for it
+        else:
+            for begin in range(0, len(names), CHUNK):
+                used[names[begin : begin + CHUNK]] = True
+        fits = np.zeros(len(used), bool)
+        needle = text.text.lower().encode() if text.how == "in" and text.text.isascii() else None
+        regex = text.pattern if text.how == "regex" else None
+        for begin in range(0, len(used), STRINGS):
+            if self.cancelled():
+                raise Cancelled
+            numbers = begin + np.flatnonzero(used[begin : begin + STRINGS])
+            if not len(numbers):
+                continue
+            bounds = offsets[begin : begin + STRINGS + 1].tolist()
+            joined = blob[bounds[0] : bounds[-1]].tobytes()
+            if needle is not None:
+                joined = joined.lower()
+                if needle not in joined:
+                    continue
+            for number in numbers.tolist():
+                low, high = bounds[number - begin] - bounds[0], bounds[number - begin + 1] - bounds[0]
+                raw = joined[low:high]
+                if needle is not None:
+                    fits[number] = needle in raw
+                else:
+                    name = raw.decode("utf-8", "replace")
+                    fits[number] = text(name) if regex is None else regex.search(name) is not None
+        return fits
+
+
+def _category_fits(text: Text, name: str) -> bool:
+    return text(name) or (text.how == "is" and "," in name and any(map(text, name.split(","))))
