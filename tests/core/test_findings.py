@@ -168,7 +168,7 @@ def test_stray_device_work_is_not_judged(tmp_path: Path) -> None:
 def test_cancelled(tmp_path: Path) -> None:
     """Nobody waits any more: it stops."""
     with pytest.raises(Cancelled):
-        findings(Scope(trace_of([op(0, 1)], tmp_path)), lambda: True)
+        findings(Scope(trace_of([op(0, 1)], tmp_path), cancelled=lambda: True))
 
 
 def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.errors import Cancelled
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
-from ...base.progress import CancelledCallback
 from ...base.short_names import short_name
 from ...index.format import NONE
 from ...index.store import Index
@@ -34,24 +32,18 @@ NO_WORK = frozenset(KINDS) | {"cuda_profiler_range"}
 class Facts:
     """One source of a scope as the rules see it; everything is made when first asked for."""
 
-    def __init__(self, scope: Scope, source: int, cancelled: CancelledCallback, stray: int = 0) -> None:
+    def __init__(self, scope: Scope, source: int, stray: int = 0) -> None:
         self.scope = replace(scope, source=source)
         self.source = source
-        self.cancelled = cancelled
         self.stray = stray  # pieces of device work whose times cannot be right
         self.index: Index = scope.trace.indexes[source]
-
-    def check(self) -> None:
-        """Raise Cancelled when nobody waits for the answer any more."""
-        if self.cancelled():
-            raise Cancelled
 
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property
     def host(self) -> Host:
         """The host's slices."""
-        return host_of(self.scope, self.check)
+        return host_of(self.scope)
 
     @cached_property
     def waits(self) -> I64:
@@ -90,7 +82,7 @@ class Facts:
     @cached_property
     def works(self) -> tuple[Work, ...]:
         """The work of the source's devices."""
-        self.check()
+        self.scope.check()
         if self.stray:
             return ()
         found = (self._really(work) for work in work_of(self.scope))
@@ -117,7 +109,7 @@ class Facts:
     @cached_property
     def sides(self) -> tuple[LaunchSide, ...]:
         """Who launched it, device by device."""
-        self.check()
+        self.scope.check()
         return tuple(launch_sides(self.scope, work) for work in self.works)
 
     @cached_property
@@ -176,7 +168,7 @@ class Facts:
     @cached_property
     def steps(self) -> Steps | None:
         """The steps that lie in the scope wholly, None where there are none."""
-        self.check()
+        self.scope.check()
         found = find_steps(self.scope.trace, self.source, self.scope.clocks)
         if found is None or self.scope.range is None:
             return found

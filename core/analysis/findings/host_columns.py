@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,14 +73,13 @@ class Host:
         return total
 
 
-def host_of(scope: Scope, check: Callable[[], None]) -> Host:
-    """Return the host's slices of a scope of one source; `check` is called now and then and may raise."""
+def host_of(scope: Scope) -> Host:
+    """Return the host's slices of a scope of one source."""
     index = scope.trace.indexes[scope.source or 0]
     kinds = np.array([KINDS.get(name, OTHER) for name in index.categories], np.uint8)
     kinds[kinds == PYTHON] = OTHER
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
-        check()
         kind = kinds[chunk.categories]
         keep = kind != OTHER
         if keep.any():

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from ...base.progress import CancelledCallback, never
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import work_of
@@ -54,8 +53,8 @@ JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
 }
 
 
-def findings(scope: Scope, cancelled: CancelledCallback = never) -> Findings:
-    """Return what the rules find in a scope, the files judged one by one; raises Cancelled.
+def findings(scope: Scope) -> Findings:
+    """Return what the rules find in a scope, the files judged one by one.
 
     Where something lies absurdly far from the rest, only the bulk of the trace is looked at. A rule that
     holds in several files is told once, for the file in which it claims most.
@@ -71,9 +70,9 @@ def findings(scope: Scope, cancelled: CancelledCallback = never) -> Findings:
         if scope.source is not None and scope.source != source:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
-        facts = Facts(scope, source, cancelled, stray)
+        facts = Facts(scope, source, stray)
         for rule, judge in JUDGES.items():
-            facts.check()
+            scope.check()
             verdict = judge(facts)
             if isinstance(verdict, Found):
                 finding = _weighed(rule, verdict, facts)

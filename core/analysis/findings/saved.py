@@ -14,7 +14,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ...base.progress import CancelledCallback, never
 from ...index.blockstore import FOLDER
 from ..scope import Scope
 from .finding import Findings
@@ -27,15 +26,15 @@ VERSION = 1
 PRIVATE = 0o700
 
 
-def saved_findings(scope: Scope, cancelled: CancelledCallback = never) -> Findings:
+def saved_findings(scope: Scope) -> Findings:
     """Return the findings of a scope: those kept beside the index where they are of the whole trace, else
-    found now, and then kept. Raises Cancelled.
+    found now, and then kept.
     """
     if not _whole(scope):
-        return findings(scope, cancelled)
+        return findings(scope)
     found = kept_findings(scope)
     if found is None:
-        found = findings(scope, cancelled)
+        found = findings(scope)
         _keep(_file(scope), found)
     return found
 
