@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.style import Style
 
+from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
@@ -78,6 +79,42 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
     line = details_text(details, None, 100, LOOK).plain.splitlines()
     chain = next(text for text in line if text.startswith("kernel "))
     assert " ← launch launch ← op aten::linear" in chain
+
+
+def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
+    """A launch lists what is around it, innermost first, with total and self; a kernel its launch's."""
+    _, launch = found(trace, "launch")
+    _, kernel = found(trace, LONG_NAME)
+    for details, step, what in ((launch, 0, "around it"), (kernel, 1, "around its launch")):
+        assert details.around_what == what
+        assert [(entry.name, entry.total, entry.self_time) for entry in details.around] == [
+            ("aten::linear", 60_000, 50_000),
+            (f"ProfilerStep#{step}", 100_000, 40_000),
+        ]
+        assert all(entry.jump.startswith("jump(0, ") for entry in details.around)
+    lines = details_text(launch, None, 80, LOOK).plain.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("around it"))
+    assert lines[at].split()[-2:] == ["total", "self"]
+    assert lines[at + 1].split() == ["aten::linear", "60", "µs", "50", "µs"]
+    thing, _ = found(trace, "launch")
+    copied = json.loads(details_json(launch, thing, None))
+    assert copied["around_it"][1] == {"name": "ProfilerStep#0", "duration_ns": 100_000, "self_ns": 40_000}
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_deep_stack_is_bounded(tmp_path: Path, width: int) -> None:
+    """Of Python frames a hundred deep the innermost are listed, modules among them, the rest counted."""
+    frames = [complete(at, 1000 - 2 * at, f"f{at}.py({at}): g", "python_function") for at in range(150)]
+    frames[-1]["name"] = "nn.Module: Linear_0"
+    trace = Trace([index_of([*frames, complete(200, 5, "aten::mm", "cpu_op")], tmp_path / "index")])
+    session = view.first_session(trace, 80)
+    thing = thing_by_id(trace, session.clocks, SliceId(0, len(frames)))
+    assert thing is not None
+    details = details_of(trace, stamps_of(trace, session), thing)
+    assert details.around[0].name == "nn.Module: Linear_0" and len(details.around) == 100
+    assert details.more_around == 50
+    text = details_text(details, Arguments({}), width, LOOK)
+    assert "50 more farther out" in text.plain
 
 
 def test_long_and_blank_names(trace: Trace) -> None:

@@ -18,16 +18,21 @@ from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.query.args import Arguments
+from tracelane.core.query.chain import enclosing
 from tracelane.core.query.detail import SliceDetail
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Link, Trace
 
 from ..clock import Stamps
+from ..draw.labels import fit
 from ..things import Thing
 from .fields import Field, fields_of, laid_out, wrap
 from .gap import gap_fields, gap_title
 from .reading import reading_fields, reading_of, reading_title
 
 FLOWS_SHOWN = 8
+AROUND_SHOWN = 100
+"""Slices around one that are listed, the innermost ones; deeper stacks say how many more there are."""
+TIME_CELLS = 12
 LEAST_NAME = 6
 NONE = "(none)"
 PHASES = {
@@ -58,6 +63,16 @@ class ChainPart:
 
 
 @dataclass(frozen=True)
+class Around:
+    """A slice around the selection, or around what launched it; ns."""
+
+    name: str
+    total: int
+    self_time: int
+    jump: str
+
+
+@dataclass(frozen=True)
 class Details:
     """What the panel shows of one thing, before it is laid out."""
 
@@ -67,6 +82,9 @@ class Details:
     chain: tuple[ChainPart, ...] = ()
     remarks: tuple[str, ...] = ()  # overlap, unclosed, clamped; why a metric may be wrong
     has_arguments: bool = True
+    around: tuple[Around, ...] = ()  # innermost first
+    around_what: str = ""
+    more_around: int = 0  # farther out, not listed
 
 
 def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
@@ -116,7 +134,38 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
         *_flow_fields(trace, found.id),
         Field("event", format_count(found.id.ordinal) + end_event),
     ]
-    return Details(found.short_name, found.name, tuple(fields), _chain(trace, found.id), _remarks(found))
+    links = trace.chain(found.id)
+    what, around, more = _around(trace, found, links)
+    return Details(
+        found.short_name,
+        found.name,
+        tuple(fields),
+        _chain(links, found.id),
+        _remarks(found),
+        around=around,
+        around_what=what,
+        more_around=more,
+    )
+
+
+def _around(trace: Trace, found: SliceDetail, links: list[Link]) -> tuple[str, tuple[Around, ...], int]:
+    """Return (around what, the slices, how many more); of device work around its launch, if one is known."""
+    index, position, what = trace.indexes[found.id.source], found.position, "around it"
+    if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
+        row, at = launch
+        position, what = int(index.rows[row.number]["first"]) + at, f"around its {links[1].role}"
+    positions = enclosing(index, position)
+    shown = positions[:AROUND_SHOWN]
+    names, ordinals = index.column("slices.name")[shown], index.column("slices.ordinal")[shown]
+    around = tuple(
+        Around(
+            short_name(index.string(int(name))), total, own, jump_to(SliceId(found.id.source, int(ordinal)))
+        )
+        for name, ordinal, total, own in zip(
+            names, ordinals, index.duration(shown).tolist(), index.self_time(shown).tolist()
+        )
+    )
+    return what, around, len(positions) - len(shown)
 
 
 def _remarks(found: SliceDetail) -> tuple[str, ...]:
@@ -168,8 +217,7 @@ def _flow_fields(trace: Trace, identity: SliceId) -> list[Field]:
     return fields
 
 
-def _chain(trace: Trace, identity: SliceId) -> tuple[ChainPart, ...]:
-    links = trace.chain(identity)
+def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
     if len(links) < 2 or links[0].role != "kernel":
         return ()
     return tuple(
@@ -216,6 +264,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
         lines.append(Text("arguments: reading…", look.label))
     else:
         lines.extend(_argument_lines(arguments, width, look))
+    lines.extend(_around_lines(details, width, look))
     if details.raw_name.strip() and details.raw_name != details.title:
         name = [Field("name in full", details.raw_name)]
         lines.extend(laid_out(name, width, look.label, look.jump))
@@ -223,6 +272,30 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
         what = json.dumps(details.raw_name, ensure_ascii=False)
         lines.append(Text(f"the file gives it a blank name: {what}", look.label))
     return Text("\n").join(lines)
+
+
+def _around_lines(details: Details, width: int, look: Look) -> list[Text]:
+    """Return the slices around as a small table: name, total, self."""
+    if not details.around:
+        return []
+    title = f"{details.around_what}, innermost first"
+    longest = max(cell_len(title), *(cell_len(entry.name) for entry in details.around))
+    room = max(LEAST_NAME, min(longest, width - 2 * TIME_CELLS))
+    underlined = look.label + Style(underline=True)
+    lines = [Text(fit(title, room), underlined, no_wrap=True, end="")]
+    lines[0].append("total".rjust(TIME_CELLS) + "self".rjust(TIME_CELLS))
+    for entry in details.around:
+        line = Text(no_wrap=True, overflow="ellipsis", end="")
+        name = fit(entry.name, room)
+        line.append(name.rstrip(), look.jump + Style(meta={"@click": f"app.{entry.jump}"}))
+        line.append(" " * (room - cell_len(name.rstrip())))
+        line.append(format_ns(entry.total).rjust(TIME_CELLS) + format_ns(entry.self_time).rjust(TIME_CELLS))
+        lines.append(line)
+    for line in lines:
+        line.truncate(width)
+    if details.more_around:
+        lines.append(Text(f"{format_count(details.more_around)} more farther out: ↑ walks them", look.label))
+    return lines
 
 
 def _chain_text(chain: tuple[ChainPart, ...], width: int, look: Look) -> Text:
@@ -283,6 +356,11 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
     value |= {
         field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
     }
+    if details.around:
+        value[details.around_what.replace(" ", "_")] = [
+            {"name": entry.name, "duration_ns": entry.total, "self_ns": entry.self_time}
+            for entry in details.around
+        ]
     if arguments is not None:
         value["event"] = arguments.event
         value["args"] = arguments.begin
