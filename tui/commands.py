@@ -50,7 +50,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "go-to",
         "Go to a time",
         ("g",),
-        "Ask for a time: +12.5ms, @µs as in the file, 09:28:06.1 or step:4",
+        "Ask for a time (+12.5ms, @µs, 09:28:06.1), step:4, mark:NAME or #slice",
         _MOVE,
         "go to",
     ),
@@ -134,9 +134,20 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "same-name", "All of this name", ("*",), "Search for all slices of the selected one's name", _SELECT
     ),
+    Command(
+        "same-value",
+        "All of this value",
+        (),
+        "Pick the selection's name or an argument, search for all that have it; * in the details too",
+        _SELECT,
+    ),
+    Command("hits", "List what was found", ("z",), "List what was found, or what a filter leaves", _SELECT),
     Command("mark", "Mark", ("m",), "Mark the range, else the cursor", _RANGE),
     Command("mark-text", "Mark with a text", ("M",), "Mark the range, else the cursor, with a text", _RANGE),
     Command("marks", "Marks", ("'",), "List the marks; Enter goes there", _RANGE),
+    Command(
+        "marks-import", "Marks from a file", (), "Add the marks of a file that :save marks wrote", _RANGE
+    ),
     Command("unmark", "Remove a mark", (), "Remove the mark nearest to the cursor, if in view", _RANGE),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
@@ -154,9 +165,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("panel-details", "Details", ("1",), "Show the selection's details in the panel", _VIEW),
     Command(
         "panel-findings",
-        "What was read",
+        "Findings",
         ("2",),
-        "Show what was read, repaired or unreadable, and where",
+        "Show what stands out, with evidence; again: what was read, repaired or unreadable",
         _VIEW,
     ),
     Command("panel-ops", "Ops", ("3",), "Show PyTorch's table of ops of the range, or all", _VIEW),
@@ -166,6 +177,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
     ),
+    Command("panel-compile", "Compile", ("8",), "Show torch.compile; again: regions, graphs, phases", _VIEW),
     Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
     Command(
         "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW
@@ -182,6 +194,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("help", "Help", ("?",), "Show all keys", _VIEW, "help"),
     Command("close", "Close", ("escape",), "Close what is on top, then drop range and selection", _VIEW),
     Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, "quit"),
+    Command(
+        "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on", _VIEW
+    ),
     Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
 )
 
@@ -197,8 +212,9 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
 
 LINES: Final[tuple[tuple[str, str], ...]] = (
     ("only REGEX", "Show only lanes whose title matches; alone: all again"),
+    ("marks FILE", "Add the marks of a file that :save marks wrote"),
     ("copy view", "Copy the command line that shows this view"),
-    ("goto TIME", "Go to a time, as with g"),
+    ("goto TIME", "Go to a time, step, mark or slice number, as with g"),
     ("filter FILTER", "Draw only the slices that match, as with /; alone: all again"),
     ("hide REGEX", "Hide the lanes whose title matches"),
     ("show all", "Show everything that was hidden"),
@@ -207,6 +223,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
     ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
+    ("save marks FILE", "Write all marks to a file, for others who have the trace"),
     ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),
     ("theme NAME", "Choose a theme; a wrong name lists them"),
     ("<command>", "Any command by its name, such as zoom-in-far"),

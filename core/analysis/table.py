@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -66,6 +66,19 @@ class Table:
     def key_columns(self) -> tuple[str, ...]:
         """The columns that tell rows apart."""
         return self.keys or tuple(column.key for column in self.columns if column.unit == "text")
+
+    def head(self, limit: int) -> Table:
+        """Return the first rows as a table whose notes say how many more there are."""
+        if len(self) <= limit:
+            return self
+        more = f"{len(self) - limit:,} more rows of {len(self):,} are not shown"
+        return replace(
+            self,
+            data={key: values[:limit] for key, values in self.data.items()},
+            notes=(*self.notes, more),
+            positions=None if self.positions is None else self.positions[:limit],
+            sources=None if self.sources is None else self.sources[:limit],
+        )
 
     def order(self, key: str, descending: bool = True) -> I64:
         """Return the row numbers sorted by a column, changes by their size; equal values keep their order

@@ -157,8 +157,10 @@ class Index:
         begin, end = int(offsets[number]), int(offsets[number + 1])
         return self.column("strings.blob")[begin:end].tobytes().decode("utf-8", "replace")
 
-    def string_numbers(self, text: str, *, prefix: bool = False, limit: int = 1 << 20) -> list[int]:
-        """Return the numbers of the strings equal to (or beginning with) a text, found in the raw blob."""
+    def string_numbers(
+        self, text: str, *, prefix: bool = False, inside: bool = False, limit: int = 1 << 20
+    ) -> list[int]:
+        """Return the numbers of the strings equal to (beginning with, holding) a text, found in the blob."""
         found: list[int] = []
         blob, offsets = self.column("strings.blob"), self.column("strings.offset")
         needle = text.encode()
@@ -171,7 +173,8 @@ class Index:
             while at >= 0 and len(found) < limit:
                 number = int(np.searchsorted(offsets, base + at, "right")) - 1
                 begin, end = int(offsets[number]), int(offsets[number + 1])
-                if begin == base + at and (prefix or end - begin == len(needle)):
+                whole = begin == base + at and (prefix or end - begin == len(needle))
+                if whole or (inside and base + at + len(needle) <= end):
                     found.append(number)
                 at = window.find(needle, at + 1)
         return sorted(set(found))

@@ -34,6 +34,10 @@ COMMANDS = {
     "launches": "launches",
     "findings": "findings",
     "memory": "memory",
+    "compile": "compile",
+    "summary": "summary",
+    "diff": "diff",
+    "check": "check",
     "cache": "cache",
     "demo": "demo",
 }

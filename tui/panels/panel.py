@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.message import Message
+from textual.containers import Vertical
 from textual.widget import Widget
-from textual.widgets import Static
 
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
+from ..widgets.text_pane import TextPane
+from .findings import FindingsPane
 from .table import TablePane
 
 
@@ -29,16 +26,29 @@ class Group(NamedTuple):
 
 GROUPS = (
     Group("1", "Det", (("details", "Details"),)),
-    Group("2", "Read", (("problems", "What was read"),)),
+    Group("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
     Group("3", "Ops", (("ops", "Ops"),)),
     Group("4", "Kern", (("kernels", "Kernels"),)),
     Group("5", "Step", (("steps", "Steps"),)),
     Group("6", "Time", (("time", "Time"),)),
     Group("7", "Mem", (("memory", "Memory"), ("memory-peak", "At the peak"), ("copies", "Copies"))),
+    Group(
+        "8",
+        "Comp",
+        (
+            ("compile", "Compile"),
+            ("compile-regions", "Regions"),
+            ("compile-graphs", "Graphs"),
+            ("compile-steps", "By step"),
+            ("compile-code", "By code"),
+            ("compile-phases", "Phases"),
+        ),
+    ),
     Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
+    Group("z", "Fnd", (("hits", "Found"),)),
     Group("L", "Leg", (("legend", "Legend"),)),
 )
-NO_TABLES = ("details", "problems", "legend")
+NO_TABLES = ("details", "findings", "problems", "legend")
 """Panels that are no table of an analysis; viewer/tables.py has one for each of the others."""
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
@@ -95,66 +105,6 @@ def _tab(group: Group, chosen: str, short: bool) -> Text:
     )
 
 
-class TextPane(VerticalScroll, can_focus=True):
-    """Text that scrolls and is laid out anew when its width changes."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "turn(-1)", show=False),
-        Binding("down", "turn(1)", show=False),
-        Binding("pageup", "turn(-1, True)", show=False),
-        Binding("pagedown", "turn(1, True)", show=False),
-        Binding("home", "turn(-1000000)", show=False),
-        Binding("end", "turn(1000000)", show=False),
-        Binding("left,right,enter", "turn(0)", show=False),
-    ]
-    DEFAULT_CSS = """
-    TextPane { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-    TextPane > Static { width: 1fr; height: auto; }
-    """
-
-    @dataclass
-    class Resized(Message):
-        """The pane has another width."""
-
-        pane: TextPane
-
-        @property
-        def control(self) -> TextPane:
-            """The pane."""
-            return self.pane
-
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty pane."""
-        super().__init__(id=id, classes=classes)
-        self._cells = 0
-
-    def compose(self) -> ComposeResult:
-        """Make the text."""
-        yield Static()
-
-    @property
-    def text_width(self) -> int:
-        """Cells of a line, room for the scroll bar left."""
-        return max(10, self.size.width - 3)
-
-    def show(self, text: Text, *, top: bool = True) -> None:
-        """Show a text, from its first line on unless told otherwise."""
-        self.query_one(Static).update(text)
-        if top:
-            self.scroll_to(0, 0, animate=False, immediate=True)
-
-    def action_turn(self, by: int, pages: bool = False) -> None:
-        """Scroll by lines or pages; where all is seen already, the key does not go on to the lanes."""
-        lines = by * max(1, self.size.height - 1) if pages else by
-        self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Ask for a text of the new width."""
-        if event.size.width != self._cells:
-            self._cells = event.size.width
-            self.post_message(self.Resized(self))
-
-
 class Panel(Vertical):
     """Shows one of the panels at a time."""
 
@@ -170,6 +120,7 @@ class Panel(Vertical):
         """Make all panels; they are filled when they are shown."""
         yield Bar(id="tabs")
         yield TextPane(id="details")
+        yield FindingsPane(id="findings", classes="-hidden")
         yield VirtualTable(id="problems", classes="-hidden", empty="nothing was read")
         for name in panel_names():
             if name not in NO_TABLES:
@@ -193,4 +144,4 @@ class Panel(Vertical):
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""
         found = self.query_one(f"#{name}")
-        return found.table if isinstance(found, TablePane) else found
+        return found.table if isinstance(found, TablePane | FindingsPane) else found

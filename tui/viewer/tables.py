@@ -84,6 +84,18 @@ def _copies(scope: Scope) -> Table:
     return copies(scope)
 
 
+def _compiled(question: str) -> Callable[[Scope], Table]:
+    """Return what makes the table of torch.compile that answers a question (see compile.Compiled)."""
+
+    def make(scope: Scope) -> Table:
+        from tracelane.core.analysis.compile import compiled
+
+        table: Table = getattr(compiled(scope), question)
+        return table
+
+    return make
+
+
 ANALYSES: Final = {
     "table": Analysis(range_table, "self_ns"),
     "lanes-busy": Analysis(lane_table, "busy_ns"),
@@ -94,6 +106,12 @@ ANALYSES: Final = {
     "memory": Analysis(_memory, ""),
     "memory-peak": Analysis(_memory_peak, "bytes"),
     "copies": Analysis(_copies, "bytes"),
+    "compile": Analysis(_compiled("signs"), ""),
+    "compile-regions": Analysis(_compiled("regions"), ""),
+    "compile-graphs": Analysis(_compiled("graphs"), "total_ns"),
+    "compile-steps": Analysis(_compiled("steps"), ""),
+    "compile-code": Analysis(_compiled("code"), "total_ns"),
+    "compile-phases": Analysis(_compiled("phases"), "self_ns"),
 }
 """By the panel's name in panels/panel.py."""
 
@@ -229,6 +247,10 @@ class Tables(Panels, Following):
     def do_panel_memory(self) -> None:
         """Show the allocators; again: what was live at their peaks; again: the copies."""
         self._turn_to("7")
+
+    def do_panel_compile(self) -> None:
+        """Show what torch.compile did; again: its regions, graphs, steps, code, phases."""
+        self._turn_to("8")
 
     def do_baseline(self) -> None:
         """Keep the range or the step as baseline, or drop it."""

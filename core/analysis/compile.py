@@ -1,0 +1,189 @@
+"""torch.compile in a trace: whether it is applied and how that is told, what ran compiled, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .breakdown import columns_of_rows
+from .compile_calls import (
+    FUNCTION,
+    FUNCTION_NAME,
+    GRAPH,
+    GRAPH_HASH,
+    LOOKUP,
+    REGION,
+    Calls,
+    calls,
+)
+from .compile_code import CODE, INDUCTOR, SPYRE, code_table
+from .compile_phases import COMPILERS, compilation_table, phase_table, timed
+from .compile_regions import Recompiled, graph_table, recompiled, region_table, step_table
+from .scope import Scope
+from .table import Column, Table
+
+SCHEMA = 1
+SIGN_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "sign", "text"),
+    Column("count", "count", "count"),
+    Column("total_ns", "time", "ns"),
+    Column("first_ns", "first at", "ns", statistic=True),
+    Column("meaning", "what it tells", "text"),
+)
+SIGNS = (
+    (REGION, REGION, None, "code that Dynamo compiled ran"),
+    ("CompiledFxGraph", GRAPH, GRAPH_HASH, "Inductor's code for a graph ran"),
+    (FUNCTION, FUNCTION, FUNCTION_NAME, "AOTAutograd's graphs ran, forward or backward"),
+    (LOOKUP, LOOKUP, None, "Dynamo looked for compiled code of a frame"),
+    ("compilation", "(dynamo_timed)", COMPILERS, "compilation happened in the trace"),
+)
+RAN = (REGION, "CompiledFxGraph", FUNCTION)
+"""Signs of compiled code that ran; the others may stand alone."""
+CPU_KERNELS = (
+    "Inductor's kernels for the CPU leave no events: their time is that of the CompiledFxGraph around them"
+)
+APPLIED = "torch.compile is applied"
+NOT_APPLIED = "torch.compile is not applied, as far as the trace shows"
+NO_KERNELS = "no kernel with a name of Inductor's ran on a device"
+NO_SIGN = "no compiled region, graph call, cache lookup or kernel of Inductor: nothing shows torch.compile"
+ONLY_KERNELS = (
+    "told by the names of Inductor's kernels alone: the host's side of the calls is not in the trace"
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a scope shows of torch.compile, a table for each question."""
+
+    scope: str
+    applied: bool
+    signs: Table
+    regions: Table
+    graphs: Table
+    steps: Table
+    code: Table
+    phases: Table
+    compilations: Table
+    recompiled: tuple[Recompiled, ...]
+
+
+def compiled(scope: Scope) -> Compiled:
+    """Return what a scope shows of torch.compile; calls count where they begin, with their whole time."""
+    sources = [
+        source for source in range(len(scope.trace.indexes)) if scope.source is None or source == scope.source
+    ]
+    regions = [calls(scope, source, REGION) for source in sources]
+    graphs = [calls(scope, source, GRAPH, GRAPH_HASH) for source in sources]
+    rows = [timed(scope, source) for source in sources]
+    code = code_table(scope)
+    signs = sign_table(scope, sources, code)
+    again = recompiled(regions)
+    tree = region_table(scope, regions)
+    return Compiled(
+        scope.text,
+        bool(signs.totals["applied"]),
+        signs,
+        tree,
+        graph_table(scope, graphs),
+        step_table(scope, sources),
+        code,
+        phase_table(scope, rows),
+        compilation_table(scope, rows),
+        again,
+    )
+
+
+def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
+    """Return the signs of torch.compile that a scope shows; `code` is its device time by code."""
+    rows: list[dict[str, Any]] = []
+    places: list[tuple[int, int]] = []
+    again: list[Recompiled] = []
+    for source in sources:
+        for name, text, pattern, meaning in SIGNS:
+            found = calls(scope, source, text, pattern)
+            if name is REGION:
+                again += recompiled([found])
+            if len(found):
+                rows.append(_sign(scope, found, name, meaning))
+                places.append((source, int(found.positions[0])))
+    ran = any(row["name"] in RAN for row in rows)
+    kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
+    for at, row in enumerate(code.rows()):
+        if row in kernels:
+            rows.append(
+                {
+                    "rank": row["rank"],
+                    "name": f"kernels of {row['name']}",
+                    "count": row["kernels"],
+                    "total_ns": row["total_ns"],
+                    "first_ns": None,
+                    "meaning": "kernels that Inductor wrote ran on a device",
+                }
+            )
+            places.append((int(code.sources[at]), int(code.positions[at])))  # type: ignore[index]
+    notes = [_again(one) for one in again]
+    if not rows:
+        notes.append(NO_SIGN)
+    if kernels and not ran:
+        notes.append(ONLY_KERNELS)
+    if ran and not kernels:
+        notes.append(NO_KERNELS if len(code) else CPU_KERNELS)
+    applied = ran or bool(kernels)
+    notes.insert(0, APPLIED if applied else NOT_APPLIED)
+    return Table(
+        "compile",
+        "torch.compile",
+        scope.text,
+        SIGN_COLUMNS,
+        columns_of_rows(SIGN_COLUMNS, rows),
+        {"applied": int(applied)},
+        tuple(notes),
+        positions=np.array([position for _, position in places], np.int64),
+        sources=np.array([source for source, _ in places], np.int64),
+        jumps_to="the first",
+    )
+
+
+def _sign(scope: Scope, found: Calls, name: str, meaning: str) -> dict[str, Any]:
+    return {
+        "rank": str(found.rank),
+        "name": name,
+        "count": len(found),
+        "total_ns": found.total_ns,
+        "first_ns": int(found.starts[0]) - scope.trace.opening_span[0],
+        "meaning": meaning,
+    }
+
+
+def _again(one: Recompiled) -> str:
+    ran = ", ".join(f"{one.frame}/{number} {count:,} times" for number, count in one.runs.items())
+    return f"frame {one.frame} was compiled at least {max(one.runs) + 1} times: {ran}"
+
+
+def compile_object(found: Compiled) -> dict[str, Any]:
+    """Return the JSON object: whether it is applied, and a list of rows for each question."""
+    tables = {
+        "signs": found.signs,
+        "regions": found.regions,
+        "graphs": found.graphs,
+        "steps": found.steps,
+        "code": found.code,
+        "phases": found.phases,
+        "compilations": found.compilations,
+    }
+    return {
+        "schema": SCHEMA,
+        "table": "compile",
+        "scope": found.scope,
+        "applied": found.applied,
+        **{name: list(table.rows()) for name, table in tables.items()},
+        "recompiled": [
+            {"rank": one.rank, "frame": one.frame, "runs": {str(k): v for k, v in one.runs.items()}}
+            for one in found.recompiled
+        ],
+        "compile_ns": found.phases.totals["compile_ns"],
+        "notes": [note for table in tables.values() for note in table.notes],
+    }

@@ -1,0 +1,185 @@
+"""What compilation itself took: the rows that torch.compile writes of its phases (dynamo_timed)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.units import format_ns
+from ..index.format import NONE
+from ..ingest.columns import I64
+from .breakdown import columns_of_rows
+from .compile_calls import TIMED, Calls, calls, nearest
+from .scope import Scope
+from .table import Column, Table
+
+PHASES = ("dynamo", "AOT", "inductor")
+"""In the order in which they hand over to each other."""
+_PHASE_OF = (
+    (
+        "inductor",
+        re.compile(
+            r"compile_fx|inductor|fx_codegen_and_compile|GraphLowering|Scheduler|\w*WrapperCodegen|PyCodeCache"
+            r"|compile_file|async_compile|AsyncCompile|Triton|CacheBase|FxGraphCache|CachingAutotuner"
+            r"|_recursive_(pre|post|joint)_gra(d|ph)_passes|pass\.|additional_fake_tensor_prop|code_gen"
+        ),
+    ),
+    ("AOT", re.compile(r"create_aot|aot_|AOT|min_cut_rematerialization|backward\._backward_impl")),
+    (
+        "dynamo",
+        re.compile(
+            r"_compile\.|compile_attempt|bytecode_tracing|build_guards|OutputGraph|gc$|insert_deferred"
+            r"|entire_frame|dynamo"
+        ),
+    ),
+)
+"""What the names begin with; a row of no such name belongs to the phase of the row around it."""
+COMPILERS = re.compile(r"(_compile\.compile_inner|backward\._backward_impl)( \(dynamo_timed\))")
+"""One such row is one compilation: of a frame, of a backward graph that was left for later."""
+COMPILE_ID = re.compile(r".*_data:.*\bcompile_id=(\S+)")
+UNKNOWN = ""
+
+PHASE_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("phase", "phase", "text"),
+    Column("name", "what", "text"),
+    Column("count", "count", "count"),
+    Column("total_ns", "total", "ns"),
+    Column("self_ns", "without inner", "ns"),
+    Column("share", "share", "share"),
+    Column("max_ns", "longest", "ns", statistic=True),
+)
+COMPILATION_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "compile id", "text"),
+    Column("of", "of", "text"),
+    Column("start_ns", "at", "ns", statistic=True),
+    Column("total_ns", "total", "ns"),
+    *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
+)
+
+
+def timed(scope: Scope, source: int) -> Calls:
+    """Return the rows of the compiler's phases."""
+    return calls(scope, source, TIMED)
+
+
+def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
+    """Return a row per phase and what it did; `self_ns` adds up to all of the compile time."""
+    rows: list[dict[str, Any]] = []
+    positions, sources = [], []
+    for one in found:
+        phase = phases(one)
+        keys = phase * max(1, len(one.texts)) + one.name
+        for key in np.unique(keys).tolist():
+            at = np.flatnonzero(keys == key)
+            durations = one.durations[at]
+            number = key // max(1, len(one.texts))
+            rows.append(
+                {
+                    "rank": str(one.rank),
+                    "phase": PHASES[number] if number < len(PHASES) else UNKNOWN,
+                    "name": one.texts[key % len(one.texts)].removesuffix(TIMED),
+                    "count": len(at),
+                    "total_ns": int(durations.sum()),
+                    "self_ns": int(one.self_ns[at].sum()),
+                    "max_ns": int(durations.max()),
+                }
+            )
+            positions.append(int(one.positions[at[int(np.argmax(durations))]]))
+            sources.append(one.source)
+    spent = sum(row["self_ns"] for row in rows)
+    for row in rows:
+        row["share"] = row["self_ns"] / max(1, spent)
+    order = sorted(range(len(rows)), key=lambda at: -rows[at]["self_ns"])
+    by_phase = {
+        f"{phase.lower()}_ns": sum(row["self_ns"] for row in rows if row["phase"] == phase)
+        for phase in PHASES
+    }
+    parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, by_phase.values()) if ns)
+    return Table(
+        "compile_phases",
+        "Compile time by phase",
+        scope.text,
+        PHASE_COLUMNS,
+        columns_of_rows(PHASE_COLUMNS, [rows[at] for at in order]),
+        {"compile_ns": spent, **by_phase},
+        (f"{format_ns(spent)} in all: {parts}",) if rows else (),
+        positions=np.array([positions[at] for at in order], np.int64),
+        sources=np.array([sources[at] for at in order], np.int64),
+    )
+
+
+def phases(one: Calls) -> I64:
+    """Return the phase of each row as a place in PHASES, len(PHASES) where nothing tells."""
+    of_name = np.array([_phase(text) for text in one.texts] or [len(PHASES)], np.int64)
+    found: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
+    # Rows are in order of start, outer before inner, so that one pass per level settles all.
+    while True:
+        open_ = np.flatnonzero((found == len(PHASES)) & (one.outer >= 0))
+        taken = open_[found[one.outer[open_]] < len(PHASES)]
+        if not len(taken):
+            return found
+        found[taken] = found[one.outer[taken]]
+
+
+def _phase(text: str) -> int:
+    name = text.removesuffix(TIMED)
+    return next((PHASES.index(phase) for phase, fits in _PHASE_OF if fits.match(name)), len(PHASES))
+
+
+def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
+    """Return the compilations that the trace holds in order of time, with the time of their phases."""
+    rows: list[dict[str, Any]] = []
+    positions, sources = [], []
+    origin = scope.trace.opening_span[0]
+    for one in found:
+        is_root = np.array([COMPILERS.fullmatch(text) is not None for text in one.texts] or [False])
+        roots = np.flatnonzero(is_root[one.name]) if len(one) else np.empty(0, np.int64)
+        if not len(roots):
+            continue
+        phase, ids = phases(one), _compile_ids(scope, one, roots)
+        members = np.sort(one.positions[roots])
+        inside = nearest(one.index, one.positions, members, itself=True)
+        for root in roots.tolist():
+            position = int(one.positions[root])
+            own = inside == position
+            times = [int(one.self_ns[own & (phase == number)].sum()) for number in range(len(PHASES))]
+            backward = one.texts[int(one.name[root])].startswith("backward")
+            row = {
+                "rank": str(one.rank),
+                "name": ids.get(position, UNKNOWN),
+                "of": "backward graph" if backward else "frame",
+                "start_ns": int(one.starts[root]) - origin,
+                "total_ns": int(one.durations[root]),
+            }
+            row |= {f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}
+            rows.append(row)
+            positions.append(position)
+            sources.append(one.source)
+    return Table(
+        "compilations",
+        "Compilations",
+        scope.text,
+        COMPILATION_COLUMNS,
+        columns_of_rows(COMPILATION_COLUMNS, rows),
+        {"count": len(rows), "total_ns": sum(row["total_ns"] for row in rows)},
+        positions=np.array(positions, np.int64),
+        sources=np.array(sources, np.int64),
+        jumps_to="the compilation",
+    )
+
+
+def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
+    """Return the compile id that the rows inside each compilation tell, by its position."""
+    told = calls(scope, one.source, "compile_id=", COMPILE_ID)
+    around = nearest(one.index, told.positions, np.sort(one.positions[roots]))
+    ids: dict[int, str] = {}
+    for position in np.unique(around[around != NONE]).tolist():
+        match = COMPILE_ID.fullmatch(told.texts[int(told.name[int(np.argmax(around == position))])])
+        if match:
+            ids[position] = match[1]
+    return ids

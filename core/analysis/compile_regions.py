@@ -1,0 +1,321 @@
+"""Compiled regions as a tree, the graphs that they call, and both by step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ingest.columns import I64
+from .breakdown import columns_of_rows
+from .compile_calls import (
+    GRAPH,
+    GRAPH_HASH,
+    LOOKUP,
+    REGION,
+    REGION_ID,
+    Calls,
+    calls,
+)
+from .compile_phases import COMPILERS
+from .scope import Scope
+from .step_choice import Steps, find_steps
+from .table import Column, Table
+
+INDENT = "  "
+LABELS = 4
+"""Steps that are named where a graph does not run in all of them."""
+NESTED = "graph break or disabled region"
+AGAIN = "compiled again"
+
+REGION_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "region", "text"),
+    Column("frame", "frame", "text"),
+    Column("compile", "compile", "text"),
+    Column("depth", "depth", "count", statistic=True),
+    Column("count", "count", "count"),
+    Column("total_ns", "total", "ns"),
+    Column("self_ns", "without inner", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("first_ns", "first", "ns", statistic=True),
+    Column("max_ns", "longest", "ns", statistic=True),
+    Column("note", "note", "text"),
+)
+GRAPH_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "FxGraph", "text"),
+    Column("count", "calls", "count"),
+    Column("total_ns", "total", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("max_ns", "longest", "ns", statistic=True),
+    Column("steps", "steps", "text"),
+)
+STEP_COLUMNS = (
+    Column("rank", "rank", "text"),
+    Column("name", "step", "text"),
+    Column("regions", "regions", "count"),
+    Column("nested", "nested", "count"),
+    Column("graph_calls", "graph calls", "count"),
+    Column("graphs", "graphs", "count"),
+    Column("new_graphs", "new", "count"),
+    Column("lookups", "cache lookups", "count"),
+    Column("lookup_ns", "lookup time", "ns"),
+    Column("compilations", "compilations", "count"),
+    Column("compile_ns", "compile time", "ns"),
+)
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """A frame of which several compilations ran: how often each did."""
+
+    rank: int
+    frame: int
+    runs: dict[int, int]
+
+
+def region_table(scope: Scope, found: list[Calls]) -> Table:
+    """Return the regions as a tree: a row per path of regions that lie in each other, in order of time."""
+    rows: list[dict[str, Any]] = []
+    positions, sources = [], []
+    for one in found:
+        for row, position in _tree(one):
+            rows.append(row)
+            positions.append(position)
+            sources.append(one.source)
+    notes = ["a region in another: a graph break, or a region in which compilation is disabled"]
+    return Table(
+        "compile_regions",
+        "Compiled regions",
+        scope.text,
+        REGION_COLUMNS,
+        columns_of_rows(REGION_COLUMNS, rows),
+        notes=tuple(notes) if any(row["depth"] for row in rows) else (),
+        positions=np.array(positions, np.int64),
+        sources=np.array(sources, np.int64),
+    )
+
+
+def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
+    """Return the rows of one source, each after the row of what it lies in."""
+    if not len(one):
+        return []
+    path = _paths(one)
+    count = np.bincount(path)
+    total, own = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
+    np.add.at(total, path, one.durations)
+    np.add.at(own, path, one.self_ns)
+    first = np.full(len(count), len(one), np.int64)
+    np.minimum.at(first, path, np.arange(len(one)))
+    most = np.zeros(len(count), np.int64)
+    np.maximum.at(most, path, one.durations)
+    children: dict[int, list[int]] = defaultdict(list)
+    for number in np.argsort(first, kind="stable").tolist():
+        outer = int(one.outer[first[number]])
+        children[-1 if outer < 0 else int(path[outer])].append(number)
+    versions: dict[str, set[str]] = defaultdict(set)
+    ids = [REGION_ID.match(text) for text in one.texts]
+    for match in ids:
+        if match:
+            versions[match["frame"]].add(match["compile"])
+    rows = []
+    todo = [(number, 0) for number in reversed(children[-1])]
+    while todo:
+        number, depth = todo.pop()
+        todo += [(child, depth + 1) for child in reversed(children[number])]
+        at = int(first[number])
+        match = ids[int(one.name[at])]
+        frame, compiled = (match["frame"], match["compile"]) if match else ("", "")
+        notes = [NESTED] if depth else []
+        if compiled not in ("", "0"):
+            notes.append(AGAIN)
+        longest = int(np.flatnonzero((path == number) & (one.durations == most[number]))[0])
+        row = {
+            "rank": str(one.rank),
+            "name": INDENT * depth + (f"{frame}/{compiled}" if match else one.texts[int(one.name[at])]),
+            "frame": frame,
+            "compile": compiled,
+            "depth": depth,
+            "count": int(count[number]),
+            "total_ns": int(total[number]),
+            "self_ns": int(own[number]),
+            "mean_ns": int(total[number]) / int(count[number]),
+            "first_ns": int(one.durations[at]),
+            "max_ns": int(most[number]),
+            "note": ", ".join(notes),
+        }
+        rows.append((row, int(one.positions[longest])))
+    return rows
+
+
+def _paths(one: Calls) -> I64:
+    """Return a number per slice, equal for slices of one name in slices of one path."""
+    path = np.full(len(one), -1, np.int64)
+    todo, above = np.flatnonzero(one.outer < 0), np.empty(0, np.int64)
+    known = 0
+    while len(todo):
+        of_outer = np.where(one.outer[todo] < 0, -1, path[one.outer[todo]])
+        keys = (of_outer + 1) * len(one.texts) + one.name[todo]
+        distinct, which = np.unique(keys, return_inverse=True)
+        path[todo] = known + which
+        known += len(distinct)
+        above = todo
+        todo = np.flatnonzero((path < 0) & np.isin(one.outer, above))
+    return path
+
+
+def recompiled(found: list[Calls]) -> tuple[Recompiled, ...]:
+    """Return the frames of which several compilations ran."""
+    result = []
+    for one in found:
+        runs: dict[int, dict[int, int]] = defaultdict(dict)
+        times = np.bincount(one.name, minlength=len(one.texts))
+        for text, count in zip(one.texts, times.tolist()):
+            match = REGION_ID.match(text)
+            if match:
+                of_frame = runs[int(match["frame"])]
+                number = int(match["compile"])
+                of_frame[number] = of_frame.get(number, 0) + count
+        result += [
+            Recompiled(one.rank, frame, dict(sorted(of_frame.items())))
+            for frame, of_frame in sorted(runs.items())
+            if len(of_frame) > 1 or max(of_frame) > 0
+        ]
+    return tuple(result)
+
+
+def graph_table(scope: Scope, found: list[Calls]) -> Table:
+    """Return a row per compiled FxGraph, by its hash, and in which steps it ran; most time first."""
+    rows: list[dict[str, Any]] = []
+    positions, sources = [], []
+    for one in found:
+        steps = find_steps(scope.trace, one.source, scope.clocks)
+        for number, text in enumerate(one.texts):
+            at = np.flatnonzero(one.name == number)
+            durations = one.durations[at]
+            match = GRAPH_HASH.fullmatch(text)
+            ran = [] if steps is None else _steps_of(one.starts[at], steps.starts, steps.ends)
+            labels = [] if steps is None else [steps.labels[i] for i in ran]
+            rows.append(
+                {
+                    "rank": str(one.rank),
+                    "name": match["hash"] if match else text,
+                    "count": len(at),
+                    "total_ns": int(durations.sum()),
+                    "mean_ns": int(durations.sum()) / len(at),
+                    "max_ns": int(durations.max()),
+                    "steps": _listed(labels, 0 if steps is None else len(steps)),
+                }
+            )
+            positions.append(int(one.positions[at[int(np.argmax(durations))]]))
+            sources.append(one.source)
+    order = sorted(range(len(rows)), key=lambda at: -rows[at]["total_ns"])
+    nameless = any(row["name"] == "None" for row in rows)
+    return Table(
+        "compile_graphs",
+        "Compiled graphs",
+        scope.text,
+        GRAPH_COLUMNS,
+        columns_of_rows(GRAPH_COLUMNS, [rows[at] for at in order]),
+        notes=("None: the back end gives its graphs no hash, so several may be one row",) if nameless else (),
+        positions=np.array([positions[at] for at in order], np.int64),
+        sources=np.array([sources[at] for at in order], np.int64),
+    )
+
+
+def _steps_of(times: I64, starts: I64, ends: I64) -> list[int]:
+    """Return the numbers of the steps in which any of the times lies."""
+    at = np.searchsorted(starts, times, "right") - 1
+    inside = (at >= 0) & (times < ends[np.maximum(at, 0)])
+    return [int(step) for step in np.unique(at[inside])]
+
+
+def _listed(labels: list[str], steps: int) -> str:
+    if not steps:
+        return ""
+    if len(labels) == steps:
+        return f"all {steps}"
+    if not labels:
+        return "outside the steps"
+    shown = ", ".join(labels[:LABELS])
+    return f"{len(labels)} of {steps}: {shown}{', …' if len(labels) > LABELS else ''}"
+
+
+def step_table(scope: Scope, sources: list[int]) -> Table:
+    """Return per step how many regions, graphs, cache lookups and compilations begin in it."""
+    rows: list[dict[str, Any]] = []
+    positions, whose, notes = [], [], []
+    for source in sources:
+        steps = find_steps(scope.trace, source, scope.clocks)
+        if steps is None:
+            continue
+        regions, graphs = calls(scope, source, REGION), calls(scope, source, GRAPH, GRAPH_HASH)
+        lookups, compiling = calls(scope, source, LOOKUP), calls(scope, source, "(dynamo_timed)", COMPILERS)
+        looked = _joined(lookups.starts, regions.starts, steps)
+        seen: set[str] = set()
+        if not any(
+            len(_steps_of(one.starts, steps.starts, steps.ends)) for one in (regions, graphs, compiling)
+        ):
+            notes.append(f"nothing of torch.compile begins in a step ({steps.choice}, {steps.reason})")
+            continue
+        notes.append(f"steps: {steps.choice} ({steps.reason})")
+        for number in range(len(steps)):
+            span = int(steps.starts[number]), int(steps.ends[number])
+            if scope.range is not None and not (span[0] < scope.range[1] and span[1] > scope.range[0]):
+                continue
+            names = {graphs.texts[i] for i in np.unique(graphs.name[_within(graphs, span)]).tolist()}
+            inside = _within(regions, span)
+            of_lookups = (looked >= span[0]) & (looked < span[1])
+            of_compiling = _within(compiling, span)
+            rows.append(
+                {
+                    "rank": str(regions.rank),
+                    "name": steps.labels[number],
+                    "regions": inside.stop - inside.start,
+                    "nested": int((regions.outer[inside] >= 0).sum()),
+                    "graph_calls": _within(graphs, span).stop - _within(graphs, span).start,
+                    "graphs": len(names),
+                    "new_graphs": len(names - seen),
+                    "lookups": int(of_lookups.sum()),
+                    "lookup_ns": int(lookups.durations[of_lookups].sum()),
+                    "compilations": of_compiling.stop - of_compiling.start,
+                    "compile_ns": int(compiling.durations[of_compiling].sum()),
+                }
+            )
+            seen |= names
+            positions.append(int(steps.positions[number]))
+            whose.append(source)
+    return Table(
+        "compile_steps",
+        "Compiled code by step",
+        scope.text,
+        STEP_COLUMNS,
+        columns_of_rows(STEP_COLUMNS, rows),
+        notes=tuple(dict.fromkeys(notes)),
+        positions=np.array(positions, np.int64),
+        sources=np.array(whose, np.int64),
+        jumps_to="the step",
+    )
+
+
+def _joined(lookups: I64, regions: I64, steps: Steps) -> I64:
+    """Return the time by which each cache lookup counts: its own, else that of the region that follows it.
+
+    Where the steps are compiled regions themselves, the lookup for a step stands right before it.
+    """
+    at = np.searchsorted(steps.starts, lookups, "right") - 1
+    outside = (at < 0) | (lookups >= steps.ends[np.maximum(at, 0)])
+    after = np.searchsorted(regions, lookups, "left")
+    follows = outside & (after < len(regions))
+    found = lookups.copy()
+    found[follows] = regions[after[follows]]
+    return found
+
+
+def _within(found: Calls, span: tuple[int, int]) -> slice:
+    """Return which of the slices, in order of start, begin in a stretch of time."""
+    begin, end = np.searchsorted(found.starts, np.array(span, np.int64), "left").tolist()
+    return slice(begin, end)

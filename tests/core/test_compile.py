@@ -1,0 +1,231 @@
+"""torch.compile: regions, graphs, lookups, phases and code, against a walk through the file's events."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, metadata
+from tracelane.core.analysis.compile import compile_object, compiled
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+
+BREAKS = "cpu/torch213_graph_breaks.json"
+BREAKS_WITH_STACK = "cpu/torch213_graph_breaks_stack_mem.json.gz"
+FIRST_CALL = "cpu/torch213_compile_first_call.json.gz"
+TRITON = "gpu/tl_torch_compile_triton.json.gz"
+VLLM = "gpu/tl_vllm_decode_cudagraph_exec.json.gz"
+MLP = "aiu/mlp_trace.json"
+EAGER = "cpu/torch213_mlp_plain.json"
+FILES = (BREAKS, BREAKS_WITH_STACK, FIRST_CALL, TRITON, MLP)
+HOSTS = ("cpu_op", "user_annotation")
+
+
+@cache
+def events_of(name: str) -> list[dict[str, Any]]:
+    """Return the host's slices by (start, longest first), with integer ns."""
+    path = CORPUS / name
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        found = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
+    host = [e for e in found if e.get("cat") in HOSTS and e.get("ph") == "X"]
+    for e in host:
+        e["start"], e["end"] = (
+            int(Decimal(e["ts"]) * 1000),
+            int((Decimal(e["ts"]) + Decimal(e["dur"])) * 1000),
+        )
+    return sorted(host, key=lambda e: (e["start"], -e["end"]))
+
+
+def outer_of(events: list[dict[str, Any]]) -> list[int]:
+    """Return of each event the innermost other one of its thread that holds it, -1: none."""
+    found = []
+    for at, e in enumerate(events):
+        around = [
+            other
+            for other, o in enumerate(events[:at])
+            if (o["pid"], o["tid"]) == (e["pid"], e["tid"])
+            and o["start"] <= e["start"]
+            and e["end"] <= o["end"]
+        ]
+        found.append(min(around, key=lambda i: events[i]["end"] - events[i]["start"], default=-1))
+    return found
+
+
+def of_name(name: str, pattern: str) -> list[dict[str, Any]]:
+    return [e for e in events_of(name) if re.search(pattern, e["name"])]
+
+
+def told(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
+    trace = open_trace(CORPUS / name, index_dir=cache_dir)
+    return dict(json.loads(json.dumps(compile_object(compiled(Scope(trace, **scope))))))
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", FILES)
+def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path) -> None:
+    """Each path of regions has its row under its parent's, with count, time and time without inner ones."""
+    regions = of_name(name, "^Torch-Compiled Region")
+    outer = outer_of(regions)
+    paths: list[tuple[str, ...]] = []
+    count: Counter[tuple[str, ...]] = Counter()
+    total, own = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for at, e in enumerate(regions):
+        label = e["name"].split(": ")[1]
+        paths.append((*(paths[outer[at]] if outer[at] >= 0 else ()), label))
+        count[paths[at]] += 1
+        total[paths[at]] += e["end"] - e["start"]
+        own[paths[at]] += e["end"] - e["start"]
+        if outer[at] >= 0:
+            own[paths[outer[at]]] -= e["end"] - e["start"]
+    found: dict[tuple[str, ...], list[int]] = {}
+    above: list[str] = []
+    for row in told(name, corpus_cache)["regions"]:
+        above = [*above[: row["depth"]], row["name"].strip()]
+        found[tuple(above)] = [row["count"], row["total_ns"], row["self_ns"]]
+        assert ("graph break" in row["note"]) == (row["depth"] > 0)
+    assert found == {path: [count[path], total[path], own[path]] for path in count}
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", FILES)
+def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
+    """Calls and times by hash are the file's, the device's twins of annotations are not counted again."""
+    wanted: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for e in of_name(name, "^## Call CompiledFxGraph"):
+        wanted[e["name"].split()[3]][0] += 1
+        wanted[e["name"].split()[3]][1] += e["end"] - e["start"]
+    found = told(name, corpus_cache)
+    assert found["applied"] is True
+    assert {row["name"]: [row["count"], row["total_ns"]] for row in found["graphs"]} == wanted
+    signs = {row["name"]: (row["count"], row["total_ns"]) for row in found["signs"]}
+    for sign, pattern in (
+        ("Torch-Compiled Region", "^Torch-Compiled Region"),
+        ("TorchDynamo Cache Lookup", "^TorchDynamo Cache Lookup$"),
+        ("CompiledFunction", "^CompiledFunction(Backward)?$"),
+    ):
+        events = of_name(name, pattern)
+        sums = (len(events), sum(e["end"] - e["start"] for e in events))
+        assert signs.get(sign, (0, 0)) == sums, sign
+
+
+@needs_corpus
+def test_compile_time_adds_up(corpus_cache: Path) -> None:
+    """The phases' own times are those of a walk, and add up to the time in which anything is compiled."""
+    rows = of_name(FIRST_CALL, r"\(dynamo_timed\)$")
+    own = [e["end"] - e["start"] for e in rows]
+    for at, outer in enumerate(outer_of(rows)):
+        if outer >= 0:
+            own[outer] -= rows[at]["end"] - rows[at]["start"]
+    wanted: Counter[str] = Counter()
+    for e, ns in zip(rows, own):
+        wanted[e["name"].removesuffix(" (dynamo_timed)")] += ns
+    found = told(FIRST_CALL, corpus_cache)
+    assert {row["name"]: row["self_ns"] for row in found["phases"]} == wanted
+    assert found["compile_ns"] == sum(wanted.values())
+    phase = {row["name"]: row["phase"] for row in found["phases"]}
+    assert (phase["bytecode_tracing"], phase["aot_trace_joint_graph"]) == ("dynamo", "AOT")
+    assert (phase["compile_file"], phase["Scheduler.codegen"]) == ("inductor", "inductor")
+    assert "" not in phase.values()
+
+
+@needs_corpus
+def test_compilations_have_their_ids(corpus_cache: Path) -> None:
+    """Two frames were compiled, then the backward graph of each; their phases add up to their times."""
+    rows = told(FIRST_CALL, corpus_cache)["compilations"]
+    assert [(row["name"], row["of"]) for row in rows] == [
+        ("0/0", "frame"),
+        ("0/0", "backward graph"),
+        ("1/0", "frame"),
+        ("1/0", "backward graph"),
+    ]
+    for row in rows:
+        assert row["dynamo_ns"] + row["aot_ns"] + row["inductor_ns"] == row["total_ns"]
+
+
+@needs_corpus
+def test_steps_have_their_lookups(corpus_cache: Path) -> None:
+    """With the region as step the lookup right before it is the step's; each step calls the same graphs."""
+    found = told(BREAKS, corpus_cache)["steps"]
+    wanted = len(of_name(BREAKS, "^TorchDynamo Cache Lookup$"))
+    assert sum(row["lookups"] for row in found) == wanted == 12
+    assert [(row["regions"], row["nested"], row["new_graphs"]) for row in found] == [
+        (4, 3, 2),
+        (4, 3, 0),
+        (4, 3, 0),
+    ]
+
+
+@needs_corpus
+def test_device_time_by_code(corpus_cache: Path) -> None:
+    """Kernels of Inductor, of libraries and of users are told apart, by where they were launched too."""
+    code = {row["name"]: row for row in told(TRITON, corpus_cache)["code"]}
+    assert {name: row["kernels"] for name, row in code.items()} == {"library": 8, "Inductor (Triton)": 4}
+    assert all(row["compiled_ns"] == row["total_ns"] for row in code.values()), "all inside the one region"
+    graph = told(VLLM, corpus_cache)
+    kinds = {row["name"]: row["kernels"] for row in graph["code"]}
+    assert kinds["Inductor (Triton)"] == 48
+    assert kinds["user Triton"] == 204
+    assert "names of Inductor's kernels alone" in " ".join(graph["notes"])
+    aiu = {row["name"]: row["kernels"] for row in told(MLP, corpus_cache)["code"]}
+    assert aiu == {"Inductor (Spyre)": 30, "memory": 20}
+
+
+@needs_corpus
+def test_what_is_not_there_is_said(corpus_cache: Path) -> None:
+    """An eager trace shows no sign; a compiled one of the CPU says that its kernels leave no events."""
+    eager = told(EAGER, corpus_cache)
+    assert (eager["applied"], eager["signs"]) == (False, [])
+    assert "nothing shows torch.compile" in eager["notes"][1]
+    assert any("leave no events" in note for note in told(BREAKS, corpus_cache)["notes"])
+
+
+@needs_corpus
+def test_a_range_counts_what_begins_in_it(corpus_cache: Path) -> None:
+    """In the second half of the regions' time only those count that begin there."""
+    regions = of_name(BREAKS, "^Torch-Compiled Region")
+    span = (regions[len(regions) // 2]["start"], 1 << 60)
+    rows = told(BREAKS, corpus_cache, range=span)["regions"]
+    assert sum(row["count"] for row in rows) == len(regions) - len(regions) // 2
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Trace:
+    """Frame 0 runs as compiled for the first, then for the third time; two kernels with plain names."""
+    flow = {"cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1}
+    events = [
+        metadata("process_labels", 0, labels="GPU 0"),
+        complete(0, 10, "Torch-Compiled Region: 0/0"),
+        complete(20, 10, "Torch-Compiled Region: 0/2"),
+        complete(40, 30, "aten::_flash_attention_forward"),
+        *(complete(ts, 2, "hipModuleLaunchKernel", "cuda_runtime") for ts in (50, 80)),
+        *(flow | {"ph": "s", "ts": ts, "id": ts} for ts in (50, 80)),
+        *(flow | {"ph": "f", "bp": "e", "ts": ts + 5, "id": ts, "pid": 0, "tid": 7} for ts in (50, 80)),
+        complete(55, 3, "attn_fwd", "kernel", pid=0, tid=7),
+        complete(85, 4, "my_kernel", "kernel", pid=0, tid=7),
+    ]
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return open_trace(path, index_dir=tmp_path / "index")
+
+
+def test_recompilations(made: Trace) -> None:
+    """A frame of which a later compilation ran was compiled again, at least as often as the id says."""
+    found = compiled(Scope(made))
+    assert [(one.frame, one.runs) for one in found.recompiled] == [(0, {0: 1, 2: 1})]
+    assert "frame 0 was compiled at least 3 times" in found.signs.notes[1]
+    assert [row["note"] for row in found.regions.rows()] == ["", "compiled again"]
+
+
+def test_plain_names_are_judged_by_their_op(made: Trace) -> None:
+    """A plain kernel name under an aten op is a library's, under none the user's Triton."""
+    code = {row["name"]: row["total_ns"] for row in compiled(Scope(made)).code.rows()}
+    assert code == {"user Triton": 4_000, "library": 3_000}
