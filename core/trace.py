@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .analysis.alignment import Alignment, align
 from .base.clock import Clocks
 from .base.ids import SliceId
 from .base.progress import CancelledCallback, ProgressCallback, never, no_progress
@@ -71,6 +72,7 @@ class Trace:
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
         self._positions: dict[SliceId, int] = {}
         self._launches: dict[int, Launches] = {}
+        self._spans: dict[Clocks, tuple[int, int]] = {}
 
     def close(self) -> None:
         """Let go of all mappings and locks."""
@@ -127,6 +129,16 @@ class Trace:
         """Return the rank whose file a source is, None for a host process or a telemetry log."""
         return self.members[source].rank if source < len(self.members) else None
 
+    @cached_property
+    def alignment(self) -> Alignment:
+        """How the clocks of the ranks relate; nothing where there are not two."""
+        return align(self.indexes, self.members)
+
+    @property
+    def clocks(self) -> Clocks:
+        """The clocks that the trace opens with: its ranks aligned."""
+        return self.alignment.clocks
+
     # -- time ---------------------------------------------------------------------------------------------
 
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
@@ -134,6 +146,11 @@ class Trace:
 
         What has no length has a place too: where an instant is the last thing, it stands in the last ns.
         """
+        if clocks not in self._spans:
+            self._spans[clocks] = self._span_at(clocks)
+        return self._spans[clocks]
+
+    def _span_at(self, clocks: Clocks) -> tuple[int, int]:
         starts, ends = [], []
         for process in self.processes:
             if len(process.lanes):
@@ -146,13 +163,16 @@ class Trace:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """(start, end) in trace time over everything that is drawn, clocks at zero."""
-        return self.span_at()
+        """(start, end) in trace time over everything that is drawn, under the clocks it opens with."""
+        return self.span_at(self.clocks)
 
     @cached_property
     def opening_span(self) -> tuple[int, int]:
         """(start, end) without wild outliers: what the first window shows."""
-        start, end = opening_window([(index, 0) for index in self.indexes]) or self.span
+        start, end = (
+            opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
+            or self.span
+        )
         return start, self.span[1] if self.span[1] == end + 1 else end
 
     @property
@@ -163,8 +183,8 @@ class Trace:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The profiler's steps in time order, clocks at zero."""
-        return self.steps_at()
+        """The profiler's steps in time order, under the clocks that the trace opens with."""
+        return self.steps_at(self.clocks)
 
     def steps_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[Step, ...]:
         """Return the profiler's steps in time order, in trace time under these clocks."""
@@ -494,7 +514,21 @@ def open_trace(
         progress=progress,
         cancelled=cancelled,
     )
-    return Trace(opened.indexes, opened.members, opened.captures, opened.shown)
+    return _trace_of(opened)
+
+
+def trace_of(path: str | Path, index: Index) -> Trace:
+    """Return the trace of one file whose index is open already."""
+    from .index.opening import opened_alone
+
+    return _trace_of(opened_alone(path, index))
+
+
+def _trace_of(opened: Opened) -> Trace:
+    trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
+    if trace.alignment.text:
+        opened.indexes[0].notes += (trace.alignment.text,)
+    return trace
 
 
 __all__ = [
@@ -521,4 +555,5 @@ __all__ = [
     "Trace",
     "open_trace",
     "plain",
+    "trace_of",
 ]

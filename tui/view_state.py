@@ -34,7 +34,7 @@ def session_of(value: dict[str, Any] | None, trace: Trace) -> Session | None:
         return None
     if not isinstance(session, Session) or not _sound(session):
         return None
-    low, high = limits(trace)
+    low, high = limits(trace, session.clocks)
     view = session.viewport
     if view.end <= low or view.start >= high:
         return None

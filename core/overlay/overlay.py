@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..analysis.alignment import Alignment
 from ..analysis.devices import Device
 from ..base.clock import Clocks
 from ..base.errors import UsageError
@@ -80,13 +81,22 @@ class Overlay(Trace):
         self._first_log = len(trace.indexes)
         base = self.base_ns
         logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
-        super().__init__([*trace.indexes, *logs])
+        super().__init__([*trace.indexes, *logs], trace.members, trace.captures, trace.shown_capture)
         for index, one, source in zip(logs, self.placed, self.log_sources):
             index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}", *self._remarks(one))
 
     @property
+    def alignment(self) -> Alignment:
+        """The trace's own."""
+        return self.own.alignment
+
+    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return the trace's own: a log that ran for hours does not make it longer."""
+        return self.own.span_at(clocks)
+
+    @property
     def span(self) -> tuple[int, int]:
-        """The trace's own: a log that ran for hours does not make it longer."""
+        """The trace's own."""
         return self.own.span
 
     @property

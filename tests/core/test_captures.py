@@ -175,7 +175,7 @@ def test_missing_ranks_are_named(
         write(tmp_path / f"rank{rank}.json", **(ranked(rank, world) if world else {}))
     write(tmp_path / "front_end.json")
     notes = open_trace(tmp_path).sources[0].notes
-    assert notes == ((said,) if said else ())
+    assert [note for note in notes if "missing" in note] == ([said] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     """The DLRM ranks open together in order and the four that are missing are named."""
     trace = open_trace(sorted(DLRM.iterdir(), reverse=True), index_dir=corpus_cache)
     assert [member.rank for member in trace.members] == [0, 1, 2, 3]
-    assert trace.sources[0].notes == ("missing: ranks 4-7 of 8",)
+    assert trace.sources[0].notes[0] == "missing: ranks 4-7 of 8"
     gloo = open_trace(GLOO, index_dir=corpus_cache)
     assert [(member.rank, member.world, member.host) for member in gloo.members] == [
         (0, 2, "vm"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
@@ -18,6 +19,7 @@ class FakeTrace:
     lanes: Sequence[Lane]
     opening_span: tuple[int, int] = (0, 1_000_000)
     indexes: tuple[object, ...] = ()
+    clocks: Clocks = field(default_factory=Clocks)
     fields: dict[str, object] = field(default_factory=dict)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracelane.core.base.clock import Clocks
 from tracelane.tui.actions import view
 from tracelane.tui.actions.history import LONGEST, History
 from tracelane.tui.actions.refusal import Refusal
@@ -20,6 +21,11 @@ class Span:
 
     span: tuple[int, int]
     opening_span: tuple[int, int]
+    clocks: Clocks = field(default_factory=Clocks)
+
+    def span_at(self, clocks: Clocks) -> tuple[int, int]:
+        """Return its length under any clocks."""
+        return self.span
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,9 @@ def along(trace: Trace, session: Session, layout: Layout, height: int, direction
     return select(trace, session, layout, height, other)
 
 
-def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
+def cursor_moved(trace: view.Timeline, session: Session, cells: int) -> Session:
     """Move the cursor by cells; at the edge the view goes along."""
-    low, high = view.limits(trace)
+    low, high = view.limits(trace, session.clocks)
     at = session.viewport
     cell = at.cell(session.cursor) + cells
     time = at.edge(cell)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
@@ -31,6 +32,15 @@ class Timeline(Protocol):
         """The same without wild outliers."""
         ...
 
+    @property
+    def clocks(self) -> Clocks:
+        """The clocks that it opens with."""
+        ...
+
+    def span_at(self, clocks: Clocks) -> tuple[int, int]:
+        """Return the first and last ns of everything under these clocks."""
+        ...
+
 
 class StepLike(Protocol):
     """An iteration of the profiled program."""
@@ -49,12 +59,12 @@ class StepLike(Protocol):
 def first_session(trace: Timeline, width: int) -> Session:
     """Return what is shown at first: the opening span over `width` cells, the cursor in its middle."""
     view = view_of(*trace.opening_span, width)
-    return with_first_metrics(trace, Session(view, view.edge(view.width // 2)))
+    return with_first_metrics(trace, Session(view, view.edge(view.width // 2), clocks=trace.clocks))
 
 
-def limits(trace: Timeline) -> tuple[int, int]:
+def limits(trace: Timeline, clocks: Clocks) -> tuple[int, int]:
     """Return how far the view may go: the whole trace, never empty, so that zooming always has room."""
-    start, end = trace.span
+    start, end = trace.span_at(clocks)
     return start, max(end, start + 1)
 
 
@@ -75,7 +85,7 @@ def keep_cursor(session: Session) -> Session:
 
 def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Session:
     """Zoom by a factor about a time that stays in its cell."""
-    view = session.viewport.zoomed(factor, about, limits(trace))
+    view = session.viewport.zoomed(factor, about, limits(trace, session.clocks))
     if view == session.viewport:
         raise Refusal("1 ns per cell: no closer" if factor > 1 else "this is the whole trace")
     return keep_cursor(replace(session, viewport=view))
@@ -83,7 +93,7 @@ def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Sess
 
 def panned(trace: Timeline, session: Session, share: float) -> Session:
     """Move the view by a share of its span; the cursor stays where it is until it would leave the view."""
-    view = session.viewport.panned(share, limits(trace))
+    view = session.viewport.panned(share, limits(trace, session.clocks))
     if view == session.viewport:
         raise Refusal("the trace starts here" if share < 0 else "the trace ends here")
     return keep_cursor(replace(session, viewport=view))
@@ -133,8 +143,8 @@ def trace_start(trace: Timeline, session: Session) -> Session:
     """Move to the start of the trace, zoom kept; from there on, to the start of far outliers."""
     low = trace.opening_span[0]
     if session.viewport.start <= low:
-        low = limits(trace)[0]
-    view = replace(session.viewport, start=low).kept_within(limits(trace))
+        low = limits(trace, session.clocks)[0]
+    view = replace(session.viewport, start=low).kept_within(limits(trace, session.clocks))
     return replace(session, viewport=view, cursor=max(low, view.start))
 
 
@@ -142,9 +152,9 @@ def trace_end(trace: Timeline, session: Session) -> Session:
     """Move to the end of the trace, zoom kept; from there on, to the end of far outliers."""
     high = trace.opening_span[1]
     if session.viewport.end >= high:
-        high = limits(trace)[1]
+        high = limits(trace, session.clocks)[1]
     view = session.viewport
-    view = replace(view, start=high - view.span).kept_within(limits(trace))
+    view = replace(view, start=high - view.span).kept_within(limits(trace, session.clocks))
     return keep_cursor(replace(session, viewport=view, cursor=high))
 
 
@@ -162,7 +172,7 @@ def reset(trace: Timeline, session: Session) -> Session:
 
 def go_to(trace: Timeline, session: Session, time: int) -> Session:
     """Put the cursor on a time and the view around it, zoom kept."""
-    low, high = limits(trace)
+    low, high = limits(trace, session.clocks)
     if not low <= time <= high:
         side = f"{format_ns(low - time)} before" if time < low else f"{format_ns(time - high)} after"
         raise Refusal(f"that is {side} the trace")
@@ -175,7 +185,9 @@ def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session
     """Put the cursor on what lies from start to end, and move the view only if none of it is to be seen."""
     view = session.viewport
     if end < view.start or start >= view.end:
-        view = replace(view, start=start - round(view.span * APPROACH)).kept_within(limits(trace))
+        view = replace(view, start=start - round(view.span * APPROACH)).kept_within(
+            limits(trace, session.clocks)
+        )
     cursor = min(max(session.cursor, start), max(start, end - 1))
     cursor = cursor if view.start <= cursor < view.end else max(start, view.start)
     return keep_cursor(replace(session, viewport=view, cursor=cursor))
@@ -186,7 +198,7 @@ def fitted(trace: Timeline, session: Session, start: int, end: int) -> Session:
     width = session.viewport.width
     span = max(round((end - start) / SLICE_SHARE), width * MIN_CELL_NS)
     view = Viewport(start - (span - (end - start)) // 2, span, max(1, width))
-    low, high = limits(trace)
+    low, high = limits(trace, session.clocks)
     if span >= high - low:
         view = view_of(low, high, width)
     if session.viewport == view:
@@ -213,5 +225,5 @@ def stepped(trace: Timeline, session: Session, steps: Sequence[StepLike], direct
     view = session.viewport
     # The step takes the place in the view that the cursor had: flipping through steps lets one compare.
     offset = min(max(session.cursor - view.start, 0), view.span - 1)
-    view = replace(view, start=start - offset).kept_within(limits(trace))
+    view = replace(view, start=start - offset).kept_within(limits(trace, session.clocks))
     return keep_cursor(replace(session, viewport=view, cursor=start))

@@ -73,7 +73,7 @@ def _time(trace: Trace, text: str) -> int:
 
     if re.fullmatch(r"\s*-?\d+\s*", text):
         return int(text)  # what `ts_ns` says
-    return parse_time(text, time_frame(trace))
+    return parse_time(text, time_frame(trace, trace.clocks))
 
 
 def _found(

@@ -69,8 +69,8 @@ def scope_of(
     elif skip_first:
         span = range_after(trace, skip_first, trace.span[1] if span is None else span[1])
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
-    chosen = None if where is None else matches(trace, parse(where)).where
-    return Scope(trace, span, lanes_of(trace, lanes), chosen, label=label)
+    chosen = None if where is None else matches(trace, parse(where), trace.clocks).where
+    return Scope(trace, span, lanes_of(trace, lanes), chosen, trace.clocks, label=label)
 
 
 def step_range(trace: Trace, step: str) -> tuple[int, int]:
@@ -109,7 +109,7 @@ def steps_there(trace: Trace, option: str) -> StepSpans:
     """Return the trace's steps; UsageError where it has none."""
     from tracelane.core.analysis.step_spans import step_spans
 
-    steps = step_spans(trace)
+    steps = step_spans(trace, trace.clocks)
     if steps is None:
         raise UsageError(f"{option}: this trace has no steps, and nothing in it repeats")
     return steps
@@ -122,7 +122,7 @@ def range_of(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int
 
     if begin is None and end is None:
         return None
-    frame = time_frame(trace)
+    frame = time_frame(trace, trace.clocks)
     start, stop = trace.span
     if begin is not None:
         start, reach = parse_span(begin, frame)

@@ -171,7 +171,7 @@ def asked_session(
     session = replace(first_session(trace, cells), only=lanes or "", zone=tz or "")
     if begin is None and end is None:
         return session
-    frame = time_frame(trace, zone=session.zone)
+    frame = time_frame(trace, session.clocks, session.zone)
     start, stop = trace.opening_span
     if begin is not None:
         start, reach = parse_span(begin, frame)

@@ -338,7 +338,8 @@ def rows_shown(lane: Lane, session: Session) -> int:
 
 def is_outside(lane: Lane, trace: Trace) -> bool:
     """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
-    return lane.end < trace.opening_span[0] or lane.start > trace.opening_span[1]
+    offset = trace.clocks.offset(lane.source, lane.pid)
+    return lane.end + offset < trace.opening_span[0] or lane.start + offset > trace.opening_span[1]
 
 
 def _counted(count: int, one: str, many: str = "") -> str:

@@ -31,6 +31,8 @@ TICK_CELLS = 14
 """Least distance of labelled ticks."""
 UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 STEP_LABEL_CELLS = 3
+MARK_NAME = 16
+"""Characters of a mark's text that the ruler shows."""
 BASELINE_COLOUR = "memcpy"
 """Of the colour keys the one that stands apart from the range's and the steps' colours."""
 
@@ -69,7 +71,7 @@ def step_marks(trace: Trace, clocks: Clocks) -> Sequence[StepMark]:
 
 @lru_cache(maxsize=4)
 def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]]) -> tuple[StepMark, ...]:
-    steps = trace.steps_at(Clocks(MappingProxyType(dict(offsets)))) if offsets else trace.steps
+    steps = trace.steps_at(Clocks(MappingProxyType(dict(offsets))))
     return tuple(StepMark(f"step {step.label}", step.start, step.end) for step in steps)
 
 
@@ -177,12 +179,16 @@ def ruler_lines(
     look: Look,
     height: int,
     marks: Sequence[Mark] = (),
+    measured_from: Mark | None = None,
 ) -> list[list[Segment]]:
-    """Return the ruler's lines, top to bottom: steps and range where there are two, then ticks and cursor."""
+    """Return the ruler's lines, top to bottom: where there are two, steps, range and the cursor's distance
+    from a mark; then ticks and cursor.
+    """
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     lines = []
     if height > 1:
-        lines.append([*_corner(f"view {format_ns(view.span)}", look), *_steps(view, steps, session, look)])
+        above = _steps(view, steps, session, look, measured_from)
+        lines.append([*_corner(f"view {format_ns(view.span)}", look), *above])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
     lines.append(
         [
@@ -258,7 +264,9 @@ def _range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
     return max(-1, left), min(view.width + 1, right)
 
 
-def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Look) -> list[Segment]:
+def _steps(
+    view: Viewport, steps: Sequence[StepMark], session: Session, look: Look, measured_from: Mark | None
+) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.dim)
     free = 0
@@ -292,6 +300,10 @@ def _steps(view: Viewport, steps: Sequence[StepMark], session: Session, look: Lo
                 canvas.put(right - 1, glyphs.range_right, palette.range_edge)
         middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
         canvas.put(min(max(0, middle), max(0, look.area - cell_len(text))), text, palette.range_edge)
+    if measured_from is not None:
+        text = distance_text(session.cursor, measured_from, glyphs.pinned)
+        if cell_len(text) <= look.area:
+            canvas.put(look.area - cell_len(text), text, palette.accent_plain)
     return canvas.segments()
 
 
@@ -310,6 +322,14 @@ def _baseline(canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: 
     text = f" baseline {format_ns(baseline[1] - baseline[0])} "
     if high - low >= len(text) + 2:
         canvas.put((low + high - len(text)) // 2, text, style)
+
+
+def distance_text(cursor: int, mark: Mark, glyph: str) -> str:
+    """Return how far the cursor is from a mark: before it (-) or after it; of a range from its nearer end."""
+    edge = mark.start if cursor <= mark.start or cursor - mark.start < mark.end - cursor else mark.end
+    sign = "-" if cursor < edge else "+"
+    name = f"{safe(mark.text)[:MARK_NAME]} " if mark.text else ""
+    return f" {glyph} {name}{sign}{format_ns(abs(cursor - edge))}"
 
 
 def steps_in(steps: Sequence[StepMark], view: Viewport) -> list[StepMark]:

@@ -59,7 +59,7 @@ class Mouse(Viewer):
 
     @on(messages.ViewMoved)
     def _view_moved(self, message: messages.ViewMoved) -> None:
-        low, high = view.limits(self.trace)
+        low, high = view.limits(self.trace, self.session.clocks)
         self.go(view.go_to(self.trace, self.session, min(max(message.at, low), high)), "pan")
 
     @on(messages.TimePressed)

@@ -1,0 +1,251 @@
+"""Collectives: which slices they are, and which of them are the same on several ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from .devices import COMMUNICATION, KERNEL_CATEGORIES
+from .work import dense, lifted_values
+
+NOTHING = np.iinfo(np.int64).min
+"""Stands in a table of times where a rank has no part in a collective."""
+MOST_SHIFT = 16
+"""So many collectives a rank's capture may begin earlier than its count tells."""
+ALIKE = 2.0
+"""Shifts whose scatter is within so many times the least are told apart by how far they move the clock."""
+SCATTER_NS = 1000
+
+_KERNEL = re.compile(r"(?:nccl|rccl|mscclpp|msccl)(?:Dev)?Kernel_?([A-Za-z]+?)(?:_|\(|<|$)", re.IGNORECASE)
+_CALL = re.compile(r"^(?:gloo|mpi|ucc|hccl|xccl|oneccl|nccl):_?(\w+)")
+_AIU = re.compile(r"^aiuCommsColl([A-Za-z]+?)(?:\d*)$", re.IGNORECASE)
+_HCOLL = re.compile(r"hcoll[_: ]*([a-z_]+)?", re.IGNORECASE)
+_ANY = re.compile(
+    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|barrier|cross_device_reduce)",
+    re.IGNORECASE,
+)
+_WORDS = {
+    "allreduce": "all_reduce",
+    "crossdevicereduce": "all_reduce",
+    "allgather": "all_gather",
+    "allgatherbase": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "reducescatterbase": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "alltoallv": "all_to_all",
+    "alltoallbase": "all_to_all",
+    "sendrecv": "send_recv",
+    "generic": "collective",
+}
+MEETING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "collective"})
+"""No rank ends one of these before the last has come, so that their ends are one moment."""
+DEVICE, AIU, HOST = range(3)
+"""How collectives show, the best first: as device work, as AIU's runtime calls, as a host library's calls."""
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collectives of one source in order of start, columns of equal length; lane time in ns."""
+
+    positions: I64
+    starts: I64
+    ends: I64
+    families: tuple[tuple[str, str], ...]  # (process group, name)
+    family: I64  # place in families
+    number: I64  # its sequence number where the trace has them, else which of its family it is
+    sequenced: tuple[bool, ...]  # by family: whether numbers come from the trace
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.positions)
+
+    def of(self, family: tuple[str, str]) -> I64:
+        """Return the places of one family's collectives."""
+        if family not in self.families:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.family == self.families.index(family)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The collectives of several ranks, a row for each, a column per rank; NOTHING where one has no part."""
+
+    families: tuple[tuple[str, str], ...]
+    family: I64  # by row
+    number: I64
+    starts: I64  # row × rank, lane time
+    ends: I64
+    positions: I64  # -1 where there is none
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.family)
+
+    @cached_property
+    def has(self) -> AnyArray:
+        """Row × rank: whether the rank takes part."""
+        return self.positions >= 0
+
+    @cached_property
+    def meeting(self) -> AnyArray:
+        """By row: whether it ends at one moment everywhere."""
+        meets = np.array([name in MEETING for _, name in self.families], np.bool_)
+        return meets[self.family] if len(self) else np.zeros(0, np.bool_)
+
+
+def collectives_of(index: Index) -> tuple[int, Collectives]:
+    """Return how a source shows its collectives (DEVICE, AIU or HOST) and what they are."""
+    for level in (DEVICE, AIU, HOST):
+        found = collectives_at(index, level)
+        if len(found):
+            break
+    return level, found
+
+
+def collectives_at(index: Index, level: int) -> Collectives:
+    """Return the collectives that show in one way."""
+    categories = index.column("slices.category")
+    if level == DEVICE:
+        wanted = np.array([category in KERNEL_CATEGORIES for category in index.categories], np.bool_)
+    else:
+        wanted = np.array([category not in KERNEL_CATEGORIES for category in index.categories], np.bool_)
+        if level == HOST:
+            wanted &= np.array(
+                [category in ("user_annotation", "cpu_op") for category in index.categories], np.bool_
+            )
+    positions = np.flatnonzero(wanted[categories]).astype(np.int64) if len(wanted) else np.empty(0, np.int64)
+    names = index.column("slices.name")[positions]
+    which, numbers = dense(names)
+    names_of = [_name(index.string(number), level) for number in numbers.tolist()]
+    kept = (
+        np.array([bool(name) for name in names_of], np.bool_)[which] if len(which) else np.zeros(0, np.bool_)
+    )
+    positions, which = positions[kept], which[kept]
+    words, word = _words(index, names_of, which, positions)
+    group, has_group = lifted_values(index, "collective_group", positions)
+    sequence, has_sequence = lifted_values(index, "collective_sequence", positions)
+    starts = index.column("slices.start")[positions].astype(np.int64)
+    pairs, family = np.unique(np.where(has_group, group, 0) * len(words) + word, return_inverse=True)
+    families = tuple(
+        (index.string(pair // len(words)) if pair >= len(words) else "", words[pair % len(words)])
+        for pair in pairs.tolist()
+    )
+    order = np.lexsort((positions, starts))
+    sequence = np.where(has_sequence, sequence, NOTHING)
+    family = family.astype(np.int64)
+    number, sequenced = _numbers(sequence[order], family[order], len(families))
+    ends = starts + index.duration(positions)
+    return Collectives(
+        positions[order], starts[order], ends[order], families, family[order], number, sequenced
+    )
+
+
+def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tuple[list[str], I64]:
+    """Return the kinds of collectives and which kind each slice is: by its argument, else by its name."""
+    told, has = lifted_values(index, "collective", positions)
+    words = list(dict.fromkeys(names))
+    places = {word: place for place, word in enumerate(words)}
+    word = np.array([places[name] for name in names], np.int64)[which] if len(which) else which
+    for text in np.unique(told[has]).tolist():
+        title = _word(index.string(text))
+        if title not in places:
+            places[title] = len(words)
+            words.append(title)
+        word = np.where(has & (told == text), places[title], word)
+    return words or [""], word
+
+
+def match(ranks: Sequence[Collectives]) -> Matched:
+    """Return which collectives of several ranks are the same: of one group, name and number.
+
+    Where the trace has no numbers they are counted, from where the ends of the two ranks fit best if one of
+    them has more: a capture may begin earlier on one rank than on another.
+    """
+    families = tuple(dict.fromkeys(family for rank in ranks for family in rank.families))
+    parts: list[tuple[I64, I64, I64, I64, I64]] = []
+    for place, family in enumerate(families):
+        chosen = [rank.of(family) for rank in ranks]
+        holders = [at for at, found in enumerate(chosen) if len(found)]
+        first = max(holders, key=lambda at: len(chosen[at]))
+        numbers = [rank.number[found] for rank, found in zip(ranks, chosen)]
+        for at in holders:
+            one = ranks[at]
+            counted = not one.sequenced[one.families.index(family)]
+            if at != first and counted and len(chosen[at]) != len(chosen[first]):
+                numbers[at] = numbers[at] + _shift(ranks[first].ends[chosen[first]], one.ends[chosen[at]])
+        keys = np.unique(np.concatenate(numbers))
+        shape = (len(keys), len(ranks))
+        starts, ends = np.full(shape, NOTHING), np.full(shape, NOTHING)
+        positions = np.full(shape, -1, np.int64)
+        for at in holders:
+            row = np.searchsorted(keys, numbers[at])
+            starts[row, at] = ranks[at].starts[chosen[at]]
+            ends[row, at] = ranks[at].ends[chosen[at]]
+            positions[row, at] = ranks[at].positions[chosen[at]]
+        shared = (positions >= 0).sum(axis=1) > 1
+        parts.append(
+            (np.full(int(shared.sum()), place), keys[shared], starts[shared], ends[shared], positions[shared])
+        )
+    if not parts:
+        none, wide = np.empty(0, np.int64), np.empty((0, len(ranks)), np.int64)
+        return Matched((), none, none, wide, wide, wide)
+    family_of, number, starts, ends, positions = (np.concatenate(column) for column in zip(*parts))
+    return Matched(families, family_of, number, starts, ends, positions)
+
+
+def _shift(longer: I64, shorter: I64) -> int:
+    """Return at which of the longer row of ends the shorter one begins: where their distances scatter least,
+    and of several such places the one that moves the clock least.
+    """
+    spare = len(longer) - len(shorter)
+    found: list[tuple[float, float, int]] = []
+    for shift in range(-min(MOST_SHIFT, len(shorter) // 2), spare + min(MOST_SHIFT, len(shorter) // 2) + 1):
+        low, high = max(0, -shift), min(len(shorter), len(longer) - shift)
+        apart = longer[low + shift : high + shift] - shorter[low:high]
+        middle = np.median(apart)
+        found.append((float(np.median(np.abs(apart - middle))), abs(float(middle)), shift))
+    least = min(scatter for scatter, _, _ in found)
+    near = [entry for entry in found if entry[0] <= ALIKE * least + SCATTER_NS]
+    return min(near, key=lambda entry: entry[1])[2]
+
+
+def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool, ...]]:
+    """Return the number of each collective within its family, and by family whether the trace gives it."""
+    number = np.zeros(len(family), np.int64)
+    sequenced = []
+    for place in range(families):
+        chosen = np.flatnonzero(family == place)
+        told = sequence[chosen]
+        given = bool((told != NOTHING).all()) and len(np.unique(told)) == len(chosen)
+        number[chosen] = told if given else np.arange(len(chosen))
+        sequenced.append(given)
+    return number, tuple(sequenced)
+
+
+def _name(name: str, level: int) -> str:
+    """Return which collective a slice's name stands for, "" for none."""
+    if level == AIU:
+        match = _AIU.match(name)
+        return _word(match[1]) if match and not match[1].lower().endswith("setup") else ""
+    if level == HOST:
+        match = _CALL.match(name)
+        return _word(match[1]) if match and not name.startswith("nccl:") else ""
+    if not COMMUNICATION.search(name):
+        return ""
+    for pattern in (_KERNEL, _AIU, _CALL, _ANY, _HCOLL):
+        match = pattern.search(name)
+        if match and match[1]:
+            return _word(match[1])
+    return "collective"
+
+
+def _word(text: str) -> str:
+    """Return the usual spelling of a collective's name."""
+    plain = text.strip().strip("_").lower()
+    return _WORDS.get(plain.replace("_", ""), plain)
