@@ -39,6 +39,7 @@ from .session import Session
 from .themes import THEMES
 from .viewer.asking import Asking
 from .viewer.closing import Closing
+from .viewer.findings import FindingsPanel
 from .viewer.following import Following
 from .viewer.mouse import Mouse
 from .viewer.tables import Tables
@@ -49,7 +50,7 @@ from .widgets.table import VirtualTable
 ASCII = AsciiFilter()
 
 
-class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
+class TracelaneApp(FindingsPanel, Tables, Closing, Following, Asking, Mouse):
     """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
 
     TITLE = "tracelane"
@@ -103,6 +104,7 @@ class TracelaneApp(Tables, Closing, Following, Asking, Mouse):
             )
         self._relaid()
         self.search_again()
+        self.call_after_refresh(self.look_for_findings)
 
     def _fill_ledger(self) -> None:
         rows = ledger_rows(self.trace.sources)

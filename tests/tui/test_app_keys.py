@@ -18,11 +18,11 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.help import HelpScreen
-from tracelane.tui.panels.panel import TextPane
 from tracelane.tui.panels.pick import PickScreen
 from tracelane.tui.panels.shown_text import ShownText
 from tracelane.tui.widgets.bars import Footer
 from tracelane.tui.widgets.prompt import Prompt
+from tracelane.tui.widgets.text_pane import TextPane
 
 LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
 

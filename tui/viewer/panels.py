@@ -21,11 +21,12 @@ from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.details import Details, Look, details_json, details_of, details_text
 from ..panels.legend import legend_text
-from ..panels.panel import Panel, TextPane, next_panel
+from ..panels.panel import Panel, next_panel
 from ..panels.problems import ledger_rows
 from ..session import Selectable, Session
 from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
+from ..widgets.text_pane import TextPane
 from .base import Viewer
 
 PANEL_DELAY = 0.1
@@ -100,14 +101,16 @@ class Panels(Viewer):
             thing = read_out(self.trace, self.session, self.layout_now)
         if thing is None:
             self._detailed = None
-            self.main.query_one("#details", TextPane).show(
-                Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")
-            )
+            self.main.query_one("#details", TextPane).show(self.nothing_selected())
             return
         self._detailed = thing, details_of(self.trace, stamps_of(self.trace, self.session), thing)
         self._show_details()
         if self._detailed[1].has_arguments and thing.id not in self._arguments:
             self._fetch_arguments(thing)
+
+    def nothing_selected(self) -> Text:
+        """Return what the details say where nothing is selected."""
+        return Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")
 
     def _show_details(self, top: bool = True) -> None:
         if self._detailed is None:
@@ -165,7 +168,7 @@ class Panels(Viewer):
         self._turn_to("1")
 
     def do_panel_findings(self) -> None:
-        """Show the ledger."""
+        """Show the findings; again: what was read."""
         self._turn_to("2")
 
     def do_legend(self) -> None:

@@ -1,6 +1,6 @@
 """Findings of a whole trace kept beside its index, so that opening it again shows them at once.
 
-    derived/findings-v1-<hash of rules and sources>.json
+    derived/findings-v1-<hash of rules, sources and clocks>.json
 
 Disposable like everything under `derived`: committed by one rename, made anew when missing or damaged.
 """
@@ -27,8 +27,8 @@ PRIVATE = 0o700
 
 
 def saved_findings(scope: Scope) -> Findings:
-    """Return the findings of a scope: those kept beside the index where they are of the whole trace, else
-    found now, and then kept.
+    """Return the findings of a scope: those kept beside the index where they are of the whole trace under the
+    clocks that it opens with, else found now, and then kept.
     """
     if not _whole(scope):
         return findings(scope)
@@ -51,12 +51,14 @@ def kept_findings(scope: Scope) -> Findings | None:
 
 def _whole(scope: Scope) -> bool:
     parts = (scope.range, scope.lanes, scope.where, scope.source)
-    return all(part is None for part in parts) and not scope.clocks.offsets and bool(scope.trace.indexes)
+    usual = not scope.clocks.offsets or scope.clocks == scope.trace.clocks
+    return all(part is None for part in parts) and usual and bool(scope.trace.indexes)
 
 
 def _file(scope: Scope) -> Path:
     folders = [index.folder for index in scope.trace.indexes]
-    text = json.dumps([rules_table(), [folder.name for folder in folders]])
+    clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
+    text = json.dumps([rules_table(), [folder.name for folder in folders], clocks])
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / FOLDER / f"findings-v{VERSION}-{key}.json"
 

@@ -1,0 +1,149 @@
+"""Panel 2: the findings as a list, the chosen one in full beside it where there is room; the banner line."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from tracelane.core.analysis.findings.finding import Finding, Findings
+from tracelane.core.analysis.findings.forms import claim_text
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns, format_share
+
+from ..text.findings import finding_lines
+from ..widgets.bars import Bar
+from ..widgets.table import Column, VirtualTable
+from ..widgets.text_pane import TextPane
+
+ROOMY = 14
+"""From so many lines on the chosen finding stands below the list in full."""
+LIST_SHARE = 2
+"""The list takes at most one part in so many of a roomy panel."""
+KEY = "2"
+
+
+class FindingsPane(Vertical):
+    """Scope line, list, and the finding under the cursor in full."""
+
+    DEFAULT_CSS = """
+    FindingsPane { height: 1fr; padding: 0 1; }
+    FindingsPane > Bar { color: $text-muted; }
+    FindingsPane > .-hidden { display: none; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty pane."""
+        super().__init__(id=id, classes=classes)
+        self.shown: Findings | None = None
+        self._origin = 0
+
+    def compose(self) -> ComposeResult:
+        """Make line, list and text."""
+        yield Bar()
+        yield VirtualTable(id="findings-rows", empty="nothing stands out")
+        yield TextPane(id="findings-text", classes="-hidden")
+
+    def on_mount(self) -> None:
+        """Follow the list's cursor."""
+        self.watch(self.table, "cursor", self._show_text, init=False)
+
+    @property
+    def table(self) -> VirtualTable:
+        """The list."""
+        return self.query_one(VirtualTable)
+
+    @property
+    def finding(self) -> Finding | None:
+        """The finding under the cursor."""
+        row = self.table.row
+        return None if row is None or self.shown is None else self.shown.findings[row]
+
+    def say(self, *texts: str) -> None:
+        """Show a line above the list."""
+        self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
+
+    def show(self, found: Findings, origin: int) -> None:
+        """Show findings; evidence is told by the time since the origin."""
+        self._origin = origin
+        if found is not self.shown:
+            self.shown = found
+            self.table.show(columns_of(found), len(found.findings))
+        missing = f"{len(found.not_judged)} rules not judged" if found.not_judged else ""
+        self.say(found.scope, "Enter: the evidence, again: the next", "T: in full", missing)
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Show or hide the text as there is room."""
+        self._fit()
+
+    def _fit(self) -> None:
+        roomy = self.size.height >= ROOMY and self.shown is not None and bool(self.shown.findings)
+        text = self.query_one(TextPane)
+        text.set_class(not roomy, "-hidden")
+        rows = self.table.row_count + 1
+        self.table.styles.height = min(rows, self.size.height // LIST_SHARE) if roomy else "1fr"
+        self._show_text()
+
+    def _show_text(self) -> None:
+        finding, pane = self.finding, self.query_one(TextPane)
+        if finding is None or pane.has_class("-hidden"):
+            return
+        width = max(20, self.size.width - 6)
+        lines = list(finding_lines(finding, width, self._origin, threshold=True))
+        title = Text(f"\n{finding.title}: {claim_text(finding)}\n", "bold")
+        pane.show(title.append("\n".join(lines), "not bold"))
+
+
+def columns_of(found: Findings) -> list[Column]:
+    """Return the columns of the list."""
+    rows = found.findings
+    claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
+    return [
+        Column("claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
+        Column("of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
+        Column("steps", 7, lambda row: _steps(rows[row]), right=True),
+        Column("finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
+    ]
+
+
+def banner(found: Findings, width: int, lines: int) -> Text | None:
+    """Return what the empty panel tells of the findings in so many lines, None where nothing is found.
+
+    One line tells of the first and how many more there are; of more lines each tells of one.
+    """
+    losses = found.losses
+    if not losses:
+        return None
+    if lines == 1:
+        first = losses[0]
+        cost = f", {format_share(first.share)} of the time" if first.claimed_ns else ""
+        more = f" ({len(losses) - 1} more)" if len(losses) > 1 else ""
+        return _line([(f"{KEY}: {first.title}{cost}{more}: ", "bold"), (first.text, "")], width)
+    told = [_line([(f"{KEY} Findings, by the time that they claim", "bold")], width)]
+    for finding in losses[: lines - 1]:
+        told.append(_line([(f"{_claim(finding):>11}  {finding.title}: ", ""), (finding.text, "dim")], width))
+    return Text("\n").join(told)
+
+
+def _line(parts: list[tuple[str, str]], width: int) -> Text:
+    line = Text(no_wrap=True)
+    for text, style in parts:
+        line.append(safe(text), style)
+    line.truncate(max(1, width), overflow="ellipsis")
+    return line
+
+
+def _claim(finding: Finding) -> str:
+    if finding.note:
+        return "note"
+    return format_ns(finding.claimed_ns) if finding.claimed_ns else "-"
+
+
+def _share(finding: Finding) -> str:
+    return "" if finding.note or not finding.claimed_ns else f"{finding.share:.0%}"
+
+
+def _steps(finding: Finding) -> str:
+    return f"{finding.in_steps}/{finding.of_steps}" if finding.of_steps else ""

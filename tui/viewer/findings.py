@@ -1,0 +1,139 @@
+"""The findings: looked for in the background after the first picture, shown in their panel, jumped to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.text import Text
+from textual import on, work
+from textual.worker import get_current_worker
+
+from tracelane.core.analysis.findings.finding import Evidence, Findings
+from tracelane.core.analysis.findings.saved import kept_findings, saved_findings
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.base.progress import CancelledCallback, never
+from tracelane.core.base.units import format_ns
+from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.trace import Trace
+
+from ..actions import view
+from ..config import Config
+from ..panels.findings import FindingsPane, banner
+from ..session import Session, Viewport
+from ..widgets.table import VirtualTable
+from ..widgets.text_pane import TextPane
+from .following import Following
+from .panels import Panels
+
+KEPT = 8
+"""Findings of ranges that are kept."""
+ROOM = 3
+"""A window of evidence takes one part in so many of the view."""
+
+Key = tuple[tuple[int, int] | None, Clocks]
+
+
+class FindingsPanel(Panels, Following):
+    """Commands and contents of the findings."""
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Hold what was found."""
+        super().__init__(trace, session, config)
+        self._found: dict[Key, Findings] = {}
+        self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
+
+    def look_for_findings(self) -> None:
+        """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
+        key = (None, self.session.clocks)
+        kept = kept_findings(self._scope(key))
+        if kept is not None:
+            self._have_findings(key, kept)
+        else:
+            self._find(key)
+
+    def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
+        # Logs are no part of what is judged.
+        trace = self.trace.own if isinstance(self.trace, Overlay) else self.trace
+        return Scope(trace, key[0], clocks=key[1], cancelled=cancelled)
+
+    @work(thread=True, exclusive=True, group="findings")
+    def _find(self, key: Key) -> None:
+        worker = get_current_worker()
+        try:
+            found = saved_findings(self._scope(key, lambda: worker.is_cancelled))
+        except Cancelled:
+            return
+        except (TracelaneError, OSError) as error:
+            if not worker.is_cancelled:
+                self.call_from_thread(self.say, str(error))
+            return
+        if not worker.is_cancelled:
+            self.call_from_thread(self._have_findings, key, found)
+
+    def _have_findings(self, key: Key, found: Findings) -> None:
+        while len(self._found) >= KEPT:
+            self._found.pop(next(iter(self._found)))
+        self._found[key] = found
+        if self.shows_panel and self.session.panel in ("details", "findings"):
+            self._fill_panel()
+
+    def _fill_panel(self) -> None:
+        if self.session.panel == "findings":
+            self._fill_findings()
+        else:
+            super()._fill_panel()
+
+    def _fill_findings(self) -> None:
+        pane = self.main.query_one(FindingsPane)
+        key = (self.session.range, self.session.clocks)
+        found = self._found.get(key)
+        if found is None:
+            pane.say("looking…")
+            self._find(key)
+        else:
+            pane.show(found, self.trace.span_at(self.session.clocks)[0])
+
+    def nothing_selected(self) -> Text:
+        """Return the banner of the whole trace's findings, where there are some."""
+        found = self._found.get((None, self.session.clocks))
+        pane = self.main.query_one("#details", TextPane)
+        usual, height = super().nothing_selected(), pane.size.height
+        # Of a single line the findings are worth more than what can be pressed.
+        told = None if found is None else banner(found, pane.text_width, max(1, height - 2))
+        if told is None:
+            return usual
+        return told if height < 2 else usual.append("\n\n").append(told)
+
+    @on(VirtualTable.RowChosen, "#findings-rows")
+    def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
+        """Go to a finding's evidence; again: to its next."""
+        found = self.main.query_one(FindingsPane).shown
+        if found is None:
+            return
+        evidence = found.findings[message.row].evidence
+        last = self._looked_at
+        again = last is not None and last[0] is found and last[1] == message.row
+        number = (last[2] + 1) % len(evidence) if last is not None and again else 0
+        self._looked_at = found, message.row, number
+        if self.maximised:
+            self.maximised = False
+            self.main.set_focus(message.table)
+        self._show_evidence(evidence[number])
+        more = "; Enter: the next" if len(evidence) > 1 else ""
+        length = format_ns(evidence[number].end - evidence[number].start)
+        self.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
+
+    def _show_evidence(self, evidence: Evidence) -> None:
+        """Select a slice, or take a window as the view's middle with the cursor at its start."""
+        if evidence.slice is not None:
+            self.action_jump(evidence.slice.source, evidence.slice.ordinal)
+        session = self.session
+        span = max(ROOM * (evidence.end - evidence.start), session.viewport.width)
+        start = evidence.start - (span - (evidence.end - evidence.start)) // 2
+        limits = view.limits(self.trace, session.clocks)
+        shown = Viewport(start, span, session.viewport.width).kept_within(limits)
+        if evidence.slice is None:
+            session = replace(session, selection=None)
+        self.go(replace(session, viewport=shown, cursor=evidence.start))

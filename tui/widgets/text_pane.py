@@ -1,0 +1,74 @@
+"""Text in a pane that scrolls by the arrows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.widgets import Static
+
+
+class TextPane(VerticalScroll, can_focus=True):
+    """Text that scrolls and is laid out anew when its width changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "turn(-1)", show=False),
+        Binding("down", "turn(1)", show=False),
+        Binding("pageup", "turn(-1, True)", show=False),
+        Binding("pagedown", "turn(1, True)", show=False),
+        Binding("home", "turn(-1000000)", show=False),
+        Binding("end", "turn(1000000)", show=False),
+        Binding("left,right,enter", "turn(0)", show=False),
+    ]
+    DEFAULT_CSS = """
+    TextPane { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    TextPane > Static { width: 1fr; height: auto; }
+    """
+
+    @dataclass
+    class Resized(Message):
+        """The pane has another width."""
+
+        pane: TextPane
+
+        @property
+        def control(self) -> TextPane:
+            """The pane."""
+            return self.pane
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty pane."""
+        super().__init__(id=id, classes=classes)
+        self._cells = 0
+
+    def compose(self) -> ComposeResult:
+        """Make the text."""
+        yield Static()
+
+    @property
+    def text_width(self) -> int:
+        """Cells of a line, room for the scroll bar left."""
+        return max(10, self.size.width - 3)
+
+    def show(self, text: Text, *, top: bool = True) -> None:
+        """Show a text, from its first line on unless told otherwise."""
+        self.query_one(Static).update(text)
+        if top:
+            self.scroll_to(0, 0, animate=False, immediate=True)
+
+    def action_turn(self, by: int, pages: bool = False) -> None:
+        """Scroll by lines or pages; where all is seen already, the key does not go on to the lanes."""
+        lines = by * max(1, self.size.height - 1) if pages else by
+        self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Ask for a text of the new width."""
+        if event.size.width != self._cells:
+            self._cells = event.size.width
+            self.post_message(self.Resized(self))
