@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
-from .scoped import FORMAT, FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of, terminal_width
+from .opened import Opened, with_options
+from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.scope import Scope
     from tracelane.core.analysis.table import Table
-    from tracelane.core.index.choice import Choice
     from tracelane.core.ingest.columns import I64
 
 TABLE_ROWS = 30
@@ -31,39 +28,12 @@ LIMIT = click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table 
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Opened):
     """What the shared options said."""
 
-    traces: tuple[str, ...]
-    begin: str | None
-    end: str | None
-    step: str | None
-    skip_first: int | None
-    lanes: str | None
-    where: str | None
     sort: str | None
     limit: int | None
     form: str
-    decoder: str
-    index_dir: Path | None
-    force: bool
-    choice: Choice
-
-    def scope(self) -> Scope:
-        """Open the traces and return what the options ask about."""
-        from tracelane.core.trace import open_trace
-        from tracelane.tui.text.progress import ProgressBar
-
-        with ProgressBar(Path(self.traces[0]).name) as progress:
-            trace = open_trace(
-                self.traces,
-                index_dir=self.index_dir,
-                decoder=self.decoder,
-                force=self.force,
-                choice=self.choice,
-                progress=progress,
-            )
-        return scope_of(trace, self.begin, self.end, self.step, self.lanes, self.where, self.skip_first)
 
     def order(self, table: Table) -> I64 | None:
         """Return the rows in the order asked for, None where the table's own stands."""
@@ -103,32 +73,5 @@ class Request:
 
 
 def request_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options; it gets them as one Request, its own ones as they are."""
-
-    def with_request(**values: Any) -> None:
-        shared = {name: values.pop(name) for name in Request.__dataclass_fields__}
-        command(Request(**shared), **values)
-
-    with_request.__doc__ = command.__doc__
-    with_request.__name__ = command.__name__
-    # click lists options in the order of the decorators, the innermost last.
-    own = getattr(command, "__click_params__", [])
-    wrapped: Callable[..., None] = choice_options(with_request)
-    for option in (
-        FORCE,
-        INDEX_DIR,
-        DECODER,
-        FORMAT,
-        LIMIT,
-        SORT,
-        WHERE,
-        LANES,
-        SKIP_FIRST,
-        STEP,
-        TO,
-        FROM,
-        TRACES,
-    ):
-        wrapped = option(wrapped)
-    wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]
-    return wrapped
+    """Give a command the shared options; it gets them as one `request`, its own ones as they are."""
+    return with_options(command, Request, "request", (FORMAT, LIMIT, SORT))

@@ -1,0 +1,121 @@
+"""What changed from one trace, or part of one, to another: numbers, steps, categories, ops, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..ingest.columns import I64, AnyArray
+from .delta import ABSENT, delta, delta_key, joined
+from .metrics import Metric
+from .summary import LEADING, Summary
+from .table import Column, Table
+
+OTHERS = "(others)"
+CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A metric on both sides; `relative` is the change as a share of `before`, None where it has none."""
+
+    metric: Metric
+    before: int | float | None
+
+    @property
+    def change(self) -> int | float | None:
+        """Now less before."""
+        now = self.metric.value
+        return None if now is None or self.before is None else now - self.before
+
+    @property
+    def relative(self) -> float | None:
+        """The change as a share of what was before."""
+        return None if self.change is None or not self.before else self.change / self.before
+
+    def exceeds(self, share: float, least_ns: int = 0) -> bool:
+        """Tell whether it rose by more than a share of what was before; a time by `least_ns` at least."""
+        change, time = self.change, self.metric.unit == "ns"
+        if change is None or change <= 0 or (time and change < least_ns):
+            return False
+        return self.relative is None or self.relative > share
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two summaries held against each other; `tables` by name, greatest change first (steps in order)."""
+
+    before: Summary
+    now: Summary
+    metrics: Mapping[str, Change]
+    tables: Mapping[str, Table]
+
+
+def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
+    """Return what changed; rows of which no time changed by `least_ns` or more are left out of the tables.
+
+    A name that a shortened summary may have left out is not called new: it counts among the others.
+    """
+    tables = {}
+    for name in LEADING:
+        mine, other = _alike(name, now, before)
+        tables[name] = _ranked(name, delta(mine, other, "B against A"), least_ns)
+    names = [*now.metrics, *(name for name in before.metrics if name not in now.metrics)]
+    changes = {}
+    for name in names:
+        metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
+        past = before.metrics.get(name)
+        changes[name] = Change(metric, None if past is None else past.value)
+    return Difference(before, now, changes, tables)
+
+
+def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
+    """Return both sides' tables, each with a row of others where one of them was shortened."""
+    mine, other = now.tables[name], before.tables[name]
+    if name == "steps" or not (name in now.left_out or name in before.left_out):
+        return mine, other
+    here, there = joined(mine, other)
+    lonely = here[there == ABSENT], there[here == ABSENT]
+    return (
+        _pooled(name, mine, lonely[0], now, before),
+        _pooled(name, other, lonely[1], before, now),
+    )
+
+
+def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) -> Table:
+    """Add up what the other side may have left out, and what this side has."""
+    most = other.left_out[name].most if name in other.left_out else -1
+    small = lonely[np.asarray(table.data[LEADING[name]])[lonely] <= most]
+    rest = own.left_out.get(name)
+    kept = np.setdiff1d(np.arange(len(table)), small)
+    data: dict[str, AnyArray | list[str]] = {}
+    for column in table.columns:
+        values = table.data[column.key]
+        if isinstance(values, list):
+            data[column.key] = [*(values[at] for at in kept.tolist()), OTHERS]
+        else:
+            pooled = int(np.asarray(values)[small].sum()) + (rest.sums[column.key] if rest else 0)
+            data[column.key] = np.append(np.asarray(values)[kept], pooled)
+    return replace(table, data=data)
+
+
+def _ranked(name: str, table: Table, least_ns: int) -> Table:
+    """Return the rows that changed, by how much, with their share of all change of the leading column."""
+    change = np.asarray(table.data[delta_key(LEADING[name])], np.int64)
+    times = [np.abs(np.asarray(table.data[c.key])) for c in table.columns if c.change and c.unit == "ns"]
+    counts = [np.asarray(table.data[c.key]) != 0 for c in table.columns if c.change and c.unit == "count"]
+    moved = np.any([time >= max(1, least_ns) for time in times], axis=0)
+    if not least_ns and counts:
+        moved |= np.any(counts, axis=0)
+    order = np.arange(len(change)) if name == "steps" else np.argsort(-np.abs(change), kind="stable")
+    order = order[moved[order]] if name != "steps" else order
+    everything = int(np.abs(change).sum())
+    share = change / everything if everything else np.full(len(change), np.nan)
+    data: dict[str, AnyArray | list[str]] = {
+        key: [values[at] for at in order.tolist()] if isinstance(values, list) else np.asarray(values)[order]
+        for key, values in table.data.items()
+    }
+    data[CONTRIBUTION.key] = share[order]
+    return replace(table, columns=(*table.columns, CONTRIBUTION), data=data)

@@ -1,0 +1,143 @@
+"""Comparisons: what changed between two traces, by names that last, also against a shortened summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import Event, complete, index_of
+from tracelane.core.analysis.diff import OTHERS, Difference, difference
+from tracelane.core.analysis.metrics import metrics
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.summary import Summary, summary
+from tracelane.core.base.comparable import comparable_name
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.export.summary_file import as_json, is_summary, read_summary
+from tracelane.core.trace import Trace, open_trace
+
+HASH = "fxa1b2c3d4e5f6a7b8c9d0e1f2a3b4"
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("ProfilerStep#12", "ProfilerStep#*"),
+        ("iteration_7", "iteration_*"),
+        ("granite.iteration.12.decode.3", "granite.iteration.*.decode.*"),
+        (f"## Call CompiledFxGraph {HASH} ##", "## Call CompiledFxGraph * ##"),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("/tmp/x/inductor-spyre/sdsc_fused_mm_mul_silu_0_434jgp19/bundle.mlir", "sdsc_fused_mm_mul_silu_0"),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x16", None),
+        ("aten::mm", "aten::mm"),
+    ],
+)
+def test_names_that_last(raw: str, name: str | None) -> None:
+    """What is generated anew for each run goes, what tells kernels apart stays."""
+    assert comparable_name(raw) == (raw if name is None else name)
+
+
+def _side(folder: Path, title: str, kernels: dict[str, list[int]], step_us: int = 1000) -> Summary:
+    """A step with an op of 100 µs and kernels of these µs, each launched for it."""
+    events: list[Event] = [
+        complete(0, step_us, "ProfilerStep#1", cat="user_annotation", pid=7, tid=7),
+        complete(10, 100, "aten::mm", pid=7, tid=7),
+    ]
+    at = 20
+    for name, times in kernels.items():
+        for time in times:
+            events.append(complete(at, time, name, cat="kernel", pid=0, tid=1))
+            at += time
+    return summary(Scope(Trace([index_of(events, folder / title)])), title)
+
+
+def _kernel_rows(found: Difference) -> dict[str, tuple[Any, ...]]:
+    return {
+        str(row["name"]): (row["presence"], row["count_delta"], row["total_ns_delta"])
+        for row in found.tables["kernels"].rows()
+    }
+
+
+def test_changes(tmp_path: Path) -> None:
+    """Rows are found again by name, new and gone ones are called so, the greatest change stands first."""
+    before = _side(tmp_path, "a", {f"graph {HASH}": [10, 10], "same": [5], "gone": [7], "grown": [10]})
+    now = _side(
+        tmp_path, "b", {f"graph {HASH[:-2]}zz": [10, 10], "same": [5], "new": [3], "grown": [40, 10]}, 1100
+    )
+    found = difference(before, now)
+    assert _kernel_rows(found) == {
+        "grown": ("both", 1, 40_000),
+        "gone": ("gone", -1, -7_000),
+        "new": ("new", 1, 3_000),
+    }
+    rows = list(found.tables["kernels"].rows())
+    assert [row["name"] for row in rows] == ["grown", "gone", "new"]
+    assert [row["contribution"] for row in rows] == pytest.approx([0.8, -0.14, 0.06])
+    wall = found.metrics["step.wall.median"]
+    assert (wall.before, wall.change, wall.relative) == (1_000_000, 100_000, pytest.approx(0.1))
+    assert wall.exceeds(0.05)
+    assert not wall.exceeds(0.2)
+    assert not wall.exceeds(0.05, least_ns=200_000)
+    assert not found.metrics["ops.calls"].exceeds(0.0)
+    assert [row["wall_ns_delta"] for row in found.tables["steps"].rows()] == [100_000]
+    assert list(difference(before, now, 5_000).tables["kernels"].data["name"]) == ["grown", "gone"]
+
+
+def test_against_itself(tmp_path: Path) -> None:
+    """A trace has not changed from itself."""
+    side = _side(tmp_path, "a", {"one": [1], "two": [2, 2]})
+    found = difference(side, side)
+    assert [len(found.tables[name]) for name in ("kernels", "ops", "categories")] == [0, 0, 0]
+    assert all(not change.change for change in found.metrics.values())
+
+
+def test_shortened_side(tmp_path: Path) -> None:
+    """What a summary left out is not called new unless it is larger than all of that; nothing gets lost."""
+    names = {f"k{number}": [100 - 10 * number] for number in range(8)}
+    before = _side(tmp_path, "a", names).shortened(3)
+    now = _side(tmp_path, "b", {**names, "big": [90], "k7": [35]})
+    found = _kernel_rows(difference(before, now))
+    assert found == {"big": ("new", 1, 90_000), OTHERS: ("both", 0, 5_000)}
+    again = _kernel_rows(difference(now, before))
+    assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
+    """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
+    scope = Scope(open_trace(CORPUS / name, index_dir=corpus_cache))
+    made = summary(scope, name)
+    path = tmp_path / "baseline.json"
+    path.write_text(as_json(made, 1000))
+    assert is_summary(path)
+    assert not is_summary(CORPUS / name)
+    found = difference(read_summary(path), made)
+    assert all(len(found.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
+    assert all(not change.change for change in found.metrics.values())
+    assert dict(made.metrics) == dict(read_summary(path).metrics) == metrics(scope)
+    path.write_text(as_json(made))
+    assert path.stat().st_size < 12_000
+    short = difference(read_summary(path), made)
+    assert all(row["total_ns_delta"] == 0 for row in short.tables["kernels"].rows())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"schema": 99},
+        {"metrics": 3},
+        {"kernels": [["x"]]},
+        {"columns": {}},
+        {"left_out": {"kernels": {}}},
+    ],
+)
+def test_damaged_summary(damage: dict[str, Any], tmp_path: Path) -> None:
+    """A summary that was edited or is of another version is refused in words."""
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(json.loads(as_json(_side(tmp_path, "a", {"k": [1]}))) | damage))
+    with pytest.raises(UnreadableError, match="summary"):
+        read_summary(path)

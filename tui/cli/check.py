@@ -1,0 +1,62 @@
+"""`tracelane check`: a trace against limits, for CI."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .limits import Limit, parse_limit
+from .opened import Opened, opened_options
+
+EXCEEDED = 1
+LIMIT = "METRIC=VALUE"
+
+
+@click.command()
+@opened_options
+@click.option(
+    "--max", "most", metavar="METRIC=VALUE", multiple=True, help="Fail if it is more: kernels.calls=400."
+)
+@click.option(
+    "--min", "least", metavar="METRIC=VALUE", multiple=True, help="Fail if it is less: device.busy_share=80%."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def check(
+    context: click.Context, opened: Opened, most: tuple[str, ...], least: tuple[str, ...], as_json: bool
+) -> None:
+    """Hold a trace's metrics to limits: exit code 0 if all are kept, 1 if not, 2 if the trace is unreadable.
+
+    `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A metric of which the
+    trace has nothing keeps no limit.
+    """
+    from tracelane.core.analysis.metrics import group_of, metrics
+
+    limits = [
+        *(parse_limit(text, at_most=True) for text in most),
+        *(parse_limit(text, at_most=False) for text in least),
+    ]
+    if not limits:
+        raise UsageError("no limits: give --max METRIC=VALUE or --min METRIC=VALUE")
+    groups = dict.fromkeys(group_of(limit.metric) for limit in limits)
+    found = metrics(opened.scope(), groups)
+    unknown = [limit.metric for limit in limits if limit.metric not in found]
+    if unknown:
+        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(found)}")
+    kept = [limit.is_kept(found[limit.metric]) for limit in limits]
+    if as_json:
+        rows = [_row(limit, found[limit.metric].value, good) for limit, good in zip(limits, kept)]
+        click.echo(json.dumps({"schema": 1, "table": "check", "kept": all(kept), "limits": rows}, indent=1))
+    else:
+        for limit, good in zip(limits, kept):
+            click.echo(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}")
+    if not all(kept):
+        context.exit(EXCEEDED)
+
+
+def _row(limit: Limit, value: int | float | None, kept: bool) -> dict[str, object]:
+    bound = "max" if limit.at_most else "min"
+    return {"metric": limit.metric, "value": value, bound: limit.value, "kept": kept}

@@ -1,0 +1,151 @@
+"""`tracelane diff`: what changed from one trace, or part of one, to another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .limits import parse_value
+from .options import DECODER, FORCE, INDEX_DIR
+from .scoped import terminal_width
+from .sides import read_side
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.diff import Change, Difference
+
+EXCEEDED = 1
+ROWS = 15
+ORDER = ("steps", "categories", "ops", "kernels")
+DEFAULT_METRICS = ("step.wall.median", "kernels.total", "ops.self_cpu")
+"""The first of these that both sides have is what --fail-above holds to, where --metric does not say."""
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("now", metavar="B")
+@click.option(
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="METRIC",
+    help="What --fail-above holds to, as step.wall.median.",
+)
+@click.option("--fail-above", metavar="SHARE", help="Exit with 1 if a metric rose by more than this: 5%.")
+@click.option(
+    "--min-time", default="0", metavar="TIME", help="Changes of a time below this do not count: 100us."
+)
+@click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table {ROWS}, else all.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "md"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@DECODER
+@INDEX_DIR
+@FORCE
+@click.pass_context
+def diff(
+    context: click.Context,
+    before: str,
+    now: str,
+    names: tuple[str, ...],
+    fail_above: str | None,
+    min_time: str,
+    limit: int | None,
+    form: str,
+    decoder: str,
+    index_dir: Path | None,
+    force: bool,
+) -> None:
+    """Say what changed from A to B: metrics, steps, categories, ops and kernels, the greatest change first.
+
+    A side is a trace, a step of it (A:step=4, A:step=nth:-1), a stretch (A:+10ms..+20ms), or a file that
+    `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
+    """
+    from tracelane.core.analysis.diff import difference
+    from tracelane.core.analysis.metrics import group_of
+    from tracelane.tui.text.diff import told
+
+    share = None if fail_above is None else parse_value(fail_above)
+    least = round(parse_value(min_time))
+    for name in names:
+        group_of(name)
+    sides = [read_side(side, index_dir, decoder, force) for side in (before, now)]
+    found = difference(sides[0], sides[1], least)
+    held = _held(found, names)
+    failed = [] if share is None else [change for change in held if change.exceeds(share, least)]
+    if form == "json":
+        click.echo(json.dumps(_object(found, limit, failed), indent=1, ensure_ascii=False))
+    else:
+        _print(found, form, limit)
+    for change in failed:
+        click.echo(f"tracelane: {told(change)}; {fail_above} is allowed", err=True)
+    if failed:
+        context.exit(EXCEEDED)
+
+
+def _held(found: Difference, names: tuple[str, ...]) -> list[Change]:
+    """Return the metrics that --fail-above holds to; UsageError for one that a side lacks."""
+    if not names:
+        known = [name for name in DEFAULT_METRICS if found.metrics[name].change is not None]
+        return [found.metrics[name] for name in known[:1]]
+    for name in names:
+        if name not in found.metrics:
+            raise UsageError(f"no metric {name!r}; there are {', '.join(found.metrics)}")
+        if found.metrics[name].change is None:
+            raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
+    return [found.metrics[name] for name in names]
+
+
+def _print(found: Difference, form: str, limit: int | None) -> None:
+    from tracelane.core.export.formats import as_markdown
+    from tracelane.tui.text.diff import compact, metric_table
+    from tracelane.tui.text.table import table_text
+
+    names = [name for name in ORDER if name != "steps" or len(found.tables["steps"]) > 1]
+    tables = [metric_table(found), *(compact(name, found.tables[name]) for name in names)]
+    click.echo(f"A  {found.before.title}: {found.before.scope}")
+    click.echo(f"B  {found.now.title}: {found.now.scope}\n")
+    if form == "md":
+        click.echo("\n".join(as_markdown(table, limit=limit) for table in tables), nl=False)
+        return
+    first, *rest = tables
+    texts = [table_text(first, terminal_width())]
+    for table in rest:
+        texts.append(
+            table_text(table, terminal_width(), limit=limit or ROWS)
+            if len(table)
+            else f"{table.title}: nothing changed"
+        )
+    click.echo("\n\n".join(texts))
+
+
+def _object(found: Difference, limit: int | None, failed: list[Change]) -> dict[str, Any]:
+    metrics = [
+        {
+            "name": name,
+            "unit": change.metric.unit,
+            "a": change.before,
+            "b": change.metric.value,
+            "change": change.change,
+            "relative": change.relative,
+        }
+        for name, change in found.metrics.items()
+    ]
+    return {
+        "schema": 1,
+        "table": "diff",
+        "a": {"title": found.before.title, "scope": found.before.scope},
+        "b": {"title": found.now.title, "scope": found.now.scope},
+        "metrics": metrics,
+        **{name: list(table.rows(limit=limit)) for name, table in found.tables.items()},
+        "failed": [change.metric.name for change in failed],
+    }

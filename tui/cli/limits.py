@@ -1,0 +1,73 @@
+"""Limits on metrics, and values with units, as they are typed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracelane.core.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.metrics import Metric
+
+UNITS = {
+    "": 1.0,
+    "ns": 1.0,
+    "us": 1e3,
+    "µs": 1e3,
+    "ms": 1e6,
+    "s": 1e9,
+    "min": 6e10,
+    "%": 0.01,
+    "b": 1.0,
+    "kib": 2.0**10,
+    "mib": 2.0**20,
+    "gib": 2.0**30,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+}
+_VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on a metric."""
+
+    metric: str
+    value: float
+    at_most: bool
+
+    def is_kept(self, metric: Metric) -> bool:
+        """Tell whether a metric keeps the limit; one that the trace has nothing for does not."""
+        if metric.value is None:
+            return False
+        return metric.value <= self.value if self.at_most else metric.value >= self.value
+
+    def told(self, metric: Metric) -> str:
+        """Return the limit and the metric in words."""
+        from tracelane.core.analysis.table import Column
+        from tracelane.core.export.formats import shown
+
+        column = Column(metric.name, metric.name, metric.unit)
+        value = "nothing of it in the trace" if metric.value is None else shown(column, metric.value)
+        bound = int(self.value) if self.value.is_integer() else self.value
+        return f"{self.metric} {value}, {'at most' if self.at_most else 'at least'} {shown(column, bound)}"
+
+
+def parse_limit(text: str, at_most: bool) -> Limit:
+    """Return the limit that METRIC=VALUE means; UsageError where it means nothing."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} is no limit: METRIC=VALUE, as kernels.calls=400")
+    return Limit(name.strip(), parse_value(value), at_most)
+
+
+def parse_value(text: str) -> float:
+    """Return a number with its unit: "250ms" in ns, "5%" as 0.05, "1.5GiB" in bytes."""
+    match = _VALUE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in UNITS:
+        units = ", ".join(unit for unit in UNITS if unit)
+        raise UsageError(f"{text!r} is no value: a number, or one with a unit ({units})")
+    return float(match[1]) * UNITS[match[2].lower()]

@@ -1,0 +1,82 @@
+"""The options that say which part of which traces a command speaks of, and opening them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
+from .scoped import FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.scope import Scope
+    from tracelane.core.index.choice import Choice
+
+OPTIONS = (FORCE, INDEX_DIR, DECODER)
+PARTS = (WHERE, LANES, SKIP_FIRST, STEP, TO, FROM, TRACES)
+"""Both in the order in which decorators are applied: help lists them the other way round."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What these options said."""
+
+    traces: tuple[str, ...]
+    begin: str | None
+    end: str | None
+    step: str | None
+    skip_first: int | None
+    lanes: str | None
+    where: str | None
+    decoder: str
+    index_dir: Path | None
+    force: bool
+    choice: Choice
+
+    @property
+    def title(self) -> str:
+        """What the traces are called."""
+        return ", ".join(Path(trace).name for trace in self.traces)
+
+    def scope(self) -> Scope:
+        """Open the traces and return what the options ask about."""
+        from tracelane.core.trace import open_trace
+        from tracelane.tui.text.progress import ProgressBar
+
+        with ProgressBar(Path(self.traces[0]).name) as progress:
+            trace = open_trace(
+                self.traces,
+                index_dir=self.index_dir,
+                decoder=self.decoder,
+                force=self.force,
+                choice=self.choice,
+                progress=progress,
+            )
+        return scope_of(trace, self.begin, self.end, self.step, self.lanes, self.where, self.skip_first)
+
+
+def with_options(
+    command: Callable[..., None], kind: type[Opened], name: str, more: tuple[Callable[..., Any], ...] = ()
+) -> Callable[..., None]:
+    """Give a command these options and more; it gets them as one value of a kind, its own as they are."""
+
+    def with_values(**values: Any) -> None:
+        shared = {field: values.pop(field) for field in kind.__dataclass_fields__}
+        command(**{name: kind(**shared)}, **values)
+
+    with_values.__doc__ = command.__doc__
+    with_values.__name__ = command.__name__
+    # click lists options in the order of the decorators, the innermost last.
+    own = getattr(command, "__click_params__", [])
+    wrapped = choice_options(with_values)
+    for option in (*OPTIONS, *more, *PARTS):
+        wrapped = option(wrapped)
+    wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]
+    return wrapped
+
+
+def opened_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options; it gets them as `opened`."""
+    return with_options(command, Opened, "opened")

@@ -1,0 +1,56 @@
+"""One side of a comparison as it is typed: `A`, `A:step=4`, `A:+10ms..+20ms`, or a summary's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracelane.core.base.errors import UsageError
+
+from .scoped import scope_of
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.summary import Summary
+
+STEP = "step="
+
+
+def split_side(text: str) -> tuple[str, str]:
+    """Return (path, part): the part is what stands behind the first colon before which there is a file."""
+    if Path(text).exists():
+        return text, ""
+    at = text.find(":")
+    while at >= 0:
+        if Path(text[:at]).exists():
+            return text[:at], text[at + 1 :]
+        at = text.find(":", at + 1)
+    return text, ""
+
+
+def read_side(text: str, index_dir: Path | None, decoder: str, force: bool) -> Summary:
+    """Return the summary of a side, read from a file of one or made from a trace or a part of it.
+
+    Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
+    """
+    from tracelane.core.analysis.summary import summary
+    from tracelane.core.export.summary_file import is_summary, read_summary
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    path, part = split_side(text)
+    if is_summary(Path(path)):
+        if part:
+            raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
+        return read_summary(Path(path))
+    with ProgressBar(Path(path).name) as progress:
+        trace = open_trace([path], index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    begin, dots, end = part.partition("..")
+    if part.startswith(STEP):
+        scope = scope_of(trace, None, None, step=part.removeprefix(STEP))
+    elif dots:
+        scope = scope_of(trace, begin or None, end or None)
+    elif part:
+        raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
+    else:
+        scope = scope_of(trace, None, None)
+    return summary(scope, Path(text).name)

@@ -1,0 +1,73 @@
+"""A comparison as tables that fit a line: of each row the time that it is ranked by, before and now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracelane.core.analysis.delta import PRESENCE, delta_key, relative_key
+from tracelane.core.analysis.diff import CONTRIBUTION, Change, Difference
+from tracelane.core.analysis.summary import LEADING
+from tracelane.core.analysis.table import Column, Table, Value
+from tracelane.core.export.formats import shown
+
+MAIN = (
+    "step.count",
+    "step.wall.median",
+    "step.device_busy.median",
+    "step.comm.median",
+    "ops.calls",
+    "ops.self_cpu",
+    "kernels.calls",
+    "kernels.total",
+    "device.busy_share",
+    "device.overlap_share",
+    "launches.delay.median",
+    "idle.host_wait",
+    "memory.peak",
+)
+"""Metrics that people are shown; JSON has all."""
+COLUMNS = (
+    Column("metric", "metric", "text"),
+    Column("a", "A", "text"),
+    Column("b", "B", "text"),
+    Column("change", "change", "text"),
+    Column("relative", "±%", "text"),
+)
+
+
+def compact(name: str, table: Table) -> Table:
+    """Return a table of a comparison with the columns that tell most."""
+    lead = LEADING[name]
+    wanted = [table.columns[0].key, "count", delta_key("count"), lead, delta_key(lead), relative_key(lead)]
+    if name == "steps":
+        wanted += ["device_busy_ns", delta_key("device_busy_ns"), "idle_ns", delta_key("idle_ns")]
+    wanted += [CONTRIBUTION.key, PRESENCE]
+    columns = {column.key: column for column in table.columns}
+    return replace(table, columns=tuple(columns[key] for key in wanted if key in columns))
+
+
+def metric_table(found: Difference) -> Table:
+    """Return the main metrics of both sides, as text."""
+    changes = [found.metrics[name] for name in MAIN if name in found.metrics]
+    changes = [change for change in changes if change.metric.value or change.before]
+    data = {
+        "metric": [change.metric.name for change in changes],
+        "a": [_value(change, change.before) for change in changes],
+        "b": [_value(change, change.metric.value) for change in changes],
+        "change": [_value(change, change.change, signed=True) for change in changes],
+        "relative": ["-" if c.relative is None else f"{c.relative:+.2%}" for c in changes],
+    }
+    return Table("diff_metrics", "metrics", "B against A", COLUMNS, data)
+
+
+def told(change: Change) -> str:
+    """Return a change in a few words, as "kernels.total rose by 5.2%, from 1 ms to 1.05 ms"."""
+    by = "" if change.relative is None else f" by {change.relative:.1%}"
+    return (
+        f"{change.metric.name} rose{by}, from {_value(change, change.before)}"
+        f" to {_value(change, change.metric.value)}"
+    )
+
+
+def _value(change: Change, value: Value, signed: bool = False) -> str:
+    return shown(Column("", "", change.metric.unit, change=signed), value)
