@@ -201,9 +201,9 @@ class TracelaneApp(FindingsPanel, Tables, Closing, Following, Asking, Mouse):
             session = focus.in_view(session, layout, self.lane_lines)
         if session == self.session:
             self.watch_session(session, session)
-            self.main.query_one(Minimap).show(self.trace, session, self.layout_now)
         else:
             self.session = session
+        self.main.query_one(Minimap).show(self.trace, self.session, self.layout_now)
 
     # -- commands -------------------------------------------------------------------------------------------
 

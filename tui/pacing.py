@@ -32,6 +32,11 @@ class PacedApp(App[None]):
         """Draw all anew when the program was stopped and goes on."""
         self.app_resume_signal.subscribe(self, self._resumed)
 
+    @property
+    def can_be_suspended(self) -> bool:
+        """Whether there is a terminal to give back."""
+        return self._driver is not None and self._driver.can_suspend
+
     def post_display_hook(self) -> None:
         """Ask whether the frame has been drawn; hold the next one back if too many are under way."""
         driver = self._driver

@@ -42,9 +42,6 @@ class TerminalDriver(LinuxDriver):
 
         code: int  # the exit code that says so
 
-        def __post_init__(self) -> None:
-            super().__init__()
-
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:

@@ -67,6 +67,12 @@ class Closing(Panels):
         if not self._close_top():
             self.exit()
 
+    def do_suspend(self) -> None:
+        """Give the terminal back until the shell lets the viewer go on."""
+        if not self.can_be_suspended:
+            raise Refusal("only a viewer on a terminal can be suspended")
+        self.action_suspend_process()
+
     def do_quit(self) -> None:
         """Quit."""
         self.exit()

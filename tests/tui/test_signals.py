@@ -1,0 +1,181 @@
+"""What becomes of the viewer when it is stopped, asked to end, or loses its terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.tui.slow_line import PATIENCE_S, SlowLine, tracelane_command
+from tests.tui.terminal_screen import NOT_DRAWN
+from tracelane.core.demo.trace import write_demo
+
+SIZE = (100, 30)
+A_MOMENT_S = 0.3
+LEFT_AS_FOUND = {"7", "25"}
+"""Modes that a terminal has set when a program leaves it: lines wrap, the cursor is seen."""
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace with no log beside it, which the viewer would offer."""
+    made = write_demo(tmp_path_factory.mktemp("demo"))[0]
+    return made.rename(tmp_path_factory.mktemp("alone") / made.name)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One index folder: the viewer is started often here."""
+    return tmp_path_factory.mktemp("index")
+
+
+@contextmanager
+def viewer(demo: Path, index: Path, *options: str) -> Iterator[SlowLine]:
+    with SlowLine(tracelane_command("view", str(demo), "--index-dir", str(index), *options), SIZE) as line:
+        line.wait_for("lanes")
+        line.wait_for_quiet(A_MOMENT_S)
+        yield line
+
+
+def shown(line: SlowLine) -> str:
+    line.wait_for_quiet(A_MOMENT_S)
+    return line.screen.text
+
+
+def test_stopped_and_continued(demo: Path, index: Path) -> None:
+    """Ctrl+Z gives the terminal back as it was; going on draws the same picture whole, and keys work."""
+    with viewer(demo, index, "--fresh") as line:
+        line.type("ww")
+        before = shown(line)
+        for _ in range(2):
+            line.type("\x1a")
+            line.wait_for_stop()
+            assert line.screen.modes == LEFT_AS_FOUND
+            os.kill(line.pid, signal.SIGCONT)
+            line.wait_for("lanes")
+            assert shown(line) == before
+        line.type("s")
+        assert shown(line) != before
+        line.type("Q")
+        assert line.wait_for_end() == 0
+        assert line.screen.modes == LEFT_AS_FOUND
+
+
+def test_stopped_without_a_word(demo: Path, index: Path) -> None:
+    """After SIGSTOP, which no program hears of, the picture comes back too, and each key counts once."""
+    with viewer(demo, index, "--fresh") as line:
+        line.type("ww")
+        before = shown(line)
+        os.kill(line.pid, signal.SIGSTOP)
+        line.wait_for_stop()
+        line.resize(*SIZE)  # the shell has written over it
+        os.kill(line.pid, signal.SIGCONT)
+        assert shown(line) == before
+        line.type("T")  # twice would be never
+        assert shown(line) != before
+        line.type("T")
+        assert shown(line) == before
+
+
+def test_stopped_from_outside(demo: Path, index: Path) -> None:
+    """SIGTSTP stops it as Ctrl+Z does, also while it draws."""
+    with viewer(demo, index, "--fresh") as line:
+        line.type("wwwwww")
+        os.kill(line.pid, signal.SIGTSTP)
+        line.wait_for_stop()
+        assert line.screen.modes == LEFT_AS_FOUND
+        os.kill(line.pid, signal.SIGCONT)
+        assert NOT_DRAWN not in shown(line)
+
+
+@pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])
+def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
+    """The view is kept, nothing is said, and no process stays behind."""
+    with viewer(demo, index, "--fresh") as line:
+        line.type("0ww")
+        line.wait_for_quiet(A_MOMENT_S)
+        if how == "hang up":
+            line.type("dddddddd")  # it is drawing
+            line.run(0.05)
+            line.hang_up()
+        else:
+            line.type("dddd")
+            line.wait_for_quiet(A_MOMENT_S)
+            before = line.screen.text
+            os.kill(line.pid, signal.Signals[how])
+        number = signal.SIGTERM if how == "SIGTERM" else signal.SIGHUP
+        assert line.wait_for_end() == 128 + number
+        assert b"Traceback" not in line.received and b"Error" not in line.received
+        assert processes_of(line.pid) == []
+    if how != "hang up":
+        with viewer(demo, index) as line:
+            assert lanes_of(shown(line)) == lanes_of(before)
+
+
+def lanes_of(screen: str) -> list[str]:
+    """Return the screen without header and footer, which hold messages."""
+    return screen.split("\n")[1:-1]
+
+
+def processes_of(group: int) -> list[str]:
+    """Return the processes of a session that are left."""
+    found = subprocess.run(
+        ["ps", "-s", str(group), "-o", "args="], capture_output=True, text=True, check=False
+    )
+    return [line for line in found.stdout.splitlines() if "defunct" not in line]
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
+def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
+    """In tmux the picture is whole after attaching again, also in another size, and keys go on working."""
+    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
+
+    def pane() -> str:
+        return subprocess.run(
+            [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+        ).stdout
+
+    def settled(text: str = "lanes") -> str:
+        deadline, last = time.monotonic() + PATIENCE_S, ""
+        while time.monotonic() < deadline:
+            now = pane()
+            if text in now and now == last:
+                return now
+            last = now
+            time.sleep(A_MOMENT_S)
+        raise TimeoutError(f"waited for {text!r}, saw {last}")
+
+    def attached(size: tuple[int, int]) -> SlowLine:
+        return SlowLine([*tmux, "attach"], size)
+
+    command = tracelane_command("view", str(demo), "--index-dir", str(index), "--fresh")
+    subprocess.run([*tmux, "new-session", "-d", "-x", "100", "-y", "30", *command], check=True)
+    try:
+        subprocess.run([*tmux, "set", "-g", "status", "off"], check=True)
+        with attached(SIZE) as line:
+            line.wait_for("lanes")
+            first = settled()
+            subprocess.run([*tmux, "detach-client"], check=True)
+            line.wait_for_end()
+        subprocess.run([*tmux, "send-keys", "w", "u"], check=True)
+        with attached(SIZE) as line:
+            line.wait_for("lanes")
+            assert lanes_of(settled()) == lanes_of(first)
+        with attached((80, 24)) as line:
+            line.wait_for("lanes")
+            small = settled()
+            assert max(map(len, small.split("\n"))) <= 80 and small != first
+            line.type("ww")
+            line.wait_for_quiet(A_MOMENT_S)
+            assert lanes_of(settled()) != lanes_of(small)
+            line.type("Q")
+            line.wait_for_end()
+    finally:
+        subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)
