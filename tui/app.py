@@ -41,8 +41,8 @@ from .viewer.asking import Asking
 from .viewer.closing import Closing
 from .viewer.findings import FindingsPanel
 from .viewer.following import Following
+from .viewer.found import Found
 from .viewer.mouse import Mouse
-from .viewer.tables import Tables
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
 from .widgets.table import VirtualTable
@@ -50,7 +50,7 @@ from .widgets.table import VirtualTable
 ASCII = AsciiFilter()
 
 
-class TracelaneApp(FindingsPanel, Tables, Closing, Following, Asking, Mouse):
+class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Mouse):
     """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
 
     TITLE = "tracelane"
@@ -136,6 +136,7 @@ class TracelaneApp(FindingsPanel, Tables, Closing, Following, Asking, Mouse):
 
     def found_changed(self) -> None:
         """Say in the header what was found."""
+        super().found_changed()
         self._fill_header()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -154,7 +155,7 @@ class TracelaneApp(FindingsPanel, Tables, Closing, Following, Asking, Mouse):
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
             self.search_again()
         main.query_one(LaneCanvas).show(self.trace, now, layout)
-        main.query_one(Ruler).show(self.trace, now, layout, self.marks_seen)
+        main.query_one(Ruler).show(self.trace, now, layout, self.marks_seen, self.measured_from)
         if before.viewport != now.viewport or before.clocks != now.clocks:
             main.query_one(Minimap).show(self.trace, now, layout)
         if before.panel != now.panel:

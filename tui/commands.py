@@ -197,6 +197,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on", _VIEW
     ),
+    Command(
+        "stop-indexing", "Stop indexing", ("ctrl+c",), "While a trace is being indexed: ask, then quit", _VIEW
+    ),
     Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
 )
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from time import sleep
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.events import complete
+from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
+from tracelane.core.query.filter import Filter, parse
+from tracelane.core.query.hits import Found, matches
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -16,6 +21,10 @@ from tracelane.tui.draw.rows import SliceRow
 from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap
+from tracelane.tui.panels.pick import PickScreen
+from tracelane.tui.panels.table import TablePane
+from tracelane.tui.viewer import searching
+from tracelane.tui.viewer.panels import PANEL_DELAY
 from tracelane.tui.widgets.bars import Bar, Footer
 
 EVENTS = [
@@ -134,3 +143,83 @@ async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None
         assert "no slice matches nosuchname" in app.main.query_one(Footer).message
         await pilot.press("n")
         assert "no slice matches" in app.main.query_one(Footer).message
+
+
+def rows_listed(app: TracelaneApp) -> list[tuple[str, str]]:
+    """Return (name, lane) of the rows that list what was found, as they are sorted."""
+    pane = app.main.query_one("#hits", TablePane)
+    table = pane.shown_table
+    assert table is not None
+    return [
+        (str(table.value(row, "name")), str(table.value(row, "lane"))) for row in pane.table.order.tolist()
+    ]
+
+
+async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None:
+    """z lists the hits in order of time, a column sorts them, Enter goes to one; so with another search."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        await pilot.press("z")
+        assert "nothing is searched for" in app.main.query_one(Footer).message
+        await typed(app, pilot, "slash", "mm")
+        await pilot.press("z")
+        await pilot.pause(PANEL_DELAY * 2)
+        await settled(app, pilot)
+        assert [name for name, _ in rows_listed(app)] == ["mm0", "gemm2"] * 4
+        await pilot.press("down", "enter")
+        assert app.session.selection == SliceId(0, 2)
+        await pilot.press("right")
+        assert [name for name, _ in rows_listed(app)] == ["gemm2"] * 4 + ["mm0"] * 4
+        await typed(app, pilot, "slash", "add dur>1us")
+        await pilot.pause(PANEL_DELAY * 2)
+        await settled(app, pilot)
+        assert [name for name, _ in rows_listed(app)] == ["add1"] * 4
+
+
+async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
+    """With the arrows in the details, * lists name, category, lane and arguments, Enter searches for one."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        app.action_jump(0, 4)
+        await pilot.press("tab", "asterisk")
+        await settled(app, pilot)
+        assert isinstance(app.screen, PickScreen)
+        await pilot.press("end", "enter")
+        await settled(app, pilot)
+        assert app.session.search == "arg.'Ev Idx'=1"
+        assert app.hits is not None and app.hits.count == 3
+
+
+async def test_esc_stops_a_search_and_keeps_what_it_has_found(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a search goes on its hits show with the share looked through; Esc stops it, Esc again ends it."""
+
+    def endless(trace: Trace, wanted: Filter, *_: object) -> Iterator[Found]:
+        cancelled = _[-1]
+        assert callable(cancelled)
+        yield Found(matches(trace, parse("add")), 0.25)
+        while not cancelled():
+            sleep(0.01)
+        raise Cancelled
+
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(app, pilot)
+        monkeypatch.setattr(searching, "find", endless)
+        app.search_for("arg.nothing")
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if app.hits is not None:
+                break
+        assert "/arg.nothing: 4 in 25%" in header(app)
+        await pilot.press("n")
+        assert app.main.query_one(Footer).message.endswith("of 4")
+        await pilot.press("escape")
+        await settled(app, pilot)
+        assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"
+        await pilot.press("escape")
+        await settled(app, pilot)
+        assert app.session.search == "" and "arg.nothing" not in header(app)

@@ -10,9 +10,10 @@ from ..actions.refusal import Refusal
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
 from .panels import Panels
+from .searching import Searching
 
 
-class Closing(Panels):
+class Closing(Panels, Searching):
     """Commands that leave something."""
 
     def do_back(self) -> None:
@@ -51,7 +52,7 @@ class Closing(Panels):
 
     def do_close(self) -> None:
         """Close what is on top, then drop the search, the range, the selection, the baseline."""
-        if self._close_top():
+        if self._close_top() or self.stop_search():
             return
         if self.session.search:
             self.go(replace(self.session, search=""))
@@ -72,6 +73,10 @@ class Closing(Panels):
         if not self.can_be_suspended:
             raise Refusal("only a viewer on a terminal can be suspended")
         self.action_suspend_process()
+
+    def do_stop_indexing(self) -> None:
+        """Say that there is nothing to stop: while there is, another screen answers."""
+        raise Refusal("nothing is being indexed: Q quits")
 
     def do_quit(self) -> None:
         """Quit."""

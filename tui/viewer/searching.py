@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rich.text import Text
 from textual import work
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.query.filter import parse, quoted
-from tracelane.core.query.hits import Hit, Hits, matches
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import Found, Hit, Hits, find
 from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal
@@ -39,6 +41,8 @@ class Searching(Viewer):
         super().__init__(trace, session, config)
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.left: Hits | None = None  # of the session's filter
+        self.looked_through: float | None = None  # share of the trace while a search goes on
+        self.stopped_at: float | None = None  # that share when it was stopped
 
     def do_search(self) -> None:
         """Ask what to search for."""
@@ -55,13 +59,6 @@ class Searching(Viewer):
         """Draw only what matches; all again where the text is empty."""
         self.go(replace(self.session, filter=parse(text).text if text else ""))
 
-    def do_same_name(self) -> None:
-        """Search for all slices of the selected one's name."""
-        thing = self.selected
-        if thing.slice is None:
-            raise Refusal("only slices are searched for")
-        self.search_for("name=" + quoted(self.trace.name(thing.row, thing.index)))
-
     def do_next_hit(self) -> None:
         """Go to the next hit in order of time."""
         self._walk_hits(1)
@@ -75,7 +72,8 @@ class Searching(Viewer):
             raise Refusal("nothing is searched for: / asks what")
         hits = self.hits
         if hits is None:
-            raise Refusal("still searching")
+            stopped = self.stopped_at is not None
+            raise Refusal("stopped before anything was found" if stopped else "still searching")
         if not hits.count:
             raise Refusal(f"no slice matches {self.session.search}")
         step = hits.next if direction > 0 else hits.previous
@@ -106,53 +104,89 @@ class Searching(Viewer):
     def search_again(self) -> None:
         """Find anew what the session searches for and filters by."""
         session = self.session
-        if not session.search:
+        self.looked_through = self.stopped_at = None
+        if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
-        if not session.filter:
+        if self.left is not None and self.left.filter.text != session.filter:
             self.left = None
         if session.search or session.filter:
-            self._find(session)
+            self.looked_through = 0.0
+            self._search(session)
         else:
             self.workers.cancel_group(self, "search")
         self._show_found()
 
     @work(thread=True, exclusive=True, group="search")
-    def _find(self, session: Session) -> None:
+    def _search(self, session: Session) -> None:
         """Search away from the screen."""
         worker = get_current_worker()
-        hits: list[Hits | None] = []
+        window = session.viewport.start, session.viewport.end
+        left: Hits | None = None
+        parts = bool(session.filter) + bool(session.search)
         try:
-            for text in (session.filter, session.search):
-                found = None
-                if text:
-                    found = matches(self.trace, parse(text), session.clocks, lambda: worker.is_cancelled)
-                hits.append(found)
-            left, hit = hits
-            if hit is not None:
-                hit = hit if left is None else hit.within(left)
-                hit_cells(self.trace, hit, look_of(self.main.query_one(Minimap)).area)
+            if session.filter:
+                for found in self._searching(session.filter, session, window, worker):
+                    left = found.hits
+                    self._tell_found(worker, session, None, left, found.share / parts)
+            if session.search:
+                for found in self._searching(session.search, session, window, worker):
+                    hits = found.hits if left is None else found.hits.within(left)
+                    hit_cells(self.trace, hits, look_of(self.main.query_one(Minimap)).area)
+                    self._tell_found(worker, session, hits, left, (found.share + parts - 1) / parts)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
-                self.call_from_thread(self.say, f"not searched: {error}")
-            return
-        if not worker.is_cancelled:
-            self.call_from_thread(self._have_found, session, hit, left)
+                self.call_from_thread(self._not_found, error)
 
-    def _have_found(self, session: Session, hits: Hits | None, left: Hits | None) -> None:
+    def _searching(
+        self, text: str, session: Session, window: tuple[int, int], worker: Worker[None]
+    ) -> Iterator[Found]:
+        return find(self.trace, parse(text), session.clocks, window, lambda: worker.is_cancelled)
+
+    def _tell_found(
+        self, worker: Worker[None], session: Session, hits: Hits | None, left: Hits | None, share: float
+    ) -> None:
+        if worker.is_cancelled:
+            raise Cancelled
+        self.call_from_thread(self._have_found, session, hits, left, share)
+
+    def _have_found(self, session: Session, hits: Hits | None, left: Hits | None, share: float) -> None:
         now = self.session
         if (session.search, session.filter, session.clocks) != (now.search, now.filter, now.clocks):
             return
+        if self.looked_through is None:  # stopped while this was on its way
+            return
+        told = self.looked_through > 0
         self.hits, self.left = hits, left
+        self.looked_through = share if share < 1 else None
         self._show_found()
-        self._say_found()
+        if self.looked_through is None:
+            self._say_found()
+        elif not told:
+            self.say("looking through the file: Esc stops")
+
+    def _not_found(self, error: Exception) -> None:
+        self.looked_through, self.stopped_at = None, 0.0
+        self._show_found()
+        self.say(f"not searched: {error}")
+
+    def stop_search(self) -> bool:
+        """Stop a search that is going on and keep what it has found; tell whether there was one."""
+        if self.looked_through is None:
+            return False
+        self.workers.cancel_group(self, "search")
+        self.stopped_at, self.looked_through = self.looked_through, None
+        self._show_found()
+        self.say("stopped: Esc again ends the search" if self.session.search else "stopped")
+        return True
 
     def _say_found(self) -> None:
         hits, left = self.hits, self.left
         if hits is not None:
-            some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} together: n N walk them"
-            self.say(some if hits.count else f"no slice matches {self.session.search}")
+            some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} together: n N walk them, z lists"
+            some = some if hits.count else f"no slice matches {self.session.search}"
+            self.say(f"{some} ({hits.remark})" if hits.remark else some)
         elif left is not None and not left.count:
             self.say(f"no slice matches {self.session.filter}: :filter alone shows all again")
 
@@ -170,17 +204,23 @@ class Searching(Viewer):
         notes = []
         session = self.session
         if session.filter:
-            what = fit_middle(session.filter, NOTE_CELLS, glyphs().ellipsis).rstrip()
+            what = fit_middle(safe(session.filter), NOTE_CELLS, glyphs().ellipsis).rstrip()
             left = self.left
             count = (
                 "…" if left is None else f"{format_count(left.of - left.count)} of {_slices(left.of)} hidden"
             )
-            notes.append(Text(f"{what}: {count}", "bold yellow"))
+            notes.append(Text(f"{what}: {count}{'' if session.search else self._progress}", "bold yellow"))
         if session.search:
-            what = fit_middle(session.search, NOTE_CELLS, glyphs().ellipsis).rstrip()
+            what = fit_middle(safe(session.search), NOTE_CELLS, glyphs().ellipsis).rstrip()
             hits = "…" if self.hits is None else format_count(self.hits.count)
-            notes.append(Text(f"/{what}: {hits}", "bold"))
+            notes.append(Text(f"/{what}: {hits}{self._progress}", "bold"))
         return notes
+
+    @property
+    def _progress(self) -> str:
+        if self.stopped_at is not None:
+            return f" in {self.stopped_at:.0%}, stopped"
+        return "" if not self.looked_through else f" in {self.looked_through:.0%}"
 
 
 def _slices(count: int) -> str:

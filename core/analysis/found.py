@@ -1,0 +1,101 @@
+"""The slices that a search found, as a table in order of time: texts are shared, not made per slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.errors import Cancelled
+from ..base.progress import CancelledCallback, never
+from ..base.units import format_count, format_ns
+from ..ingest.columns import I64, AnyArray
+from ..query.hits import Hits
+from ..query.search import Rows
+from ..trace import Trace
+from .table import Column, Table
+
+COLUMNS = (
+    Column("name", "name", "text"),
+    Column("start_ns", "start", "ns"),
+    Column("dur_ns", "duration", "ns"),
+    Column("lane", "lane", "text"),
+    Column("category", "category", "text"),
+    Column("self_ns", "self", "ns"),
+)
+
+
+@dataclass(frozen=True)
+class FoundTable:
+    """A table of hits; `ranks` are, per column of text, the place of each row's text in the alphabet."""
+
+    table: Table
+    ranks: Mapping[str, I64]
+
+
+def found_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) -> FoundTable:
+    """Return the hits in order of (start, source, position); starts count from the trace's start, ns.
+
+    Raises Cancelled.
+    """
+    positions, sources, starts, durations, own, codes = [], [], [], [], [], []
+    texts: dict[str, list[str]] = {"name": [], "lane": [], "category": []}
+    zero = trace.opening_span[0]
+    for source, index in enumerate(hits.indexes):
+        if cancelled():
+            raise Cancelled
+        at = hits.positions[source].astype(np.int64)
+        row = Rows(index).of(at)
+        lane_of = {lane.number: lane.title for lane in trace.lanes if lane.source == source}
+        columns = {
+            "name": _distinct(index.column("slices.name")[at], index.string, texts["name"]),
+            "lane": _distinct(index.rows["lane"][row], lane_of.__getitem__, texts["lane"]),
+            "category": _distinct(
+                index.column("slices.category")[at], index.categories.__getitem__, texts["category"]
+            ),
+        }
+        codes.append(columns)
+        positions.append(at)
+        sources.append(np.full(len(at), source, np.uint32))
+        starts.append(index.column("slices.start")[at].astype(np.int64) + hits.offsets[source][row] - zero)
+        durations.append(index.duration(at))
+        own.append(index.self_time(at))
+    start = _joined(starts)
+    order = np.argsort(start, kind="stable")  # hits of equal start keep the order of source and position
+    data: dict[str, AnyArray | list[str]] = {
+        "start_ns": start[order],
+        "dur_ns": _joined(durations)[order],
+        "self_ns": _joined(own)[order],
+    }
+    ranks = {}
+    for key, known in texts.items():
+        code = _joined([columns[key] for columns in codes])[order]
+        distinct, place = np.unique(np.array(known, object), return_inverse=True)
+        ranks[key] = place.astype(np.int64)[code] if len(known) else code
+        data[key] = distinct[ranks[key]] if len(known) else np.empty(0, object)
+    total = f"{format_count(hits.count)} slices, {format_ns(hits.total_ns)} together"
+    table = Table(
+        "found",
+        "What was found",
+        f"{hits.filter.text}: {total}",
+        COLUMNS,
+        data,
+        positions=_joined(positions)[order],
+        sources=_joined(sources)[order],
+        jumps_to="go there",
+    )
+    return FoundTable(table, ranks)
+
+
+def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -> I64:
+    """Return for each number the place of its text in `known`, to which those of this source are added."""
+    distinct, which = np.unique(numbers, return_inverse=True)
+    first = len(known)
+    known.extend(text(number) for number in distinct.tolist())
+    found: I64 = which.astype(np.int64) + first
+    return found
+
+
+def _joined(parts: list[AnyArray]) -> AnyArray:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
