@@ -144,6 +144,21 @@ def _memory(scope: Scope) -> list[Metric]:
     ]
 
 
+def _compile(scope: Scope) -> list[Metric]:
+    from .compile import compiled
+
+    found = compiled(scope)
+    runs = np.asarray(found.regions.data["count"], np.int64)
+    depth = np.asarray(found.regions.data["depth"], np.int64)
+    return [
+        Metric("compile.regions", "count", int(runs[depth == 0].sum())),
+        Metric("compile.regions_nested", "count", int(runs[depth > 0].sum())),
+        Metric("compile.recompiled_frames", "count", len(found.recompiled)),
+        Metric("compile.graphs", "count", len(found.graphs)),
+        Metric("compile.compilations", "count", len(found.compilations)),
+    ]
+
+
 GROUPS: Mapping[str, Callable[[Scope], list[Metric]]] = {
     "trace": _trace,
     "step": _step,
@@ -153,6 +168,7 @@ GROUPS: Mapping[str, Callable[[Scope], list[Metric]]] = {
     "launches": _launches,
     "idle": _idle,
     "memory": _memory,
+    "compile": _compile,
 }
 """What a metric's name begins with -> how those of the group are found."""
 
