@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_ns
+from tracelane.core.export.marks import Mark, moved, read_marks, shelf
 from tracelane.core.trace import Trace
 
 from .session import Session
@@ -67,8 +70,12 @@ def stamps_of(trace: Trace, session: Session) -> Stamps:
     return Stamps(trace.opening_span[0], offsets, wall_offset(trace, clocks), clocks, session.zone)
 
 
-def time_frame(trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "") -> TimeFrame:
-    """Return what typed times refer to."""
+def time_frame(
+    trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "", marks: Sequence[Mark] | None = None
+) -> TimeFrame:
+    """Return what typed times refer to; marks in trace time, those kept of the trace if None."""
+    if marks is None:
+        marks = kept_marks(trace, clocks)
     return TimeFrame(
         start=trace.opening_span[0],
         end=trace.opening_span[1],
@@ -76,4 +83,15 @@ def time_frame(trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "") -> Time
         wall_offset=wall_offset(trace, clocks),
         steps=[(step.label, step.start, step.end) for step in trace.steps_at(clocks)],
         zone=zone,
+        marks=[(mark.text, mark.start, mark.end) for mark in marks],
     )
+
+
+def kept_marks(trace: Trace, clocks: Clocks) -> tuple[Mark, ...]:
+    """Return the marks that are kept of a trace, in trace time; none where they cannot be read."""
+    path = shelf(trace.indexes, "marks")
+    try:
+        kept = () if path is None else read_marks(path)
+    except TracelaneError:
+        return ()
+    return moved(kept, clocks.offset(0))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tracelane.core.base.errors import UsageError
 
 from .commands import COMMANDS, LINES
 
-VERBS = ("only", "goto", "filter", "hide", "show", "quiet", "save", "ruler", "theme", "smi", "smi-offset")
+VERBS = (
+    "only",
+    "goto",
+    "filter",
+    "hide",
+    "show",
+    "quiet",
+    "save",
+    "marks",
+    "ruler",
+    "theme",
+    "smi",
+    "smi-offset",
+)
 
 
 @dataclass(frozen=True)
@@ -48,3 +62,11 @@ def words() -> list[str]:
     return sorted(
         {*(f"{verb} " for verb in VERBS if verb != "quiet"), "quiet", *(entry.id for entry in COMMANDS)}
     )
+
+
+def file_named(name: str) -> Path:
+    """Return the path that was typed, ~ resolved where there is such a home."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)

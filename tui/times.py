@@ -1,4 +1,4 @@
-"""A time as a person types it: from the start, as in the file, on the wall clock, or a step."""
+"""A time as a person types it: from the start, as in the file, on the wall clock, a step or a mark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from tracelane.core.base.errors import UsageError
 
 from .zone import moment_of, zone_of
 
-READINGS = "+12.5ms from the start, @5533068085033.188 µs as in the file, 09:28:06.1 wall clock, step:4"
+READINGS = (
+    "+12.5ms from the start, @5533068085033.188 µs as in the file, 09:28:06.1 wall clock, step:4, mark:NAME"
+)
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _NUMBER = r"\d+(?:\.\d*)?|\.\d+"
 _RELATIVE = re.compile(rf"\+\s*({_NUMBER})\s*(ns|us|µs|μs|ms|s|min)")
 _FILE = re.compile(rf"@\s*([+-]?(?:{_NUMBER})(?:[eE][+-]?\d+)?)")
 _CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_MARK = re.compile(r"mark:(\S.*)")
 _STEP = re.compile(r"step:(?:(nth:)(-?\d+)|(\S.*?))")
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _LIMIT = 1 << 80  # farther than any clock goes; keeps an absurd exponent from becoming a huge integer
@@ -30,7 +33,7 @@ class TimeFrame:
     """What typed times refer to, all in ns of trace time.
 
     `file_offset` is trace time minus the file's own time; `wall_offset` wall time (UTC, since 1970) minus
-    trace time, None where the trace does not tell; `steps` (label, start, end) in order of start.
+    trace time, None where the trace does not tell; `steps` and `marks` (label, start, end) in order of start.
     """
 
     start: int
@@ -39,6 +42,7 @@ class TimeFrame:
     wall_offset: int | None = None
     steps: Sequence[tuple[str, int, int]] = ()
     zone: str = ""  # as zone_of reads it; empty: this machine's
+    marks: Sequence[tuple[str, int, int]] = ()
 
 
 def parse_time(text: str, frame: TimeFrame) -> int:
@@ -47,7 +51,7 @@ def parse_time(text: str, frame: TimeFrame) -> int:
 
 
 def parse_span(text: str, frame: TimeFrame) -> tuple[int, int]:
-    """Return (start, end) of what a text means: of a step its length, of anything else one stamp twice."""
+    """Return (start, end) of what a text means: of steps and marks their length, else one stamp twice."""
     text = text.strip()
     if match := _RELATIVE.fullmatch(text):
         time = frame.start + _to_ns(match[1], _UNITS[match[2]])
@@ -57,11 +61,26 @@ def parse_span(text: str, frame: TimeFrame) -> tuple[int, int]:
         time = _wall(match, frame)
     elif match := _STEP.fullmatch(text):
         return _step(match, frame)
+    elif match := _MARK.fullmatch(text):
+        return _mark(match[1], frame)
     elif re.fullmatch(rf"[+-]?\s*(?:{_NUMBER})\s*[a-zµμ]*", text):
         raise UsageError(f"{text} could mean several times; write {READINGS}")
     else:
         raise UsageError(f"{text!r} is no time; write {READINGS}")
     return time, time
+
+
+def parse_range(text: str, frame: TimeFrame) -> tuple[int, int]:
+    """Return (start, end) of FROM..TO, step:3..7, or one step or mark that has a length; else UsageError."""
+    begin, dots, end = text.strip().partition("..")
+    if dots and begin.startswith("step:") and re.fullmatch(r"-?\w+", end):
+        end = begin[: begin.rindex(":") + 1] + end
+    start, stop = parse_span(begin, frame)
+    if dots:
+        stop = parse_span(end, frame)[1]
+    if stop <= start:
+        raise UsageError(f"{text!r} is no stretch of time: write FROM..TO, or a step")
+    return start, stop
 
 
 def _to_ns(number: str, unit: int) -> int:
@@ -114,3 +133,14 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
         if label == wanted or label.removeprefix("ProfilerStep").lstrip("#") == wanted:
             return start, end
     raise UsageError(f"no step {wanted}; there are {steps[0][0]} to {steps[-1][0]}")
+
+
+def _mark(name: str, frame: TimeFrame) -> tuple[int, int]:
+    """Return the time of the mark with this text, capitals aside; the first of several."""
+    for exact in (True, False):
+        for text, start, end in frame.marks:
+            if text and (text == name if exact else text.casefold() == name.casefold()):
+                return start, end
+    named = [text for text, _, _ in frame.marks if text]
+    there = f"there are {', '.join(named[:8])}" if named else "no mark of this trace has a text"
+    raise UsageError(f"no mark {name!r}; {there}")

@@ -70,10 +70,24 @@ def read_marks(path: Path) -> tuple[Mark, ...]:
     return tuple(sorted(found))
 
 
+def moved(marks: Sequence[Mark], ns: int) -> tuple[Mark, ...]:
+    """Return marks that stand so many ns later."""
+    return tuple(Mark(mark.start + ns, mark.end + ns, mark.text) for mark in marks)
+
+
 def write_marks(path: Path, marks: Sequence[Mark], paths: Sequence[str] = ()) -> None:
-    """Write marks as one JSON object; `paths` tell people of which traces. Raises TracelaneError."""
+    """Write marks in place of a file, as `marks_json` puts them. Raises TracelaneError."""
+    write_object(path, _object(marks, paths))
+
+
+def marks_json(marks: Sequence[Mark], paths: Sequence[str] = ()) -> str:
+    """Return marks as JSON text that `read_marks` understands; `paths` tell people of which traces."""
+    return json.dumps(_object(marks, paths), indent=1) + "\n"
+
+
+def _object(marks: Sequence[Mark], paths: Sequence[str]) -> dict[str, Any]:
     entries = [{"start_ns": mark.start, "end_ns": mark.end, "text": mark.text} for mark in sorted(marks)]
-    write_object(path, {"schema": SCHEMA, "traces": list(paths), "marks": entries})
+    return {"schema": SCHEMA, "traces": list(paths), "marks": entries}
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

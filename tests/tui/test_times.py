@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracelane.core.base.errors import UsageError
-from tracelane.tui.times import TimeFrame, parse_span, parse_time
+from tracelane.tui.times import TimeFrame, parse_range, parse_span, parse_time
 
 HOUR = 3600 * 10**9
 WALL = 1_718_871_200 * 10**9  # 2024-06-20 08:13:20 UTC
@@ -20,6 +20,7 @@ FRAME = TimeFrame(
         ("ProfilerStep#9", 8_000_000, 9_000_000),
     ),
     zone="UTC",
+    marks=(("Slow part", 6_100_000, 6_200_000), ("slow part", 6_300_000, 6_300_000), ("", 1, 1)),
 )
 
 
@@ -42,6 +43,8 @@ FRAME = TimeFrame(
         ("step:9", 8_000_000),
         ("step:nth:1", 5_000_000),
         ("step:nth:-1", 8_000_000),
+        ("mark:slow part", 6_300_000),
+        ("mark:SLOW PART", 6_100_000),
     ],
 )
 def test_readings(text: str, time: int) -> None:
@@ -91,3 +94,27 @@ def test_midnight_goes_to_the_nearest_day() -> None:
     frame = TimeFrame(0, 30 * 10**9, wall_offset=start, zone="UTC")
     assert parse_time("00:00:05", frame) == 15 * 10**9
     assert parse_time("23:59:55", frame) == 5 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("+1ms..+2ms", (6_000_000, 7_000_000)),
+        ("@5000..step:4", (5_000_100, 7_500_000)),
+        ("step:3", (5_000_000, 6_000_000)),
+        ("step:3..4", (5_000_000, 7_500_000)),
+        ("step:nth:1..-1", (5_000_000, 9_000_000)),
+        ("mark:Slow part", (6_100_000, 6_200_000)),
+        ("+0.5ms .. mark:Slow part", (5_500_000, 6_200_000)),
+    ],
+)
+def test_stretches(text: str, span: tuple[int, int]) -> None:
+    """FROM..TO, steps and marks with a length are stretches of time."""
+    assert parse_range(text, FRAME) == span
+
+
+@pytest.mark.parametrize("text", ["+1ms", "+2ms..+1ms", "..", "+1ms..", "mark:slow part", "mark:no", "1..2"])
+def test_no_stretches(text: str) -> None:
+    """What has no length, or is no time, is refused in a sentence."""
+    with pytest.raises(UsageError):
+        parse_range(text, FRAME)

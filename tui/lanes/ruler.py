@@ -34,23 +34,31 @@ class Ruler(Widget):
         self._trace: Trace | None = None
         self._session: Session | None = None
         self._marks: Sequence[Mark] = ()
+        self._measured_from: Mark | None = None
         self._strips: list[Strip] = []
         self._drag_from: int | None = None
         self._dragged = False
 
     def show(
-        self, trace: Trace, session: Session, layout: Layout | None = None, marks: Sequence[Mark] = ()
+        self,
+        trace: Trace,
+        session: Session,
+        layout: Layout | None = None,
+        marks: Sequence[Mark] = (),
+        measured_from: Mark | None = None,
     ) -> None:
-        """Show the time of a session, and its marks; the layout is not used."""
+        """Show the time of a session, its marks, and how far the cursor is from one; the layout is not used."""
         before = self._wanted_height()
         self._trace, self._session, self._marks = trace, session, marks
+        self._measured_from = measured_from
         self._strips = []
         self.refresh(layout=self._wanted_height() != before)
 
     def _wanted_height(self) -> int:
         if self._trace is None or self._session is None:
             return 1
-        marked = self._session.range is not None or self._session.baseline is not None
+        session = self._session
+        marked = bool(self._marks) or session.range is not None or session.baseline is not None
         return 2 if marked or self._trace.steps else 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -64,7 +72,9 @@ class Ruler(Widget):
         if not self._strips:
             steps = step_marks(self._trace, self._session.clocks)
             look, height = look_of(self), self.size.height
-            lines = ruler_lines(self._session, self._origin(), steps, look, height, self._marks)
+            lines = ruler_lines(
+                self._session, self._origin(), steps, look, height, self._marks, self._measured_from
+            )
             self._strips = [Strip(line, self.size.width) for line in lines]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 

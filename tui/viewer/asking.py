@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from textual import on
 
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_count
+from tracelane.core.export.marks import Mark
 
 from ..actions import lanes, view
 from ..actions.refusal import Refusal
@@ -17,21 +20,27 @@ from ..command_line import parse_order, words
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
 from ..panels.pick import PickScreen
+from ..session import InstantId
+from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
 from .logs import Logs
-from .marks import Marks
 from .saving import Saving
 from .searching import Searching
 from .sources import Sources
 
+NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
+"""An event by its number as the details show it, of several files with the file's number before it."""
 
-class Asking(Logs, Marks, Searching, Saving, Sources):
+
+class Asking(Logs, Searching, Saving, Sources):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
         """Ask for a time."""
-        self.main.query_one(Prompt).ask("goto", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4")
+        self.main.query_one(Prompt).ask(
+            "goto", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
+        )
 
     def do_command_line(self) -> None:
         """Ask for a command."""
@@ -54,6 +63,8 @@ class Asking(Logs, Marks, Searching, Saving, Sources):
                 self.search_for(message.text)
             elif message.purpose == "mark":
                 self.mark(message.text)
+            elif message.purpose == "marks":
+                self.add_marks(message.text)
             elif message.purpose == "smi":
                 self.open_log(message.text)
             else:
@@ -62,10 +73,29 @@ class Asking(Logs, Marks, Searching, Saving, Sources):
             self.say(str(refusal))
 
     def _go_to(self, text: str) -> None:
-        from ..times import parse_time
+        from ..times import parse_span
 
-        time = parse_time(text, time_frame(self.trace, self.session.clocks, self.session.zone))
-        self.go(view.go_to(self.trace, self.session, time))
+        if (number := NUMBER.fullmatch(text.strip())) is not None:
+            self._go_to_event(int(number[1] or 0), int(re.sub(r"\D", "", number[2])))
+            return
+        frame = time_frame(self.trace, self.session.clocks, self.session.zone, self.marks_seen)
+        start, end = parse_span(text, frame)
+        if text.strip().startswith("mark:"):
+            self.go_to_mark(Mark(start, end))
+        else:
+            self.go(view.go_to(self.trace, self.session, start))
+
+    def _go_to_event(self, source: int, ordinal: int) -> None:
+        """Select what the event with this number is drawn as."""
+        clocks = self.session.clocks
+        kinds = (SliceId, InstantId)
+        found = (thing_by_id(self.trace, clocks, kind(source, ordinal)) for kind in kinds)
+        thing = next((thing for thing in found if thing is not None), None)
+        if thing is None:
+            raise Refusal(
+                f"event {format_count(ordinal)} is not drawn: no slice, instant or sample begins in it"
+            )
+        self.select(thing)
 
     def _order(self, line: str) -> None:
         order = parse_order(line)
@@ -88,6 +118,8 @@ class Asking(Logs, Marks, Searching, Saving, Sources):
             if order.text not in RULERS:
                 raise UsageError(f"the ruler can be {', '.join(RULERS)}")
             self.go(replace(session, ruler=order.text))
+        elif order.verb == "marks":
+            self.add_marks(order.text)
         elif order.verb == "save":
             self.save(order.text)
         elif order.verb == "smi":

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from textual import on
 
-from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.units import format_ns
-from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
+from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.export.marks import (
+    Mark,
+    marks_json,
+    moved,
+    read_marks,
+    read_object,
+    shelf,
+    write_marks,
+    write_object,
+)
 from tracelane.core.trace import Trace
 
 from ..actions import view
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
+from ..command_line import file_named
 from ..config import Config
 from ..panels.pick import PickScreen
 from ..session import Session
@@ -34,15 +45,37 @@ def saved_session(trace: Trace) -> Session | None:
         return None
 
 
+def import_marks(trace: Trace, path: Path) -> int:
+    """Add the marks of a file to those kept of a trace; return how many are new. Raises TracelaneError."""
+    if not path.is_file():
+        raise UsageError(f"{path} is no file")
+    kept_at = shelf(trace.indexes, "marks")
+    if kept_at is None:
+        raise UsageError("of what comes from standard input no marks are kept")
+    kept = read_marks(kept_at)
+    more = set(read_marks(path)) - set(kept)
+    write_marks(kept_at, (*kept, *more), [source.path for source in trace.sources])
+    return len(more)
+
+
 class Marks(Viewer):
     """Commands of marks."""
 
     def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
         """Read the trace's marks."""
         super().__init__(trace, session, config)
+        self._read_marks()
+
+    def take_trace(self, trace: Trace, session: Session) -> None:
+        """Show this trace, with its marks."""
+        super().take_trace(trace, session)
+        self._read_marks()
+
+    def _read_marks(self) -> None:
         self.marks: tuple[Mark, ...] = ()
         self._marks_trouble = ""
-        path = shelf(trace.indexes, "marks")
+        self._marked_last: Mark | None = None
+        path = shelf(self.trace.indexes, "marks")
         try:
             self.marks = () if path is None else read_marks(path)
         except TracelaneError as error:
@@ -51,8 +84,18 @@ class Marks(Viewer):
     @property
     def marks_seen(self) -> tuple[Mark, ...]:
         """The marks in trace time under the session's clocks."""
-        offset = self.session.clocks.offset(0)
-        return tuple(Mark(mark.start + offset, mark.end + offset, mark.text) for mark in self.marks)
+        return moved(self.marks, self.session.clocks.offset(0))
+
+    @property
+    def measured_from(self) -> Mark | None:
+        """The mark that the cursor's distance is told from, in trace time: the one set last, or nearest."""
+        marks = self.marks_seen
+        if self._marked_last in self.marks:
+            return marks[self.marks.index(self._marked_last)]
+        cursor = self.session.cursor
+        return min(
+            marks, key=lambda mark: min(abs(mark.start - cursor), abs(mark.end - cursor)), default=None
+        )
 
     def do_mark(self) -> None:
         """Mark the range, else the cursor."""
@@ -66,7 +109,8 @@ class Marks(Viewer):
         """Mark the range, else the cursor, with a text."""
         start, end = self.session.range or (self.session.cursor, self.session.cursor)
         offset = self.session.clocks.offset(0)
-        self._keep((*self.marks, Mark(start - offset, end - offset, text)))
+        self._marked_last = Mark(start - offset, end - offset, text)
+        self._keep((*self.marks, self._marked_last))
         self.say(f"marked {self._stamp(start)}: ' lists the marks")
 
     def do_unmark(self) -> None:
@@ -78,6 +122,27 @@ class Marks(Viewer):
         gone = self.marks_seen.index(near)
         self._keep((*self.marks[:gone], *self.marks[gone + 1 :]))
         self.say(f"the mark at {self._stamp(near.start)} is gone")
+
+    def do_marks_import(self) -> None:
+        """Ask for a file of marks."""
+        self.main.query_one(Prompt).ask("marks", "marks from ", "a file that :save marks wrote")
+
+    def add_marks(self, name: str) -> None:
+        """Add the marks of a file to those of the trace."""
+        path = file_named(name)
+        if not path.is_file():
+            raise Refusal(f"{path} is no file")
+        more = set(read_marks(path)) - set(self.marks)
+        self._keep((*self.marks, *more))
+        self.say(
+            f"{format_count(len(more))} new mark{'s' if len(more) != 1 else ''} from {path}: ' lists them"
+        )
+
+    def marks_text(self) -> str:
+        """Return all marks as the text of a file; Refusal where there are none."""
+        if not self.marks:
+            raise Refusal("there are no marks: m sets one at the cursor or the range")
+        return marks_json(self.marks, [source.path for source in self.trace.sources])
 
     def _keep(self, marks: tuple[Mark, ...]) -> None:
         if self._marks_trouble:

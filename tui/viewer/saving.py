@@ -1,4 +1,4 @@
-"""Copying and saving what is on show: the table of the panel, the picture of the screen."""
+"""Copying and saving what is on show: the table of the panel, the picture of the screen, the marks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.ingest.columns import I64
 
 from ..actions.refusal import Refusal
+from ..command_line import file_named
 from ..lanes.canvas import LaneCanvas
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
 from ..text.picture import plain_picture
-from .base import Viewer
+from .marks import Marks
 
 FORMATS: Final = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
 PICTURES: Final = (".svg", ".txt")
@@ -23,7 +24,7 @@ LINES_AROUND = 3
 """Lines that minimap and ruler take at most in a plain picture."""
 
 
-class Saving(Viewer):
+class Saving(Marks):
     """Commands that copy or write what is seen."""
 
     def do_copy_table(self) -> None:
@@ -33,13 +34,15 @@ class Saving(Viewer):
         self.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
     def save(self, text: str) -> None:
-        """Write what `picture FILE` or `table FILE` asks for; UsageError tells what there is."""
+        """Write what `picture FILE`, `table FILE` or `marks FILE` asks for; UsageError tells how to ask."""
         what, _, name = text.partition(" ")
-        if what not in ("picture", "table") or not name.strip():
-            raise UsageError("save picture FILE.svg|FILE.txt or save table FILE.csv|FILE.json|FILE.md")
-        path = _path(name.strip())
+        if what not in ("picture", "table", "marks") or not name.strip():
+            raise UsageError("save picture FILE.svg|FILE.txt, table FILE.csv|FILE.json|FILE.md or marks FILE")
+        path = file_named(name.strip())
         if what == "table":
             self._save_table(path)
+        elif what == "marks":
+            self.say(written(path, self.marks_text()))
         elif path.suffix.lower() not in PICTURES:
             raise UsageError("a picture can be written to FILE.svg or FILE.txt")
         else:
@@ -74,13 +77,6 @@ class Saving(Viewer):
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
         raise Refusal("the panel shows no table: t and 3 to 9 show one")
-
-
-def _path(name: str) -> Path:
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        return Path(name)
 
 
 def written(path: Path, text: str) -> str:
