@@ -306,7 +306,9 @@ class Layout:
         if block.kind is LineKind.LANE:
             return Line(block.kind, lane.title, block.process, lane, 0, folded=True)
         if block.more and offset == block.height - 1:
-            return Line(LineKind.MORE, f"+{_counted(block.more, 'row')}", block.process, lane, folded=True)
+            first = len(lane.rows) - block.more
+            more = f"+{_counted(block.more, 'row')}"
+            return Line(LineKind.MORE, more, block.process, lane, first, folded=True)
         return _row_line(lane, block.process, offset)
 
     def _pinned(self, session: Session) -> tuple[Line, ...]:

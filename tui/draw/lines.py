@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.core.base.safe_text import safe
+from tracelane.core.query.hit_marks import RowSpan
 from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
@@ -19,7 +20,15 @@ from .labels import fit, fit_middle
 from .layout import Line, LineKind
 from .palette import Palette
 from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
-from .segments import Chosen, band_segments, busy_segments, mark_segments, slice_segments, written
+from .segments import (
+    Chosen,
+    band_segments,
+    busy_segments,
+    mark_segments,
+    slice_segments,
+    with_hits,
+    written,
+)
 
 NARROW_TITLE = 16
 WIDE_TITLE = 30
@@ -68,7 +77,9 @@ def _line_segments(line: Line | None, reader: RowReader, session: Session, look:
     if line.kind is LineKind.MORE or line.lane is None:
         title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
         rest = fit(" not drawn: unfold the lane to see them", look.area, "")
-        return [*_gutter(title, look, "dim"), Segment(rest, palette.line)]
+        hidden = _hidden_rows(line)
+        hits = reader.hits_in(hidden, view) if hidden else ()
+        return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.line)], hits)]
     focused = session.focus is not None and line.row_key == session.focus
     if line.kind is LineKind.LANE:
         title = _title(line, look, glyphs.folded + " ", focused, "")
@@ -90,7 +101,7 @@ def _line_segments(line: Line | None, reader: RowReader, session: Session, look:
         area = band_segments(row.levels, row.key, palette, glyphs)
         value = _value_at(row, session, view)
     else:
-        area = busy_segments(row.levels, row.keys, palette, glyphs)
+        area = busy_segments(row.levels, row.keys, palette, glyphs, row.hits)
     if focused:
         area = with_cursor(area, view.cell(session.cursor), look)
     title = _title(line, look, _indent(line, look), focused, value, row)
@@ -130,7 +141,13 @@ def _rule(width: int, look: Look) -> str:
 def _busy(line: Line, reader: RowReader, session: Session, view: Viewport, look: Look) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks)
-    return busy_segments(row.levels, row.keys, look.palette, look.glyphs)
+    return busy_segments(row.levels, row.keys, look.palette, look.glyphs, row.hits)
+
+
+def _hidden_rows(line: Line) -> list[RowSpan]:
+    """Return the rows that a line of "+n rows" stands for."""
+    lane = line.lane
+    return [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
 
 
 def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: object = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias, cast
 
@@ -20,6 +20,7 @@ from tracelane.core.overlay.log_index import LogIndex
 from tracelane.core.query.busy import UNION_ROWS, lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.gaps import gap_before
+from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import instant_cells, sample_cells
@@ -68,6 +69,7 @@ class BusyRow:
 
     levels: tuple[int, ...]
     keys: tuple[str, ...]
+    hits: tuple[bool, ...] = ()  # per cell whether what is searched for lies in it; empty: nowhere
 
 
 DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow
@@ -116,6 +118,7 @@ class RowReader:
         self._selected: tuple[Selectable | None, Selected | None] = (None, None)
 
         self._marked: RowViews | None = None
+        self._marks: HitMarks | None = None
         self._left: RowViews | None = None
         self._sought = ("", "")
         self._searches = 0
@@ -125,6 +128,7 @@ class RowReader:
         marked, filtered = self._sought
         if (self._marked and self._marked.hits) is not search:
             self._marked = None if search is None else RowViews(search)
+            self._marks = None if search is None else HitMarks(search)
             marked = self._sought_key(search)
         if (self._left and self._left.hits) is not left:
             self._left = None if left is None else RowViews(left)
@@ -153,7 +157,7 @@ class RowReader:
 
     def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow:
         """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices)."""
-        key = ("busy", lanes, view, frozenset(clocks.offsets.items()), self._sought[1])
+        key = ("busy", lanes, view, frozenset(clocks.offsets.items()), *self._sought)
         found = self._rows.get(key)
         if isinstance(found, BusyRow):
             self._rows.move_to_end(key)
@@ -161,9 +165,31 @@ class RowReader:
         busiest = [self.trace.lanes[number] for number in lanes]
         if len(busiest) > BUSY_LANES:
             busiest = sorted(busiest, key=lambda lane: -lane.slices)[:BUSY_LANES]
-        made = self._busy(busiest, view, clocks)
+        rows = [
+            (lane.source, lane.rows.start, lane.rows.stop)
+            for lane in map(self.trace.lanes.__getitem__, lanes)
+        ]
+        made = replace(self._busy(busiest, view, clocks), hits=self.hits_in(rows, view))
         self._keep(key, made)
         return made
+
+    def hits_in(self, rows: Sequence[RowSpan], view: Viewport) -> tuple[bool, ...]:
+        """Return in which cells of a window hits of these rows lie; empty where none does."""
+        rows = [span for span in rows if self._marks and span[0] < len(self._marks.hits.indexes)]
+        if self._marks is None or not rows:
+            return ()
+        touched = self._marks.touched(rows, view.edges())
+        return tuple(touched.tolist()) if touched.any() else ()
+
+    @property
+    def hits(self) -> Hits | None:
+        """What a search found, as it is marked."""
+        return None if self._marked is None else self._marked.hits
+
+    @property
+    def left(self) -> Hits | None:
+        """What a filter left, as it is drawn."""
+        return None if self._left is None else self._left.hits
 
     def _keep(self, key: tuple[object, ...], row: DrawnRow) -> DrawnRow:
         self._rows[key] = row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, repeat
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -227,17 +227,40 @@ def band_segments(
 
 
 def busy_segments(
-    levels: Sequence[int], keys: Sequence[str], palette: Palette, glyphs: Glyphs
+    levels: Sequence[int],
+    keys: Sequence[str],
+    palette: Palette,
+    glyphs: Glyphs,
+    hits: Sequence[bool] = (),
 ) -> list[Segment]:
-    """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty."""
+    """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty.
+
+    Cells with hits are marked.
+    """
     segments: list[Segment] = []
-    for (level, key), cells in groupby(zip(levels, keys)):
+    for (level, key, hit), cells in groupby(zip(levels, keys, hits or repeat(False))):
         count = sum(1 for _ in cells)
-        if level < 0:
-            segments.append(Segment(" " * count, palette.blank))
-        else:
-            segments.append(Segment(glyphs.bars[max(1, level)] * count, palette.style(key, Look.FAINT)))
+        text = " " if level < 0 else glyphs.bars[max(1, level)]
+        style = palette.blank if level < 0 else palette.style(key, Look.FAINT)
+        segments.append(Segment(text * count, style + HIT_STYLE if hit else style))
     return segments
+
+
+def with_hits(segments: Sequence[Segment], hits: Sequence[bool]) -> list[Segment]:
+    """Return segments with the cells marked in which hits lie; `hits` may be empty."""
+    if not any(hits):
+        return list(segments)
+    found: list[Segment] = []
+    at = 0
+    for segment in segments:
+        rest, width = segment, segment.cell_length
+        for hit, cells in groupby(hits[at : at + width]):
+            part, rest = rest.split_cells(sum(1 for _ in cells))
+            found.append(Segment(part.text, (part.style or Style()) + HIT_STYLE) if hit else part)
+        if rest.text:
+            found.append(rest)
+        at += width
+    return found
 
 
 def levels_of(

@@ -1,0 +1,77 @@
+"""Where hits lie on a line that stands for many rows: told from sorted starts and ends, kept by line."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..index.format import RowKind
+from ..ingest.columns import I64, AnyArray
+from .cells import clipped_edges
+from .hits import Hits
+from .ranges import ragged
+
+KEPT_BYTES = 64 << 20
+"""Starts and ends that are kept take at most so much together."""
+
+RowSpan = tuple[int, int, int]
+"""The rows [first, stop) of a source, by number."""
+
+
+class HitMarks:
+    """The hits of one search, by the rows that lines stand for."""
+
+    def __init__(self, hits: Hits) -> None:
+        """Hold what a search found."""
+        self.hits = hits
+        self._kept: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
+        self._bytes = 0
+
+    def touched(self, rows: Sequence[RowSpan], edges: Sequence[int] | I64) -> AnyArray:
+        """Return in which of the W cells between W + 1 edges (trace time) a hit of these rows lies, as
+        booleans.
+        """
+        bounds = clipped_edges(edges)
+        starts, ends = self._sorted(tuple(rows))
+        # What ends before a cell began before its end: the difference is what overlaps it.
+        begun = np.searchsorted(starts, bounds[1:], "left")
+        over = np.searchsorted(ends, bounds[:-1], "right")
+        found: AnyArray = begun > over
+        return found
+
+    def _sorted(self, rows: tuple[RowSpan, ...]) -> tuple[I64, I64]:
+        """Return the starts and the ends of the hits of these rows, each sorted; what is empty lasts 1 ns."""
+        found = self._kept.get(rows)
+        if found is not None:
+            self._kept.move_to_end(rows)
+            return found
+        starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for source in sorted({span[0] for span in rows}):
+            numbers = [np.arange(first, stop) for own, first, stop in rows if own == source]
+            begin, length = self._of_rows(source, np.concatenate(numbers))
+            starts.append(begin)
+            ends.append(begin + np.maximum(length, 1))
+        made = np.sort(np.concatenate(starts)), np.sort(np.concatenate(ends))
+        self._kept[rows] = made
+        self._bytes += 2 * made[0].nbytes
+        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
+            self._bytes -= 2 * self._kept.popitem(last=False)[1][0].nbytes
+        return made
+
+    def _of_rows(self, source: int, numbers: I64) -> tuple[I64, I64]:
+        """Return (starts in trace time, durations) of the hits of these rows of a source."""
+        index, own = self.hits.indexes[source], self.hits.positions[source]
+        rows = index.rows[numbers]
+        slices = (rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)
+        numbers, rows = numbers[slices], rows[slices]
+        first = rows["first"].astype(np.uint32)
+        begins = np.searchsorted(own, first).astype(np.int64)
+        stops = np.searchsorted(own, first + rows["count"].astype(np.uint32)).astype(np.int64)
+        some = stops > begins
+        if not some.any():
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        at = own[ragged(begins[some], stops[some])[0]].astype(np.int64)
+        offsets = np.repeat(self.hits.offsets[source][numbers[some]], (stops - begins)[some])
+        return index.column("slices.start")[at].astype(np.int64) + offsets, index.duration(at)
