@@ -63,9 +63,10 @@ def _ops(scope: Scope) -> list[Metric]:
     from .ops import ops
 
     table = ops(scope)
+    host = np.asarray(table.data["on_device"]) == 0
     return [
-        Metric("ops.calls", "count", int(np.asarray(table.data["calls"]).sum())),
-        Metric("ops.names", "count", len(table)),
+        Metric("ops.calls", "count", int(np.asarray(table.data["calls"])[host].sum())),
+        Metric("ops.names", "count", int(host.sum())),
         Metric("ops.self_cpu", "ns", _total(table, "self_cpu_total_ns")),
         Metric("ops.self_device", "ns", _total(table, "self_device_total_ns")),
     ]

@@ -34,6 +34,8 @@ GRAPHS = re.compile(
     r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
 )
 NUMBERS = re.compile(r"\d+")
+COMPILING = re.compile(r"\(dynamo_timed\)$|_data: (?:.*, )?compile_id=")
+"""How torch.compile marks what compiling takes: it repeats, and is no iteration."""
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
 HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
@@ -136,6 +138,8 @@ def _repeating(index: Index) -> I64:
             hit |= hosts[kinds] & np.isin(names[low : low + SCAN_CHUNK], np.array(graphs, names.dtype))
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    compiling = [n for n in _distinct(names[positions]) if COMPILING.search(index.string(n))]
+    positions = positions[~np.isin(names[positions], np.array(compiling, names.dtype))]
     keys: dict[str, int] = {}
     table = {n: keys.setdefault(_alike(index.string(n)), len(keys)) for n in _distinct(names[positions])}
     key = np.array([table[number] for number in names[positions].tolist()], np.int64)
