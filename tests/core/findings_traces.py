@@ -7,10 +7,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.events import Event, complete, flow, index_of, metadata
+from tests.events import Event, complete, event, flow, index_of, metadata
 from tracelane.core.trace import Trace
 
 HOST, DEVICE = 1, 0
+MEMORY = 1_000_000
 _NUMBERS = count(1)
 
 
@@ -60,7 +61,15 @@ def linked(first: float, second: float) -> list[Event]:
     ]
 
 
+def allocated(ts: float, size: int, total: int) -> Event:
+    """A record of the GPU's allocator."""
+    facts = {"Bytes": size, "Total Allocated": total, "Device Type": 1, "Device Id": 0, "Addr": int(ts) + 1}
+    return event("i", ts, "[memory]", cat="cpu_instant_event", pid=HOST, tid=1, s="t", args=facts)
+
+
 def trace_of(events: Sequence[Event], folder: Path) -> Trace:
-    """The events as a trace with one GPU."""
+    """The events as a trace with one GPU of MEMORY bytes."""
     labels = metadata("process_labels", DEVICE, labels="GPU 0")
-    return Trace([index_of([labels, *events], folder)])
+    index = index_of([labels, *events], folder)
+    index.manifest["envelope"] = {"deviceProperties": [{"id": 0, "totalGlobalMem": MEMORY}]}
+    return Trace([index])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.findings_traces import call, kernel, launched, linked, note, op, step, trace_of
+from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event
 from tracelane.core.analysis.findings.judge import JUDGES, findings
 from tracelane.core.analysis.findings.rules import RULES
@@ -64,6 +64,15 @@ def _steps(*walls: float) -> list[Event]:
     return [step(n, 100 * n, wall) for n, wall in enumerate(walls)]
 
 
+def _growing(*sizes: int) -> list[Event]:
+    """Steps that each leave so many bytes more allocated than there were."""
+    found, total = [], 10_000
+    for number, size in enumerate(sizes):
+        total += size
+        found += [step(number, 100 * number, 90), allocated(100 * number + 10, size, total)]
+    return found
+
+
 def _compiled_steps(wall: float) -> list[Event]:
     eager = [step(n, 1000 * n, 10) for n in range(2)]
     return [*eager, *(e for n in (2, 3) for e in (step(n, 1000 * n, wall), op(1000 * n, 5, REGION)))]
@@ -85,6 +94,17 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
         20,
         [kernel(0, 81), kernel(81, 19, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
     ),
+    "pageable-copies": (
+        [op(0, 1000), kernel(0, 10, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        10,
+        [op(0, 1000), kernel(0, 9, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+    ),
+    "memory-limit": (
+        [op(0, 100), allocated(10, 900_000, 900_000), kernel(0, 1)],
+        0,
+        [op(0, 100), allocated(10, 899_999, 899_999), kernel(0, 1)],
+    ),
+    "memory-growth": (_growing(100, 99, 100), 0, _growing(100, 0, 200)),
     "first-kernel": (_first(1000), 1000, _first(999)),
     "device-hotspot": (_names(50, 50), 50, _names(49, 49, 2)),
     "uneven-kernel": (_runs(21), 11, _runs(20)),

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
 import numpy as np
 
+from ...base.intervals import merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
+from ..compile_calls import FUNCTION as FUNCTION_NAME
+from ..compile_calls import GRAPH, LOOKUP, REGION, calls, nearest
+from ..compile_phases import PHASES, phases, timed
+from ..compile_regions import recompiled as recompiled_frames
 from ..op_events import OP
-from .facts import Facts, nearest, share
+from .facts import Facts, counted, share
 from .finding import Found, Verdict
 from .rules import RULES
 
-REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
-FUNCTION = re.compile(r"^CompiledFunction$")
-GRAPH = re.compile(r"^(CompiledFunction$|## Call CompiledFxGraph )")
-AROUND = re.compile(r"^(TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$")
-COMPILING = re.compile(r"\(dynamo_timed\)$|^(dynamo|entire_frame_compile|backend_compile|inductor_compile)$")
-PHASES = (
-    ("dynamo", re.compile(r"^(dynamo$|entire_frame_compile|_compile\.|compile_attempt|bytecode_tracing)")),
-    ("AOT", re.compile(r"^(create_aot|aot_|AOT)")),
-    ("inductor", re.compile(r"^(inductor_compile|compile_fx|fx_codegen|GraphLowering|Scheduler)")),
-    ("building and loading the code", re.compile(r"^(compile_file|PyCodeCache|async_compile)")),
-)
+REGIONS = re.compile("^" + re.escape(REGION))
+FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
+GRAPHS = re.compile(f"^({FUNCTION_NAME}$|{re.escape(GRAPH)})")
+AROUND = re.compile(f"^({LOOKUP}|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$")
 MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
 
 
 def graph_breaks(facts: Facts) -> Verdict:
     """A compiled region lies in another."""
     host = facts.host
-    regions = host.named(REGION, OP)
+    regions = host.named(REGIONS, OP)
     if not len(regions):
         return None
     above = nearest(facts.index, host.positions[regions], host.positions[regions])
@@ -40,7 +37,7 @@ def graph_breaks(facts: Facts) -> Verdict:
         return None
     top = nearest(facts.index, host.positions[inner], host.positions[outer])
     broken = outer[np.isin(host.positions[outer], top)]
-    claim = host.union(broken).without(host.union(host.named(GRAPH)))
+    claim = host.union(broken).without(host.union(host.named(GRAPHS)))
     functions = host.named(FUNCTION, OP)
     around = nearest(facts.index, host.positions[functions], host.positions[outer])
     count = int(np.isin(around, host.positions[broken]).sum())
@@ -59,46 +56,49 @@ def graph_breaks(facts: Facts) -> Verdict:
 
 def recompiled(facts: Facts) -> Verdict:
     """One frame has several compiled versions."""
-    host = facts.host
-    versions: dict[str, dict[int, int]] = defaultdict(dict)  # frame -> compile id -> first place
-    for number, text in enumerate(host.texts):
-        match = REGION.match(text)
-        if match:
-            places = np.flatnonzero(host.name == number)
-            versions[match[1]][int(match[2])] = int(places[np.argmin(host.starts[places])])
-    again = {frame: found for frame, found in versions.items() if max(found) > 0}
-    if not again:
+    regions = calls(facts.scope, facts.source, REGION)
+    frames = recompiled_frames([regions])
+    if not frames:
         return None
-    frame = max(again, key=lambda name: (max(again[name]), name))
-    last = max(again[frame])
-    others = f"; {len(again) - 1} more frames were compiled again" if len(again) > 1 else ""
-    seen = ", ".join(f"{frame}/{number}" for number in sorted(again[frame]))
-    text = f"Frame {frame} was compiled at least {last + 1} times (regions {seen} run in the trace){others}"
-    later = [place for number, place in sorted(again[frame].items()) if number]
-    evidence = tuple(facts.on_host(host.label(int(host.name[place])), place) for place in later[:3])
-    return Found(text, evidence, times=host.starts[np.array(later, np.int64)])
+    worst = max(frames, key=lambda one: max(one.runs))
+    others = f"; {counted(len(frames) - 1, 'more frame')} alike" if len(frames) > 1 else ""
+    seen = ", ".join(f"{worst.frame}/{number}" for number in worst.runs)
+    times_compiled = f"was compiled at least {max(worst.runs) + 1} times"
+    text = f"Frame {worst.frame} {times_compiled}: {seen} run in the trace{others}"
+    evidence, times = [], []
+    for number in [number for number in worst.runs if number]:
+        names = [at for at, text in enumerate(regions.texts) if text.endswith(f" {worst.frame}/{number}")]
+        for at in np.flatnonzero(np.isin(regions.name, names))[:1].tolist():
+            start = int(regions.starts[at])
+            end = start + int(regions.durations[at])
+            label = f"the first run of {worst.frame}/{number}"
+            evidence.append(facts.slice(label, int(regions.positions[at]), start, end))
+            times.append(start)
+    return Found(text, tuple(evidence[:3]), times=np.array(times, np.int64))
 
 
 def compile_time(facts: Facts) -> Verdict:
     """The trace holds the compilation itself."""
-    host = facts.host
-    places = host.named(COMPILING)
-    if not len(places):
+    rows = timed(facts.scope, facts.source)
+    if not len(rows):
         return None
-    claim = host.union(places)
+    claim = merge(rows.starts, rows.starts + rows.durations).clipped(*facts.span)
     parts, evidence = [], []
-    for name, pattern in PHASES:
-        own = host.named(pattern)
+    phase = phases(rows)
+    for number, name in enumerate(PHASES):
+        own = np.flatnonzero(phase == number)
         if len(own):
-            parts.append(f"{name} {format_ns(host.union(own).length)}")
-            longest = int(own[np.argmax((host.ends - host.starts)[own])])
-            evidence.append(facts.on_host(f"{name}, longest: {host.label(int(host.name[longest]))}", longest))
-    phases = f" ({', '.join(parts)}; the later ones lie within the earlier)" if len(parts) > 1 else ""
-    text = f"Compilation takes {format_ns(claim.length)} of the trace{phases}"
+            parts.append(f"{name} {format_ns(int(rows.self_ns[own].sum()))}")
+            at = int(own[np.argmax(rows.self_ns[own])])
+            start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
+            label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
+            evidence.append(facts.slice(label, int(rows.positions[at]), start, end))
+    phases_told = f": {', '.join(parts)}" if parts else ""
     if not evidence:
-        longest = int(places[np.argmax((host.ends - host.starts)[places])])
-        evidence.append(facts.on_host(host.label(int(host.name[longest])), longest))
-    return Found(text, tuple(evidence), claim)
+        evidence.extend(facts.longest_windows("compiling", claim))
+    return Found(
+        f"Compilation takes {format_ns(claim.length)} of the trace{phases_told}", tuple(evidence), claim
+    )
 
 
 def compiled_overhead(facts: Facts) -> Verdict:
@@ -108,7 +108,7 @@ def compiled_overhead(facts: Facts) -> Verdict:
     if not len(around):
         return None
     claim = host.union(around)
-    whole = claim.union(host.union(host.named(REGION, OP))).length
+    whole = claim.union(host.union(host.named(REGIONS, OP))).length
     part = share(claim.length, whole)
     if part < RULES["compiled-overhead"].limits["share"]:
         return None
@@ -125,7 +125,7 @@ def compiled_overhead(facts: Facts) -> Verdict:
 def fused_ops(facts: Facts) -> Verdict:
     """Compiled graphs call addmm or bmm."""
     host = facts.host
-    places, graphs = host.named(MATRIX, OP), host.named(GRAPH)
+    places, graphs = host.named(MATRIX, OP), host.named(GRAPHS)
     if not len(places) or not len(graphs):
         return None
     inside = places[nearest(facts.index, host.positions[places], host.positions[graphs]) != NONE]

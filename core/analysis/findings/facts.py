@@ -11,11 +11,10 @@ import numpy as np
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.short_names import short_name
-from ...index.format import NONE
 from ...index.store import Index
 from ...ingest.columns import I64
 from ..devices import KERNEL_TYPES, KernelType
-from ..host import LaunchSide, launch_sides
+from ..host import LaunchSide, launch_sides, trace_starts
 from ..op_events import KINDS, OP, RUNTIME
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
@@ -195,6 +194,10 @@ class Facts:
         """Return the short name of a slice."""
         return short_name(self.index.string(int(self.index.column("slices.name")[position])))
 
+    def starts_of(self, positions: I64) -> I64:
+        """Return the starts of slices in trace time."""
+        return trace_starts(self.scope, self.source, positions)
+
     def slice(self, label: str, position: int, start: int, end: int) -> Evidence:
         """Return a slice as evidence."""
         ordinal = int(self.index.column("slices.ordinal")[position])
@@ -224,26 +227,9 @@ def union_of(sets: list[Intervals]) -> Intervals:
     return merge(np.concatenate([one.starts for one in sets]), np.concatenate([one.ends for one in sets]))
 
 
-def nearest(index: Index, positions: I64, members: I64) -> I64:
-    """Return of each position its nearest ancestor among the members, NONE where there is none."""
-    above = index.column("slices.parent")
-    ordered = np.unique(members)
-    found = np.full(len(positions), NONE, np.int64)
-    todo = np.arange(len(positions))
-    current = above[positions].astype(np.int64)
-    while len(todo) and len(ordered):
-        open_ = current != NONE
-        todo, current = todo[open_], current[open_]
-        place = np.minimum(np.searchsorted(ordered, current), len(ordered) - 1)
-        hit = ordered[place] == current
-        found[todo[hit]] = current[hit]
-        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
-    return found
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: "1 call", "1,200 calls"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, several: str = "") -> str:
+    """Return a number with its noun: "1 call", "1,200 calls"; `several` where an s is not enough."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def share(part: int, whole: int) -> float:

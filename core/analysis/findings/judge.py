@@ -11,7 +11,7 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import work_of
-from . import aiu, compiled, device, host, kernels, steps
+from . import aiu, compiled, device, host, kernels, memory, steps
 from .facts import Facts, share
 from .finding import Finding, Findings, Found, NotJudged, Verdict
 from .rules import FLOOR_SHARE, RULES
@@ -23,6 +23,7 @@ JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
     "launch-gaps": device.launch_gaps,
     "communication": device.communication,
     "copies": device.copies,
+    "pageable-copies": memory.pageable_copies,
     "first-kernel": device.first_kernel,
     "device-hotspot": kernels.device_hotspot,
     "uneven-kernel": kernels.uneven_kernel,
@@ -37,6 +38,8 @@ JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
     "sync": host.sync,
     "dataloader": host.dataloader,
     "profiler": host.profiler,
+    "memory-limit": memory.memory_limit,
+    "memory-growth": memory.memory_growth,
     "cold-start": steps.cold_start,
     "late-first-op": steps.late_first_op,
     "compiled-slower": steps.compiled_slower,

@@ -11,12 +11,13 @@ from ...base.short_names import short_name
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ...ingest.columns import I64, AnyArray
+from ..compile_calls import nearest
 from ..devices import KERNEL_TYPES
 from ..kernels import statistics
 from ..op_events import OP, RUNTIME, lifted_of
 from ..work import Work
 from .device import NO_LAUNCHES
-from .facts import Facts, counted, nearest, share, union_of
+from .facts import Facts, counted, share, union_of
 from .finding import Evidence, Found, Verdict
 from .rules import RULES
 

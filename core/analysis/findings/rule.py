@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from ...base.units import format_ns
 
+OWN = "our own choice"
+GUIDE = "Hugging Face, Profiling in PyTorch"
+PYTORCH = "PyTorch, Profiling to understand torch.compile performance"
+HTA = "Holistic Trace Analysis"
+TENSORBOARD = "torch-tb-profiler's recommendations"
+AIU = "kineto-spyre, AIU runtime events"
+"""Where rules come from."""
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from .rule import Rule
-
-OWN = "our own choice"
-GUIDE = "Hugging Face, Profiling in PyTorch"
-PYTORCH = "PyTorch, Profiling to understand torch.compile performance"
-HTA = "Holistic Trace Analysis"
-TENSORBOARD = "torch-tb-profiler's recommendations"
-AIU = "kineto-spyre, AIU runtime events"
+from .rule import AIU, GUIDE, HTA, OWN, PYTORCH, TENSORBOARD, Rule
 
 FLOOR_SHARE: Final = 0.01
 """A loss that claims less of the time that was looked at is not told."""
@@ -76,6 +69,14 @@ _RULES: Final = (
         "Keep data on the device between steps, copy in larger pieces, from pinned memory, asynchronously "
         "beside compute.",
         {"share": 0.2},
+    ),
+    Rule(
+        "pageable-copies",
+        "Copies of pageable memory",
+        "the device copies from or to pageable memory of the host, as the copies' names say",
+        "PyTorch, performance tuning guide (pinned memory)",
+        "Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
+        {},
     ),
     Rule(
         "first-kernel",
@@ -167,6 +168,27 @@ _RULES: Final = (
         f"{GUIDE}; CUPTI's overhead records",
         "Nothing to do: leave out these steps, or warm up before recording.",
         {},
+    ),
+    Rule(
+        "memory-limit",
+        "Close to the memory's limit",
+        "an allocator's peak is at least {share} of the memory that the device has",
+        TENSORBOARD,
+        "Smaller batches, checkpointing, lower precision; `tracelane memory` says what was live at the peak. "
+        "An engine that takes memory for its cache ahead does so on purpose.",
+        {"share": 0.9},
+        always=True,
+    ),
+    Rule(
+        "memory-growth",
+        "Memory grows from step to step",
+        "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
+        "before, altogether {share} of its peak or more",
+        OWN,
+        "Look for what outlives its step: lists of losses with their graphs, caches, hooks; `tracelane "
+        "memory` says what was never released.",
+        {"steps": 3, "share": 0.01},
+        always=True,
     ),
     Rule(
         "cold-start",
@@ -326,7 +348,7 @@ RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in _RULES}
 def rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
     lines = ["| rule | speaks when | from | what usually helps |", "|---|---|---|---|"]
-    for rule in _RULES:
+    for rule in RULES.values():
         kind = " (a note)" if rule.note else ""
         lines.append(f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.origin} | {rule.helps} |")
     return "\n".join(lines) + "\n"

@@ -75,11 +75,11 @@ def late_first_op(facts: Facts) -> Verdict:
 
 def compiled_slower(facts: Facts) -> Verdict:
     """Steps with compiled regions take longer than steps without."""
-    from .compiled import REGION
+    from .compiled import REGIONS
 
     if not len(facts.host):
         return NO_HOST
-    regions = np.sort(facts.host.starts[facts.host.named(REGION, OP)])
+    regions = np.sort(facts.host.starts[facts.host.named(REGIONS, OP)])
     if not len(regions):
         return None
     steps = facts.steps

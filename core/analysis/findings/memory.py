@@ -1,0 +1,120 @@
+"""Rules about memory: close to the device's limit, growing from step to step, copied from pageable memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ...base.intervals import merge
+from ...base.units import format_bytes, format_ns, format_share
+from ..allocations import Allocator, allocators
+from ..memory import AllocatorUse, memory
+from .facts import Facts, counted, share, union_of
+from .finding import Evidence, Found, NotJudged, Verdict
+from .rules import RULES
+from .steps import NO_STEPS
+
+PAGEABLE = re.compile(r"\bPageable\b")
+NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory=True)")
+
+
+def memory_limit(facts: Facts) -> Verdict:
+    """An allocator comes close to all that the device has."""
+    uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
+    if not uses:
+        return NO_RECORDS
+    sizes = _sizes(facts)
+    known = [use for use in uses if use.allocator.device_id in sizes]
+    if not known:
+        return NotJudged("the trace does not say how much memory the device has")
+    worst = max(known, key=lambda use: share(use.peak_bytes or 0, sizes[use.allocator.device_id]))
+    size = sizes[worst.allocator.device_id]
+    part = share(worst.peak_bytes or 0, size)
+    if part < RULES["memory-limit"].limits["share"]:
+        return None
+    text = (
+        f"{worst.allocator.title} reaches {format_bytes(worst.peak_bytes or 0)}, {format_share(part)} of the "
+        f"device's {format_bytes(size)}"
+    )
+    times = np.array([worst.peak_at], np.int64)
+    return Found(text, (_at_peak(facts, worst),), times=times)
+
+
+def memory_growth(facts: Facts) -> Verdict:
+    """What is allocated grows with every step."""
+    found = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
+    if not found:
+        return NO_RECORDS
+    steps = facts.steps
+    if steps is None:
+        return NO_STEPS
+    limits = RULES["memory-growth"].limits
+    if len(steps) < limits["steps"]:
+        return NotJudged(f"the trace has less than {limits['steps']:g} steps")
+    worst: tuple[int, Allocator] | None = None
+    for one in found:
+        at = np.searchsorted(one.times, steps.ends, "right") - 1
+        level = np.where(at >= 0, one.total[np.maximum(at, 0)], one.total[0] - one.changes[0])
+        grown = int(level[-1] - level[0])
+        always = bool((np.diff(level) > 0).all())
+        if always and grown >= limits["share"] * int(one.total.max()) and (worst is None or grown > worst[0]):
+            worst = grown, one
+    if worst is None:
+        return None
+    grown, one = worst
+    text = (
+        f"{one.title} holds more at the end of each of {len(steps):,} steps than at the end of the one "
+        f"before, {format_bytes(grown)} more in all"
+    )
+    last = Evidence("the last step", int(steps.starts[-1]), int(steps.ends[-1]))
+    return Found(text, (last,), times=steps.starts)
+
+
+def pageable_copies(facts: Facts) -> Verdict:
+    """Copies from or to pageable memory."""
+    if not facts.works:
+        return facts.no_device
+    sets, count = [], 0
+    longest: tuple[int, Evidence] | None = None
+    for work in facts.works:
+        places, numbers = work.distinct_names
+        good = [PAGEABLE.search(text) is not None for text in facts.index.strings(numbers)]
+        at = np.flatnonzero(np.array(good, np.bool_)[places])
+        sets.append(merge(work.starts[at], work.ends[at]))
+        count += len(at)
+        if len(at):
+            place = int(at[np.argmax(work.durations[at])])
+            ns = int(work.durations[place])
+            if longest is None or ns > longest[0]:
+                longest = ns, facts.on_device("the longest", work, place)
+    if longest is None:
+        return None
+    claim = union_of(sets)
+    text = f"{counted(count, 'copy of pageable memory', 'copies of pageable memory')} take"
+    text += f"{'s' if count == 1 else ''} {format_ns(claim.length)}"
+    return Found(text, (longest[1],), claim)
+
+
+def _sizes(facts: Facts) -> dict[int, int]:
+    """Return the bytes of memory of each device by its number, as far as the file tells."""
+    envelope: Any = facts.index.manifest.get("envelope") or {}
+    told = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
+    found = {}
+    for one in told if isinstance(told, list) else ():
+        if isinstance(one, dict):
+            number, size = one.get("id"), one.get("totalGlobalMem")
+            if isinstance(number, int) and isinstance(size, int) and size > 0:
+                found[number] = size
+    return found
+
+
+def _at_peak(facts: Facts, use: AllocatorUse) -> Evidence:
+    """Return the operator that was running at the peak, else the moment."""
+    position = None if use.peak is None or use.peak < use.begin else use.allocator.op_at(use.peak)
+    if position is not None:
+        start = int(facts.starts_of(np.array([position], np.int64))[0])
+        end = start + int(facts.index.duration([position])[0])
+        return facts.slice(f"at the peak: {facts.name(position)}", position, start, end)
+    return Evidence("the peak", use.peak_at, use.peak_at + 1)
