@@ -1,0 +1,176 @@
+"""The findings in the viewer: a line on a new trace, the list, the evidence, the chosen one in full."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.core.findings_traces import call, launched, op, trace_of
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.analysis.findings import judge, saved
+from tracelane.core.trace import Trace
+from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.panels.findings import FindingsPane, banner
+from tracelane.tui.widgets.table import VirtualTable
+from tracelane.tui.widgets.text_pane import TextPane
+
+SMALL, ROOMY = (80, 24), (140, 60)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """A device works 90 µs, waits 400 for a launch, works 110, waits 200 while the host waits, works 500."""
+    host = [op(366 * n, 366, f"aten::part{n}") for n in range(3)]
+    events = [*launched(0, 5, 10, 90), *launched(480, 10, 500, 110), *launched(790, 5, 810, 500)]
+    return trace_of([*host, *events, call(600, 180, "cudaDeviceSynchronize")], tmp_path)
+
+
+async def test_a_line_tells_of_them(trace: Trace) -> None:
+    """On a small screen the empty panel's line is the first finding, its cost, how many more there are."""
+    async with shown(trace, SMALL) as (app, pilot):
+        await settled(app, pilot)
+        (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
+        assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in line
+        assert app.focused is app.main.query_one(LaneCanvas)
+
+
+async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
+    """With room, the panel says what can be pressed, and a line of each loss below."""
+    async with shown(trace, ROOMY) as (app, pilot):
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "Nothing is selected" in text and "2 Findings, by the time that they claim" in text
+        assert "600 µs  Gaps while the host launches: In 2 gaps" in text
+
+
+async def test_the_list_and_its_evidence(trace: Trace) -> None:
+    """2 lists them, Enter goes to the first piece of evidence, again to the next; 2 again: what was read."""
+    async with shown(trace, (120, 40)) as (app, pilot):
+        await settled(app, pilot)
+        await pilot.press("2")
+        await settled(app, pilot)
+        pane = app.main.query_one(FindingsPane)
+        assert pane.finding is not None and pane.finding.rule == "launch-gaps"
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        view, first = app.session.viewport, pane.finding.evidence[0]
+        assert (first.start, first.end) == (100_000, 500_000) and app.session.cursor == first.start
+        assert view.start <= first.start and first.end <= view.end and view.span < 4 * 400_000
+        assert app.session.selection is None and message(app).startswith("1 of 3: longest wait, 400 µs")
+        await pilot.press("enter", "enter")
+        await pilot.pause()
+        last = pane.finding.evidence[2]
+        assert app.session.selection == last.slice and message(app).startswith(
+            "3 of 3: the launch that ended"
+        )
+        await pilot.press("enter")
+        assert message(app).startswith("1 of 3")
+        await pilot.press("2")
+        assert app.session.panel == "problems"
+
+
+async def test_in_full(trace: Trace) -> None:
+    """Maximised, the finding under the cursor stands below the list with threshold, source and help; Enter
+    gives the lanes their room back.
+    """
+    async with shown(trace, (100, 40)) as (app, pilot):
+        await pilot.press("2", "T")
+        await settled(app, pilot)
+        text = " ".join(screen_text(app).split())
+        assert "speaks when gaps that end with a launch" in text and "from: Holistic Trace Analysis" in text
+        assert "helps: Launch ahead of the device" in text
+        await pilot.press("down")
+        await pilot.pause()
+        pane = app.main.query_one(FindingsPane)
+        assert pane.finding is not None and pane.finding.title in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not app.maximised and app.focused is pane.table
+
+
+async def test_small_panel_has_the_list_only(trace: Trace) -> None:
+    """Where there is little room the list has it all."""
+    async with shown(trace, SMALL) as (app, pilot):
+        await pilot.press("2")
+        await settled(app, pilot)
+        assert app.main.query_one("#findings-text", TextPane).size.height == 0
+        assert "600 µs" in screen_text(app)
+
+
+async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
+    """With a range the panel speaks of it; without it, of the whole trace again."""
+    async with shown(trace, (120, 40)) as (app, pilot):
+        await pilot.press("2")
+        await settled(app, pilot)
+        app.session = replace(app.session, range=(500_000, 610_000))
+        await settled(app, pilot)
+        pane = app.main.query_one(FindingsPane)
+        assert pane.shown is not None and pane.shown.scope.startswith("range +500 µs")
+        assert "launch-gaps" not in [finding.rule for finding in pane.shown.findings]
+        app.session = replace(app.session, range=None)
+        await settled(app, pilot)
+        assert pane.shown.scope == "whole trace"
+
+
+async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules run in another thread while keys are taken; kept findings are there without any running."""
+    threads: list[threading.Thread] = []
+    going, wait = threading.Event(), threading.Event()
+
+    def slow(facts: object) -> None:
+        threads.append(threading.current_thread())
+        going.set()
+        wait.wait(10)
+
+    monkeypatch.setattr(judge, "JUDGES", {"device-bound": slow, **judge.JUDGES, "sync": slow})
+    async with shown(trace, SMALL) as (app, pilot):
+        while not going.is_set():
+            await pilot.pause(0.01)
+        before = app.session.viewport
+        await pilot.press("w")
+        assert app.session.viewport != before and "2: " not in screen_text(app)
+        wait.set()
+        await settled(app, pilot)
+        assert "2: Gaps while" in screen_text(app)
+    assert threads and threading.main_thread() not in threads
+    threads.clear()
+    async with shown(trace, SMALL) as (app, pilot):
+        await pilot.pause()
+        await pilot.pause(0.3)
+        assert not threads and "2: Gaps while" in screen_text(app)
+
+
+async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer that closes while rules run is not held up and finds no widgets missing."""
+    wait = threading.Event()
+    monkeypatch.setattr(judge, "JUDGES", {"device-bound": lambda facts: wait.wait(10), **judge.JUDGES})
+    async with shown(trace, SMALL) as (app, _):
+        app.exit()
+        wait.set()
+    assert app.return_code == 0
+
+
+def test_banner(trace: Trace) -> None:
+    """No loss, no line; no line is longer than there is room."""
+    found = saved.saved_findings(saved.Scope(trace))
+    for width in (10, 40, 200):
+        for lines in (1, 3, 30):
+            told = banner(found, width, lines)
+            assert told is not None
+            assert all(line.cell_len <= width for line in told.split("\n"))
+            assert len(told.split("\n")) <= lines
+    assert banner(replace(found, findings=()), 80, 1) is None
+
+
+async def test_nothing_to_find(tmp_path: Path) -> None:
+    """A trace without losses has no line, and its list says so."""
+    async with shown(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
+        await settled(app, pilot)
+        assert "Nothing is selected" in screen_text(app)
+        await pilot.press("2")
+        await settled(app, pilot)
+        assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0
+        assert "nothing stands out" in screen_text(app)
