@@ -148,6 +148,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "marks-import", "Marks from a file", (), "Add the marks of a file that :save marks wrote", _RANGE
     ),
+    Command(
+        "steps-by-name",
+        "Use this name as step",
+        (),
+        "Take all slices of the selected one's name for steps; again: as found",
+        _RANGE,
+    ),
     Command("unmark", "Remove a mark", (), "Remove the mark nearest to the cursor, if in view", _RANGE),
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
     Command("fold-process", "Fold the process", ("P",), "Fold or open the whole process of the lane", _LANES),
@@ -156,6 +163,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("hide", "Hide the lane", ("x",), "Hide this lane or process", _LANES),
     Command("hide-alike", "Hide lanes alike", ("X",), "Hide all lanes of this name, digits aside", _LANES),
     Command("smi", "Lay a log over the trace", (), "Show an aiu-smi log's metrics below its device", _LANES),
+    Command(
+        "memory-lanes", "Memory lanes", (), "Hide what allocators gave out over time; again: show", _LANES
+    ),
+    Command("queue-lanes", "Queue length", (), "Draw how many launches wait or run, per stream", _LANES),
     Command("log-earlier", "Log earlier", ("{",), "Move a log by its sampling interval, earlier", _LANES),
     Command("log-later", "Log later", ("}",), "Move a log by its sampling interval, later", _LANES),
     Command("hidden", "What is hidden", ("H",), "List what is hidden; Enter shows it again", _LANES),
@@ -178,6 +189,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
     ),
     Command("panel-compile", "Compile", ("8",), "Show torch.compile; again: regions, graphs, phases", _VIEW),
+    Command(
+        "panel-ranks", "Ranks", ("9",), "Show the ranks; again: their collectives, the slowest by step", _VIEW
+    ),
+    Command(
+        "rank-clocks",
+        "Ranks: aligned or as stamped",
+        (),
+        "Switch off what collectives corrected of the ranks' clocks; again: on",
+        _VIEW,
+    ),
     Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
     Command(
         "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW
@@ -216,6 +237,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
 LINES: Final[tuple[tuple[str, str], ...]] = (
     ("only REGEX", "Show only lanes whose title matches; alone: all again"),
     ("marks FILE", "Add the marks of a file that :save marks wrote"),
+    ("steps NAME", "Take the slices of this name for steps, numbers in it aside; alone: as found"),
     ("copy view", "Copy the command line that shows this view"),
     ("goto TIME", "Go to a time, step, mark or slice number, as with g"),
     ("filter FILTER", "Draw only the slices that match, as with /; alone: all again"),

@@ -127,7 +127,8 @@ def _gather(scope: Scope, device: Device) -> Work:
     positions, starts, ends, names, categories, keys = (np.concatenate(c) for c in zip(*parts))
     streams, numbers = _streams(keys)
     tids = [f"tid {scope.trace.lanes[key >> 1].tid}" if not key & 1 else str(key >> 1) for key in numbers]
-    rank = rank_of(index, device.source)
+    rank = scope.trace.rank(device.source)
+    rank = rank_of(index, device.source) if rank is None else rank
     return Work(device, rank, index, positions, starts, ends, names, categories, streams, tuple(tids))
 
 

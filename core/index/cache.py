@@ -33,6 +33,7 @@ PRIVATE = 0o700
 BUILDING = ".building-"
 DOOMED = ".doomed-"
 LOCK = ".lock-"
+WRITER = ".writer"
 POLL_S = 0.1
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -101,10 +102,12 @@ class Place:
         sweep(parent)
         with _told(parent):
             building = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
-            held = _lease(building / ".writer", exclusive=True)
+            held = _lease(building / f"{WRITER}-new", exclusive=True)
+            if held is not None:  # it must be held when others see it: what nobody holds is swept
+                os.rename(building / f"{WRITER}-new", building / WRITER)
             try:
                 yield building
-                (building / ".writer").unlink(missing_ok=True)
+                (building / WRITER).unlink(missing_ok=True)
                 if not (building / MANIFEST).is_file():
                     raise CacheError(f"no index was written in {building}")
                 self._commit(building)
@@ -268,7 +271,7 @@ def sweep(folder: Path) -> None:
         return
     for name in names:
         leftover = folder / name
-        writer = leftover / ".writer"
+        writer = leftover / WRITER
         if name.startswith(DOOMED) or (
             name.startswith(BUILDING) and not _in_use(writer) and (writer.exists() or _old(leftover))
         ):

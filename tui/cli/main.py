@@ -32,6 +32,7 @@ COMMANDS = {
     "kernels": "kernels",
     "idle": "idle",
     "launches": "launches",
+    "ranks": "ranks",
     "findings": "findings",
     "memory": "memory",
     "compile": "compile",

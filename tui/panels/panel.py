@@ -44,6 +44,11 @@ GROUPS = (
             ("compile-phases", "Phases"),
         ),
     ),
+    Group(
+        "9",
+        "Rank",
+        (("ranks", "Ranks"), ("collectives", "Collectives"), ("rank-steps", "Slowest by step")),
+    ),
     Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
     Group("z", "Fnd", (("hits", "Found"),)),
     Group("L", "Leg", (("legend", "Legend"),)),

@@ -22,9 +22,9 @@ from ..actions import ranges
 from ..actions.table import Scene
 from ..config import Config
 from ..draw.layout import matcher
-from ..draw.ruler import step_marks
 from ..panels.table import TablePane, columns_of
 from ..session import Session
+from ..steps import step_marks
 from ..widgets.table import Column, VirtualTable
 from .following import Following
 from .panels import Panels
@@ -96,6 +96,27 @@ def _compiled(question: str) -> Callable[[Scope], Table]:
     return make
 
 
+def _ranks(scope: Scope) -> Table:
+    from tracelane.core.analysis.rank_tables import ranks_table
+    from tracelane.core.analysis.ranks import ranks
+
+    return ranks_table(ranks(scope))
+
+
+def _collectives(scope: Scope) -> Table:
+    from tracelane.core.analysis.rank_tables import collectives_table
+    from tracelane.core.analysis.ranks import ranks
+
+    return collectives_table(ranks(scope), scope.trace.span_at(scope.clocks)[0])
+
+
+def _rank_steps(scope: Scope) -> Table:
+    from tracelane.core.analysis.rank_tables import rank_steps_table
+    from tracelane.core.analysis.ranks import ranks
+
+    return rank_steps_table(ranks(scope))
+
+
 ANALYSES: Final = {
     "table": Analysis(range_table, "self_ns"),
     "lanes-busy": Analysis(lane_table, "busy_ns"),
@@ -112,6 +133,9 @@ ANALYSES: Final = {
     "compile-steps": Analysis(_compiled("steps"), ""),
     "compile-code": Analysis(_compiled("code"), "total_ns"),
     "compile-phases": Analysis(_compiled("phases"), "self_ns"),
+    "ranks": Analysis(_ranks, ""),
+    "collectives": Analysis(_collectives, "spread_ns"),
+    "rank-steps": Analysis(_rank_steps, ""),
 }
 """By the panel's name in panels/panel.py."""
 
@@ -137,13 +161,22 @@ def scope_of(trace: Trace, session: Session, cancelled: CancelledCallback = neve
             if pattern.search(lane.title) or pattern.search(lane.process.title)
         )
     label = "" if session.range is None else _step_label(trace, session, session.range)
-    return Scope(trace, session.range, lanes, where, session.clocks, label=label, cancelled=cancelled)
+    return Scope(
+        trace,
+        session.range,
+        lanes,
+        where,
+        session.clocks,
+        label=label,
+        steps=session.steps,
+        cancelled=cancelled,
+    )
 
 
 def _step_label(trace: Trace, session: Session, span: tuple[int, int]) -> str:
     """Return what the step is called that takes this time exactly, "" where none does."""
-    found = (step for step in step_marks(trace, session.clocks) if (step.start, step.end) == span)
-    return next((step.label for step in found), "")
+    steps = step_marks(trace, session.clocks, session.steps)
+    return next((step.title for step in steps if (step.start, step.end) == span), "")
 
 
 class Tables(Panels, Following):
@@ -163,7 +196,7 @@ class Tables(Panels, Following):
     def _key(self, session: Session | None = None) -> Key:
         now = session or self.session
         baseline = None if now.baseline == now.range else now.baseline  # nothing changes against itself
-        return now.panel, now.range, now.only, now.filter, now.clocks, baseline
+        return now.panel, now.range, now.only, now.filter, now.clocks, now.steps, baseline
 
     def _fill_table(self, name: str) -> None:
         pane = self.main.query_one(f"#{name}", TablePane)
@@ -247,6 +280,10 @@ class Tables(Panels, Following):
     def do_panel_memory(self) -> None:
         """Show the allocators; again: what was live at their peaks; again: the copies."""
         self._turn_to("7")
+
+    def do_panel_ranks(self) -> None:
+        """Show the ranks; again: their collectives, the slowest rank of each step."""
+        self._turn_to("9")
 
     def do_panel_compile(self) -> None:
         """Show what torch.compile did; again: its regions, graphs, steps, code, phases."""

@@ -1,0 +1,120 @@
+"""How far apart ranks come to their collectives: who was last, and how long the others waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.intervals import Intervals, merge
+from ..ingest.columns import I64, AnyArray
+from .collectives import NOTHING, Matched
+from .scope import Scope
+
+EARLY = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Skew:
+    """The collectives of a scope in order of time, a row for each, a column per rank; trace time in ns."""
+
+    sources: tuple[int, ...]  # by column
+    families: tuple[tuple[str, str], ...]
+    family: I64
+    number: I64
+    has: AnyArray  # row × rank
+    positions: I64
+    starts: I64
+    ends: I64
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.family)
+
+    @property
+    def first_start(self) -> I64:
+        """When the first rank began, by row."""
+        found: I64 = np.where(self.has, self.starts, EARLY).min(axis=1, initial=EARLY)
+        return found
+
+    @property
+    def last_start(self) -> I64:
+        """When the last rank began, by row."""
+        found: I64 = np.where(self.has, self.starts, NOTHING).max(axis=1, initial=NOTHING)
+        return found
+
+    @property
+    def spread(self) -> I64:
+        """Ns from the first start to the last, by row."""
+        return self.last_start - self.first_start
+
+    @property
+    def end_spread(self) -> I64:
+        """Ns from the first end to the last, by row."""
+        low = np.where(self.has, self.ends, EARLY).min(axis=1, initial=EARLY)
+        high = np.where(self.has, self.ends, NOTHING).max(axis=1, initial=NOTHING)
+        found: I64 = high - low
+        return found
+
+    @property
+    def last(self) -> I64:
+        """The column of the rank that began last, by row."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        return np.where(self.has, self.starts, NOTHING).argmax(axis=1).astype(np.int64)
+
+    @property
+    def waits(self) -> I64:
+        """Ns that each rank spent in a collective before the last one came; 0 where it has no part."""
+        until = np.minimum(self.last_start[:, None], self.ends)
+        found: I64 = np.where(self.has, np.maximum(0, until - self.starts), 0)
+        return found
+
+    def waiting(self, column: int) -> Intervals:
+        """Return the time in which a rank waits in one collective at least."""
+        there = self.has[:, column]
+        starts = self.starts[there, column]
+        return merge(starts, starts + self.waits[there, column])
+
+    @property
+    def late(self) -> AnyArray:
+        """By row: whether one rank began later than every other."""
+        began = np.where(self.has, self.starts, NOTHING)
+        latest: AnyArray = (began == self.last_start[:, None]).sum(axis=1) == 1
+        return latest
+
+
+def skew(scope: Scope) -> Skew:
+    """Return the collectives that begin in a scope's range, under its clocks."""
+    alignment = scope.trace.alignment
+    matched = alignment.matched
+    if matched is None:
+        matched = _no_collectives(len(alignment.ranks))
+    moved = np.array(
+        [
+            scope.clocks.offset(source) - clock.base_ns
+            for source, clock in zip(alignment.ranks, alignment.rank_clocks)
+        ],
+        np.int64,
+    )
+    starts = np.where(matched.has, matched.starts + moved, NOTHING)
+    ends = np.where(matched.has, matched.ends + moved, NOTHING)
+    first = np.where(matched.has, starts, EARLY).min(axis=1, initial=EARLY)
+    rows = np.argsort(first, kind="stable")
+    if scope.range is not None:
+        rows = rows[(first[rows] >= scope.range[0]) & (first[rows] < scope.range[1])]
+    return Skew(
+        alignment.ranks,
+        matched.families,
+        matched.family[rows],
+        matched.number[rows],
+        matched.has[rows],
+        matched.positions[rows],
+        starts[rows],
+        ends[rows],
+    )
+
+
+def _no_collectives(ranks: int) -> Matched:
+    none, wide = np.empty(0, np.int64), np.empty((0, ranks), np.int64)
+    return Matched((), none, none, wide, wide, wide)
