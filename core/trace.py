@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +44,9 @@ from .query.steps import steps_of
 from .query.titles import plain
 from .query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
 from .query.window import FAR, end_of_lanes, opening_window
+
+if TYPE_CHECKING:
+    from .index.opening import Opened
 
 MINIMAP_LANES = 512
 """Lanes that the minimap asks at most; of more, an even sample."""

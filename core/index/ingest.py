@@ -40,7 +40,22 @@ def ingest_index(
     wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress, cancelled=cancelled)
     if isinstance(wanted, Index):
         return wanted
-    source, place = wanted
+    return ingest_source(
+        *wanted, decoder=decoder, workers=workers, force=force, progress=progress, cancelled=cancelled
+    )
+
+
+def ingest_source(
+    source: Source,
+    place: Place,
+    *,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    force: bool = False,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Index:
+    """Return the index of a source, built and committed in its place as `ingest_index` does."""
     if workers != 1 and pays_process(source):
         from .indexing import Indexing
 

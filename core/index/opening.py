@@ -107,6 +107,11 @@ def open_indexes(
     return Opened(tuple(indexes), tuple(members), meant.captures, meant.shown)
 
 
+def opened_alone(path: str | Path, index: Index) -> Opened:
+    """Return the index of a file that was asked for by itself as opening it gives it."""
+    return Opened((index,), (_as_opened(Member(path, ""), index),))
+
+
 def _meant(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> _Meant:
     """Return the files that are meant; those named one by one all of them where none tells a rank."""
     files = expanded(asked)

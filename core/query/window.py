@@ -86,6 +86,13 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
     return start, end
 
 
+def bulk(start: I64, end: I64, far: int) -> tuple[int, int]:
+    """Return (start, end) of the longest stretch and of all within `far` times its span, repeatedly."""
+    islands = _Stretches(start, end, end - start).merged()
+    heaviest = int(np.argmax(islands.weight))
+    return _grown(islands, int(islands.start[heaviest]), int(islands.end[heaviest]), far)
+
+
 def end_of_lanes(index: Index, lanes: AnyArray) -> int:
     """Return the first ns, in lane time, after everything in these lanes of the lane table."""
     end = int(lanes["end"].max())
@@ -98,11 +105,11 @@ def end_of_lanes(index: Index, lanes: AnyArray) -> int:
     return end
 
 
-def _grown(islands: _Stretches, start: int, end: int) -> tuple[int, int]:
-    """Take in what lies within FAR times the span, until nothing more does."""
+def _grown(islands: _Stretches, start: int, end: int, far: int = FAR) -> tuple[int, int]:
+    """Take in what lies within `far` times the span, until nothing more does."""
     starts, ends = islands.start.tolist(), islands.end.tolist()
     while True:
-        reach = FAR * max(end - start, 1)
+        reach = far * max(end - start, 1)
         near = [i for i in range(len(starts)) if starts[i] <= end + reach and ends[i] >= start - reach]
         grown = min([start, *(starts[i] for i in near)]), max([end, *(ends[i] for i in near)])
         if grown == (start, end):

@@ -6,20 +6,23 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
+from .opening import is_alone, open_alone, show, show_while_indexing
 from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, choice_options
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.overlay.align import LogOptions
     from tracelane.core.trace import Trace
+    from tracelane.tui.prepared import Prepared
     from tracelane.tui.session import Session
 
 PICTURE_WIDTH = 120
@@ -28,11 +31,29 @@ TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
 
+class Asked(NamedTuple):
+    """The view that options ask for."""
+
+    begin: str | None = None
+    end: str | None = None
+    span: str | None = None
+    baseline: str | None = None
+    lanes: str | None = None
+    tz: str | None = None
+    search: str | None = None
+    where: str | None = None
+
+
 @click.command()
 @TRACES
 @click.option("--from", "begin", metavar="TIME", help="Show from here: +12.5ms, @µs, 09:28:06.1 or step:4.")
 @click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
+@click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
+@click.option("--baseline", metavar="FROM..TO", help="Hold the tables against this range or step.")
+@click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
 @click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
+@click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
+@click.option("--filter", "where", metavar="FILTER", help="Draw only the slices that match, as :filter does.")
 @click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
@@ -46,7 +67,12 @@ def view(
     traces: tuple[str, ...],
     begin: str | None,
     end: str | None,
+    span: str | None,
+    baseline: str | None,
+    marks: str | None,
     lanes: str | None,
+    search: str | None,
+    where: str | None,
     width: int | None,
     height: int | None,
     tz: str | None,
@@ -75,26 +101,57 @@ def view(
 
         zone_of(tz)
 
+    asked = Asked(begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where))
+
+    def prepare(trace: Trace) -> Prepared:
+        from tracelane.core.overlay.counters import with_cheap_lanes
+        from tracelane.tui.prepared import Prepared
+        from tracelane.tui.viewer.marks import import_marks
+
+        trace, offer = _with_logs(with_cheap_lanes(trace), logs, options)
+        if marks:
+            import_marks(trace, Path(marks))
+        return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
+
+    from tracelane.core.index.indexing import Indexing
+
+    title = _title(traces)
+    opened: Trace | Indexing
+    if can_draw() and is_alone(traces, choice):
+        opened = open_alone(traces[0], title, index_dir, decoder, force)
+        if isinstance(opened, Indexing):
+            show_while_indexing(opened, traces[0], title, prepare)
+            return
+    else:
+        opened = _open_all(traces, title, index_dir, decoder, force, choice)
+    if can_draw() and take_keyboard():
+        show(prepare(opened))
+        return
+    trace, offer = _with_logs(opened, logs, options)
+    _print(trace, asked, width, height)
+    if offer:
+        print(offer)
+
+
+def _open_all(
+    traces: tuple[str, ...], title: str, index_dir: Path | None, decoder: str, force: bool, choice: Choice
+) -> Trace:
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
-    with ProgressBar(_title(traces)) as progress:
-        trace = open_trace(
+    with ProgressBar(title) as progress:
+        return open_trace(
             traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
         )
-    offer = ""
-    if logs:
-        from tracelane.core.overlay.lay_over import lay_over
 
-        trace = lay_over(trace, logs, options)
-    else:
-        offer = offered_log(trace)
-    if can_draw() and take_keyboard():
-        _show(trace, begin, end, lanes, tz, offer, fresh)
-    else:
-        _print(trace, begin, end, lanes, tz, width, height)
-        if offer:
-            print(offer)
+
+def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> tuple[Trace, str]:
+    """Return the trace with logs laid over it; without any, a line that offers one."""
+    if not logs:
+        return trace, offered_log(trace)
+    from tracelane.core.overlay.lay_over import lay_over
+
+    return lay_over(trace, logs, options), ""
 
 
 def offered_log(trace: Trace) -> str:
@@ -108,48 +165,22 @@ def offered_log(trace: Trace) -> str:
     return f"{safe(beside[0].name)}{more} lies beside the trace: --smi {safe(str(beside[0]))} lays it over"
 
 
-def _show(
-    trace: Trace,
-    begin: str | None,
-    end: str | None,
-    lanes: str | None,
-    tz: str | None,
-    offer: str,
-    fresh: bool,
-) -> None:
-    from tracelane.core.index.packing import packing
-    from tracelane.tui.app import TracelaneApp
+def _first_view(trace: Trace, asked: Asked, fresh: bool) -> Session | None:
+    """Return the view that options ask for, else the one of the last time, None for the trace's own."""
     from tracelane.tui.viewer.marks import saved_session
 
-    columns = shutil.get_terminal_size((80, 24)).columns
-    asked = any((begin, end, lanes, tz))
-    if asked:
-        session: Session | None = asked_session(trace, begin, end, lanes, columns, tz)
-    else:
-        session = None if fresh else saved_session(trace)
-    app = TracelaneApp(trace, session, notes=(offer,) if offer else ())
-    with packing(trace.indexes):
-        app.run()
-    app.save_view()
-    if app.return_code:
-        raise click.exceptions.Exit(app.return_code)
+    if any(asked):
+        return asked_session(trace, asked, shutil.get_terminal_size((80, 24)).columns)
+    return None if fresh else saved_session(trace)
 
 
-def _print(
-    trace: Trace,
-    begin: str | None,
-    end: str | None,
-    lanes: str | None,
-    tz: str | None,
-    width: int | None,
-    height: int | None,
-) -> None:
+def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) -> None:
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary, writable
 
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
-    session = asked_session(trace, begin, end, lanes, width, tz)
+    session = asked_session(trace, asked, width)
     if wants_colour():
         from rich.console import Console
 
@@ -159,19 +190,23 @@ def _print(
     print(writable(summary(trace, lanes=False)))
 
 
-def asked_session(
-    trace: Trace, begin: str | None, end: str | None, lanes: str | None, width: int, tz: str | None = None
-) -> Session:
+def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
-    from tracelane.tui.times import parse_span
+    from tracelane.tui.times import parse_range, parse_span
 
     cells = max(1, width - TITLE_CELLS)
-    session = replace(first_session(trace, cells), only=lanes or "", zone=tz or "")
+    session = replace(first_session(trace, cells), only=asked.lanes or "", zone=asked.tz or "")
+    session = replace(session, search=asked.search or "", filter=asked.where or "")
+    begin, end = asked.begin, asked.end
+    frame = time_frame(trace, session.clocks, session.zone)
+    if asked.span is not None:
+        session = replace(session, range=parse_range(asked.span, frame))
+    if asked.baseline is not None:
+        session = replace(session, baseline=parse_range(asked.baseline, frame))
     if begin is None and end is None:
         return session
-    frame = time_frame(trace, session.clocks, session.zone)
     start, stop = trace.opening_span
     if begin is not None:
         start, reach = parse_span(begin, frame)
@@ -190,6 +225,15 @@ def _check(pattern: str) -> None:
         re.compile(pattern)
     except re.error as error:
         raise UsageError(f"--lanes is no regular expression: {error}") from None
+
+
+def _parsed(text: str | None) -> str | None:
+    """Return a filter's text without what surrounds it; UsageError where it means nothing."""
+    if text is None:
+        return None
+    from tracelane.core.query.filter import parse
+
+    return parse(text).text
 
 
 def _title(paths: tuple[str, ...]) -> str:

@@ -131,13 +131,16 @@ def _busy_lines(trace: Trace, session: Session, look: Look, height: int) -> list
         # What an accelerator does tells the parts of a trace apart; its host is always busy.
         kind = "device" if both else "all"
         merged = device if both else tuple(map(max, device, host))
-        return [_line(f"{kind} {title}", merged, left, right, look)]
+        return [overview_line(f"{kind} {title}", merged, left, right, look)]
     if both:
-        return [_line("device", device, left, right, look), _line("host " + title, host, left, right, look)]
+        return [
+            overview_line("device", device, left, right, look),
+            overview_line("host " + title, host, left, right, look),
+        ]
     merged = tuple(map(max, device, host))
     upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
     lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
-    return [_line("all", upper, left, right, look), _line(title, lower, left, right, look)]
+    return [overview_line("all", upper, left, right, look), overview_line(title, lower, left, right, look)]
 
 
 def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
@@ -147,7 +150,8 @@ def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
     return left, right
 
 
-def _line(title: str, levels: Sequence[int], left: int, right: int, look: Look) -> list[Segment]:
+def overview_line(title: str, levels: Sequence[int], left: int, right: int, look: Look) -> list[Segment]:
+    """Return a line of busy levels 0..8 under a title, with the cells [left, right) set off."""
     palette, glyphs = look.palette, look.glyphs
     bars = [glyphs.bars[max(0, level)] for level in levels]
     inside = bars[left:right]

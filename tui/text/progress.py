@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TextIO
 
@@ -18,6 +18,42 @@ SETTLE_S = 0.5
 BAR_CELLS = 24
 ERASE = "\r\x1b[K"
 MB = 1e6
+
+
+class Pace:
+    """How long the stage at hand has been going on, and how far it was when it began."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+        self._began = 0.0
+        self._first = 0
+
+    def begins(self, progress: Progress, now: float) -> bool:
+        """Take note of a state of the work at a time; True where another stage begins with it."""
+        if progress.stage == self.stage:
+            return False
+        self.stage, self._began, self._first = progress.stage, now, progress.done
+        return True
+
+    def words(self, progress: Progress, now: float) -> list[str]:
+        """Return percent, rate, time left and events, as far as they are known."""
+        return words(progress, progress.done - self._first, now - self._began)
+
+
+def words(progress: Progress, moved: int, elapsed: float) -> list[str]:
+    """Return how far the work is, of which `moved` was done in the `elapsed` seconds of its stage."""
+    share = progress.share
+    parts = [] if share is None else [f"{int(share * 100)} %"]
+    if elapsed >= SETTLE_S and moved > 0:
+        rate = moved / elapsed
+        parts.append(f"{rate / MB:.0f} MB/s")
+        if progress.total is not None:
+            parts.append(f"{_seconds((progress.total - progress.done) / rate)} left")
+    elif share is None:
+        parts.append(f"{progress.done / MB:.0f} MB")
+    if progress.events:
+        parts.append(f"{progress.events:,} events")
+    return parts
 
 
 class ProgressBar:
@@ -33,9 +69,7 @@ class ProgressBar:
         self._live = self._stream.isatty()
         encoding = (getattr(self._stream, "encoding", None) or "ascii").lower()
         self._glyphs = "█░" if encoding.startswith("utf") else "#-"
-        self._stage = ""
-        self._began = 0.0
-        self._first = 0
+        self._pace = Pace()
         self._next = 0.0
 
     def __enter__(self) -> ProgressBar:
@@ -51,13 +85,11 @@ class ProgressBar:
         if not self._live:
             return
         now = self._clock()
-        if progress.stage != self._stage:
-            self._stage, self._began, self._first = progress.stage, now, progress.done
-        elif now < self._next:
+        if not self._pace.begins(progress, now) and now < self._next:
             return
         self._next = now + REFRESH_S
         columns = shutil.get_terminal_size((80, 24)).columns or 80
-        self._stream.write(ERASE + self.line(progress, now - self._began)[: columns - 1])
+        self._stream.write(ERASE + self._line(progress, self._pace.words(progress, now))[: columns - 1])
         self._stream.flush()
         self._shown = True
 
@@ -69,24 +101,19 @@ class ProgressBar:
             self._shown = False
 
     def line(self, progress: Progress, elapsed: float) -> str:
-        """Return the line for a state of the work, `elapsed` seconds after its stage began."""
-        parts = [f"{safe(progress.stage)} {self._title}"]
+        """Return the line for a state of the work, `elapsed` seconds after its only stage began."""
+        return self._line(progress, words(progress, progress.done, elapsed))
+
+    def _line(self, progress: Progress, parts: Sequence[str]) -> str:
         share = progress.share
-        if share is not None:
-            full = int(share * BAR_CELLS)
-            parts.append(self._glyphs[0] * full + self._glyphs[1] * (BAR_CELLS - full))
-            parts.append(f"{int(share * 100)} %")
-        moved = progress.done - self._first
-        if elapsed >= SETTLE_S and moved > 0:
-            rate = moved / elapsed
-            parts.append(f"{rate / MB:.0f} MB/s")
-            if progress.total is not None:
-                parts.append(f"{_seconds((progress.total - progress.done) / rate)} left")
-        elif share is None:
-            parts.append(f"{progress.done / MB:.0f} MB")
-        if progress.events:
-            parts.append(f"{progress.events:,} events")
-        return "  ".join(parts)
+        bar = [] if share is None else [drawn_bar(share, BAR_CELLS, self._glyphs)]
+        return "  ".join([f"{safe(progress.stage)} {self._title}", *bar, *parts])
+
+
+def drawn_bar(share: float, cells: int, glyphs: str) -> str:
+    """Return a bar of so many cells, filled up to a share; `glyphs` are those of full and empty cells."""
+    full = int(share * cells)
+    return glyphs[0] * full + glyphs[1] * (cells - full)
 
 
 def _seconds(value: float) -> str:

@@ -9,6 +9,7 @@ from textual.screen import Screen
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..actions import ranges, select, view
@@ -40,9 +41,17 @@ class Viewer(PacedApp):
         self.config = config
         self.history = History()
         self.lane_lines = 1  # lines of the lane area
+        self.left: Hits | None = None  # what the session's filter leaves, None while it is not known
         self._widgets_there = False
         self._laid_out: Layout | None = None
         self.set_reactive(Viewer.session, session or view.first_session(trace, 80))
+
+    def take_trace(self, trace: Trace, session: Session) -> None:
+        """Show this trace from now on; before the lanes are composed."""
+        self.trace = trace
+        self.history = History()
+        self._laid_out = None
+        self.set_reactive(Viewer.session, session)
 
     @property
     def main(self) -> Screen[None]:
@@ -70,7 +79,7 @@ class Viewer(PacedApp):
         try:
             move = MOVES.get(command_id)
             if move is not None:
-                scene = Scene(self.trace, self.session, self.layout_now, self.lane_lines)
+                scene = Scene(self.trace, self.session, self.layout_now, self.lane_lines, self.left)
                 self.go(move(scene), TOGETHER.get(command_id, ""))
             else:
                 getattr(self, doer(command_id))()

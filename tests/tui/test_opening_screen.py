@@ -1,0 +1,231 @@
+"""While a trace is being indexed: a provisional picture that can be moved in, and the trace in its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.test_app_keys import screen_text
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.progress import Progress
+from tracelane.core.index.cache import Place, locate
+from tracelane.core.index.indexing import Indexing
+from tracelane.core.index.ingest import build_here, opened_index
+from tracelane.core.index.sketching import Sketching
+from tracelane.core.ingest.coarse import write_picture
+from tracelane.core.ingest.reader import read_parts
+from tracelane.core.ingest.source import Source, open_source
+from tracelane.core.trace import trace_of
+from tracelane.tui.config import Config
+from tracelane.tui.opening_app import OpeningApp
+from tracelane.tui.opening_screen import QUESTION, StopQuestion
+from tracelane.tui.prepared import Prepared
+from tracelane.tui.widgets.bars import Footer
+
+
+def events() -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for n in range(400):
+        common = {"ph": "X", "ts": 100 * n, "dur": 60 + n % 7}
+        found.append({"cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": n % 3, **common})
+        found.append({"cat": "kernel", "name": "gemm", "pid": 0, "tid": 8, **common})
+    found += [
+        {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "python"}},
+        {"ph": "M", "name": "thread_name", "pid": 7, "tid": 2, "args": {"name": "autograd"}},
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "stream 8"}},
+    ]
+    return found
+
+
+class Scripted:
+    """An `Indexing` that tells what the test lets it tell; the index itself is there already."""
+
+    def __init__(self, source: Source, place: Place) -> None:
+        self.source, self.place = source, place
+        self.progress = Progress("reading", 0, 1000)
+        self.picture: Path | None = None
+        self.committed = False
+        self.error: Exception | None = None
+
+    def poll(self) -> bool:
+        if self.error is not None:
+            raise self.error
+        return self.committed
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Scripted:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events()}))
+    source = open_source(path)
+    place = locate(dict(source.fingerprint), tmp_path / "index")
+    build_here(source, place).close()
+    return Scripted(source, place)
+
+
+def drawn(running: Scripted, folder: Path) -> None:
+    """Draw the whole file, as the process would."""
+    announced: list[Path] = []
+    sketching = Sketching(folder, announced.append)
+    for part in read_parts(running.source):
+        sketching.take(write_picture(part, folder))
+    running.picture = announced[-1]
+    running.progress = Progress("reading", 250, 1000, 100)
+
+
+@asynccontextmanager
+async def shown(running: Scripted) -> AsyncIterator[tuple[OpeningApp, Pilot[None]]]:
+    def prepare() -> Prepared:
+        source, place = running.source, running.place
+        return Prepared(trace_of(source.path, opened_index(source, place)), notes=("a note",))
+
+    app = OpeningApp(cast(Indexing, running), "t.json", prepare, Config())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        yield app, pilot
+
+
+async def until_drawn(app: OpeningApp, pilot: Pilot[None]) -> None:
+    for _ in range(50):
+        await pilot.pause(0.05)
+        if app.opening is not None and app.opening.sketch.lanes:
+            return
+    raise AssertionError("nothing was drawn")
+
+
+async def until_settled(app: OpeningApp, pilot: Pilot[None]) -> None:
+    for _ in range(50):
+        await pilot.pause(0.05)
+        if app.opening is None and app.composed:
+            await pilot.pause(0.1)
+            return
+    raise AssertionError("the trace was not shown")
+
+
+def told(app: OpeningApp) -> str:
+    return app.screen_stack[0].query_one(Footer).message
+
+
+async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
+    """Lanes appear as they are read, with names and busy time, without labels, called provisional."""
+    async with shown(running) as (app, pilot):
+        assert "provisional" in screen_text(app) and "t.json" in screen_text(app)
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        text = screen_text(app)
+        for part in ("provisional", "indexing", "25 %", "python 7", "autograd", "stream 8", "thread 1", "▅"):
+            assert part in text, part
+        assert "aten" not in text and "gemm" not in text
+
+
+async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> None:
+    """Lane, time window and cursor stay where they were when the trace takes the picture's place."""
+    async with shown(running) as (app, pilot):
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        await pilot.press("w", "w", "w", "d", "left", "left", "j", "j", "j")
+        assert app.opening is not None
+        before = app.opening.session
+        lanes = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
+        running.committed = True
+        await until_settled(app, pilot)
+        after = app.session
+        assert (after.viewport, after.cursor, after.focus) == (before.viewport, before.cursor, before.focus)
+        assert after.focus is not None and after.focus.lane.tid == "1"
+        now = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
+        assert lanes.index("thread 1") == now.index("thread 1")
+        assert "all 803 events read" in screen_text(app) and "provisional" not in screen_text(app)
+        assert told(app) == "a note"
+        await pilot.press("enter")
+        assert app.session.selection is not None
+
+
+async def test_untouched_it_opens_as_ever(running: Scripted, tmp_path: Path) -> None:
+    """Who only looked sees the first view that the trace always opens with."""
+    async with shown(running) as (app, pilot):
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        running.committed = True
+        await until_settled(app, pilot)
+        assert (app.session.viewport.start, app.session.viewport.end) == app.trace.opening_span
+        assert app.session.focus is None
+
+
+async def test_escape_never_cancels(running: Scripted, tmp_path: Path) -> None:
+    """Esc says that indexing goes on, as often as it is pressed."""
+    async with shown(running) as (app, pilot):
+        await pilot.press("escape", "escape", "escape")
+        assert app.is_running and app.return_code is None
+        assert "indexing goes on" in told(app)
+
+
+@pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False), ("escape", False), ("w", False)])
+async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str, stops: bool) -> None:
+    """Ctrl+C asks; only y stops, and while it asks the picture stays."""
+    async with shown(running) as (app, pilot):
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        await pilot.press("ctrl+c")
+        assert isinstance(app.screen, StopQuestion)
+        assert QUESTION in screen_text(app) and app.return_code is None
+        running.committed = True  # the answer comes first
+        await pilot.pause(0.3)
+        assert isinstance(app.screen, StopQuestion)
+        await pilot.press(answer)
+        if stops:
+            assert app.return_code == 0
+        else:
+            await until_settled(app, pilot)
+
+
+async def test_the_palette_stops_too(running: Scripted) -> None:
+    """The command of the palette asks as well; when nothing is indexed any more it says so."""
+    async with shown(running) as (app, pilot):
+        app.run_command("stop-indexing")
+        await pilot.pause()
+        assert isinstance(app.screen, StopQuestion)
+        await pilot.press("n")
+        running.committed = True
+        await until_settled(app, pilot)
+        await pilot.press("ctrl+c")
+        assert "nothing is being indexed" in told(app) and app.is_running
+
+
+@pytest.mark.parametrize("key", ["q", "Q"])
+async def test_quitting(running: Scripted, key: str) -> None:
+    """q and Q leave at once."""
+    async with shown(running) as (app, pilot):
+        await pilot.press(key)
+        assert app.return_code == 0 and app.trouble is None
+
+
+async def test_what_needs_the_index_says_so(running: Scripted, tmp_path: Path) -> None:
+    """Commands on slices, tables and searches wait for the index, and say it; moves wait for lanes."""
+    async with shown(running) as (app, pilot):
+        await pilot.press("w")
+        assert "nothing has been read yet" in told(app)
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Ops")):
+            await pilot.press(key)
+            assert told(app).startswith(title) and "when the index is there" in told(app)
+        await pilot.press("ö")
+        assert "no key here" in told(app) or "does nothing" in told(app)
+
+
+async def test_failing_is_told_after_leaving(running: Scripted) -> None:
+    """What is no trace ends the viewer, which hands the reason on."""
+    async with shown(running) as (app, pilot):
+        running.error = UnreadableError("t.json: no trace events in it")
+        for _ in range(20):
+            await pilot.pause(0.05)
+            if app.return_code is not None:
+                break
+        assert app.return_code == 0
+        assert app.trouble is running.error

@@ -1,0 +1,117 @@
+"""Opening one file in the viewer: at once where it is indexed, else with a provisional picture meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import STDIN
+from .terminal import take_keyboard
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.indexing import Indexing
+    from tracelane.core.trace import Trace
+    from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.prepared import Prepared
+
+MOMENT_S = 0.3
+"""An index that is there within this time is waited for: a picture that goes at once only flickers."""
+
+
+def is_alone(traces: Sequence[str], choice: Choice) -> bool:
+    """Tell whether one file is asked for, and not what several say of themselves."""
+    from tracelane.core.index.choice import Choice as AnyChoice
+
+    return len(traces) == 1 and choice == AnyChoice() and (traces[0] == STDIN or not os.path.isdir(traces[0]))
+
+
+def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, force: bool) -> Trace | Indexing:
+    """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
+    from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
+    from tracelane.core.index.store import Index
+    from tracelane.core.ingest.child import ChildrenError
+    from tracelane.core.trace import trace_of
+    from tracelane.tui.text.progress import ProgressBar
+
+    with ProgressBar(title) as progress:
+        wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress)
+        if isinstance(wanted, Index):
+            return trace_of(path, wanted)
+        source, place = wanted
+        if pays_process(source) and take_keyboard():
+            from tracelane.core.index.indexing import Indexing
+
+            try:
+                return _after_a_moment(Indexing(source, place, decoder=decoder, force=force, pictures=True))
+            except ChildrenError:
+                pass  # one process by itself, then, before the viewer starts
+        index = ingest_source(source, place, decoder=decoder, force=force, progress=progress)
+        return trace_of(path, index)
+
+
+def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
+    from tracelane.core.index.ingest import opened_index
+    from tracelane.core.trace import trace_of
+
+    until = time.monotonic() + MOMENT_S
+    try:
+        import tracelane.tui.opening_app  # noqa: F401 - while the process starts
+
+        indexing.await_running()
+        while not indexing.poll(max(0.0, until - time.monotonic())) and time.monotonic() < until:
+            pass
+    except BaseException:
+        indexing.close()
+        raise
+    if not indexing.committed:
+        return indexing
+    indexing.close()
+    return trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
+
+
+def show(prepared: Prepared) -> None:
+    """Show a trace until the user quits."""
+    from tracelane.core.index.packing import packing
+    from tracelane.tui.app import TracelaneApp
+
+    app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
+    with packing(prepared.trace.indexes):
+        app.run()
+    _leave(app)
+
+
+def show_while_indexing(
+    indexing: Indexing, path: str, title: str, prepare: Callable[[Trace], Prepared]
+) -> None:
+    """Show what is known of a trace, then the trace; raises what went wrong with it."""
+    from tracelane.core.index.ingest import opened_index
+    from tracelane.core.index.packing import packing
+    from tracelane.core.trace import trace_of
+    from tracelane.tui.opening_app import OpeningApp
+
+    with ExitStack() as stack:
+        stack.enter_context(indexing)
+
+        def prepared() -> Prepared:
+            found = prepare(trace_of(path, opened_index(indexing.source, indexing.place)))
+            stack.enter_context(packing(found.trace.indexes))
+            return found
+
+        app = OpeningApp(indexing, title, prepared)
+        app.run()
+    if app.trouble is not None:
+        raise app.trouble
+    _leave(app)
+
+
+def _leave(app: TracelaneApp) -> None:
+    app.save_view()
+    if app.return_code:
+        raise click.exceptions.Exit(app.return_code)

@@ -1,0 +1,119 @@
+"""Lines of a trace that is still being indexed: titles and busy time, in one colour, without labels."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tracelane.core.index.format import LaneKind
+from tracelane.core.query.sketch import Sketch, SketchLane, SketchProcess
+
+from ..session import LaneKey, RowKey, Session, Viewport
+from .labels import fit, fit_middle
+from .lines import Look, with_cursor
+from .overview import overview_line, window
+from .ruler import Origin, ruler_lines
+from .segments import written
+
+OVERVIEW_LANES = 64
+"""Lanes that the minimap looks at: a frame must not depend on their number."""
+
+
+@dataclass(frozen=True)
+class SketchLine:
+    """A line of the lane area: a process's title, or one of its lanes."""
+
+    process: SketchProcess
+    lane: SketchLane | None = None
+
+    @property
+    def row_key(self) -> RowKey | None:
+        """Name of the lane's first row, None for a title."""
+        if self.lane is None:
+            return None
+        return RowKey(LaneKey(0, self.lane.pid, self.lane.tid, int(LaneKind.THREAD)), 0)
+
+
+def sketch_lines(sketch: Sketch) -> tuple[SketchLine, ...]:
+    """Return all lines in display order."""
+    found: list[SketchLine] = []
+    for process in sketch.processes:
+        found.append(SketchLine(process))
+        found.extend(SketchLine(process, lane) for lane in process.lanes)
+    return tuple(found)
+
+
+def line_of(lines: Sequence[SketchLine], key: RowKey | None) -> int | None:
+    """Return the place of a lane's line, None where there is none."""
+    return None if key is None else next((y for y, line in enumerate(lines) if line.row_key == key), None)
+
+
+def moved_focus(lines: Sequence[SketchLine], key: RowKey | None, by: int) -> RowKey | None:
+    """Return the lane so many lanes further down from a lane, the first where none is focused."""
+    places = [y for y, line in enumerate(lines) if line.lane is not None]
+    if not places:
+        return None
+    at = line_of(lines, key)
+    place = 0 if at is None else bisect_left(places, at) + by
+    return lines[places[min(max(0, place), len(places) - 1)]].row_key
+
+
+def scrolled(lines: Sequence[SketchLine], scroll: int, height: int) -> int:
+    """Return the scroll position kept within the lines."""
+    return max(0, min(scroll, len(lines) - height))
+
+
+def levels_of(sketch: Sketch, lane: SketchLane, view: Viewport) -> list[int]:
+    """Return the busy levels 1..8 of a lane's cells, -1 where nothing was met so far."""
+    shares = sketch.shares(lane, view.edges())
+    levels: list[int] = np.where(shares < 0, -1, np.maximum(1, np.rint(8 * shares))).astype(int).tolist()
+    return levels
+
+
+def line_segments(line: SketchLine | None, sketch: Sketch, session: Session, look: Look) -> list[Segment]:
+    """Return one line, exactly titles + area cells."""
+    palette, glyphs = look.palette, look.glyphs
+    if line is None:
+        return [Segment(" " * (look.titles + look.area), palette.blank)]
+    if line.lane is None:
+        text = fit(f"{glyphs.unfolded} {line.process.title}", look.titles + look.area, glyphs.ellipsis)
+        return written([Segment(text, palette.dim)], glyphs)
+    view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
+    area = []
+    for level, cells in groupby(levels_of(sketch, line.lane, view)):
+        text = (glyphs.bars[level] if level > 0 else " ") * sum(1 for _ in cells)
+        area.append(Segment(text, palette.minimap))
+    focused = session.focus is not None and line.row_key == session.focus
+    if focused:
+        area = with_cursor(area, view.cell(session.cursor), look)
+    lead = f"{glyphs.selected} " if focused else "  "
+    room = look.titles - 1 - len(lead)
+    title = line.lane.title
+    if cell_len(title) > room:
+        title = title.removeprefix("thread ")
+    title = fit(lead + fit_middle(title, max(0, room), glyphs.ellipsis), look.titles - 1, "")
+    style = palette.accent if focused else palette.dim
+    return written([Segment(title, style), Segment(glyphs.separator, palette.line), *area], glyphs)
+
+
+def overview_segments(sketch: Sketch, session: Session, look: Look) -> list[Segment]:
+    """Return the minimap's line: how busy the busiest lane of each cell is over all that was met so far."""
+    start, end = sketch.opening_span
+    view = Viewport(start, max(1, end - start), 1).resized(look.area)
+    best = np.full(look.area, -1)
+    processes = [process for process in sketch.processes if not process.aside] or sketch.processes
+    lanes = [lane for process in processes for lane in process.lanes]
+    for lane in lanes[:OVERVIEW_LANES]:
+        np.maximum(best, levels_of(sketch, lane, view), out=best)
+    return overview_line("so far", best.tolist(), *window(view, session.viewport), look)
+
+
+def ruler_segments(sketch: Sketch, session: Session, look: Look) -> list[Segment]:
+    """Return the ruler's line."""
+    return ruler_lines(session, Origin(sketch.opening_span[0]), (), look, 1)[0]
