@@ -16,6 +16,7 @@ from textual.screen import Screen
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.overlay.counters import files_of
 from tracelane.core.trace import Trace
 
 from .actions import focus, view
@@ -39,10 +40,12 @@ from .session import Session
 from .themes import THEMES
 from .viewer.asking import Asking
 from .viewer.closing import Closing
+from .viewer.counters import Counters
 from .viewer.findings import FindingsPanel
 from .viewer.following import Following
 from .viewer.found import Found
 from .viewer.mouse import Mouse
+from .viewer.ranks import Ranks
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
 from .widgets.table import VirtualTable
@@ -50,7 +53,7 @@ from .widgets.table import VirtualTable
 ASCII = AsciiFilter()
 
 
-class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Mouse):
+class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, Mouse, Ranks):
     """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
 
     TITLE = "tracelane"
@@ -107,7 +110,7 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Mouse):
         self.call_after_refresh(self.look_for_findings)
 
     def _fill_ledger(self) -> None:
-        rows = ledger_rows(self.trace.sources)
+        rows = ledger_rows(files_of(self.trace.sources))
         self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
 
     def trace_changed(self) -> None:
@@ -118,12 +121,12 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Mouse):
         self._relaid()
 
     def _fill_header(self) -> None:
-        names = [Path(source.path).name for source in self.trace.sources]
+        names = [Path(source.path).name for source in files_of(self.trace.sources)]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         title = fit_middle(
             safe(names[0]), max(12, self.main.size.width // 2 - len(more)), glyphs().ellipsis
         ).rstrip()
-        state, well = ledger_state(self.trace.sources)
+        state, well = ledger_state(files_of(self.trace.sources))
         left, right = self.trace.span
         pieces = [
             Text(f" {title}{more}", "bold"),
@@ -236,5 +239,5 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Mouse):
 
 def _shown(session: Session) -> tuple[object, ...]:
     """Return what the panel's contents depend on."""
-    what = session.range, session.baseline, session.only, session.filter
+    what = session.range, session.baseline, session.only, session.filter, session.steps
     return session.panel, session.selection, session.clocks, *what

@@ -12,6 +12,7 @@ from tracelane.core.export.marks import Mark, moved, read_marks, shelf
 from tracelane.core.trace import Trace
 
 from .session import Session
+from .steps import step_marks
 from .times import TimeFrame
 from .zone import moment_of, zone_text
 
@@ -29,6 +30,7 @@ class Stamps:
     wall_offset: int | None
     clocks: Clocks = NO_CLOCKS
     zone: str = ""  # that wall times are written in; empty: this machine's
+    steps: str = ""  # as in a Session
 
     def relative(self, time: int) -> str:
         """Return a time counted from the start of the trace, exact."""
@@ -67,13 +69,20 @@ def stamps_of(trace: Trace, session: Session) -> Stamps:
     """Return the writer of a trace's times in a session."""
     clocks = session.clocks
     offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
-    return Stamps(trace.opening_span[0], offsets, wall_offset(trace, clocks), clocks, session.zone)
+    wall = wall_offset(trace, clocks)
+    return Stamps(trace.opening_span[0], offsets, wall, clocks, session.zone, session.steps)
 
 
 def time_frame(
-    trace: Trace, clocks: Clocks = NO_CLOCKS, zone: str = "", marks: Sequence[Mark] | None = None
+    trace: Trace,
+    clocks: Clocks = NO_CLOCKS,
+    zone: str = "",
+    marks: Sequence[Mark] | None = None,
+    steps: str = "",
 ) -> TimeFrame:
-    """Return what typed times refer to; marks in trace time, those kept of the trace if None."""
+    """Return what typed times refer to; marks in trace time, those kept of the trace if None; steps as in a
+    Session.
+    """
     if marks is None:
         marks = kept_marks(trace, clocks)
     return TimeFrame(
@@ -81,7 +90,7 @@ def time_frame(
         end=trace.opening_span[1],
         file_offset=clocks.offset(0),
         wall_offset=wall_offset(trace, clocks),
-        steps=[(step.label, step.start, step.end) for step in trace.steps_at(clocks)],
+        steps=step_marks(trace, clocks, steps),
         zone=zone,
         marks=[(mark.text, mark.start, mark.end) for mark in marks],
     )

@@ -18,6 +18,7 @@ VERBS = (
     "quiet",
     "save",
     "marks",
+    "steps",
     "ruler",
     "theme",
     "smi",

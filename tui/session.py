@@ -140,5 +140,6 @@ class Session:
     ruler: str = "relative"  # relative, file, wall
     search: str = ""  # filter language; what matches is marked
     filter: str = ""  # filter language; what does not match is not drawn
+    steps: str = ""  # name of the slices that are taken for steps; empty: those that are found
     flows: bool = False  # all flows in view are drawn, not the selection's alone
     zone: str = ""  # of wall times: a name, an offset, UTC; empty: this machine's

@@ -124,9 +124,9 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
     if match[1]:
         number = int(match[2])
         try:
-            _, start, end = steps[number - 1 if number > 0 else number or len(steps)]
+            _, start, end = steps[number]
         except IndexError:
-            raise UsageError(f"there are {len(steps)} steps, no {number}. one") from None
+            raise UsageError(f"there are {len(steps)} steps, nth:0 to nth:{len(steps) - 1}") from None
         return start, end
     wanted = match[3]
     for label, start, end in steps:

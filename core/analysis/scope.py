@@ -105,6 +105,7 @@ class Scope:
     source: int | None = None
     label: str = ""  # what the range is, as "step 7"
     against: str = ""  # what its numbers are held against
+    steps: str = ""  # name of the slices to take for steps; empty: those that are found
     cancelled: CancelledCallback = field(default=never, compare=False)
 
     def check(self) -> None:

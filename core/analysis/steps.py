@@ -35,7 +35,10 @@ class StepResult:
 
 
 def steps(scope: Scope, name: str | None = None) -> StepResult:
-    """Return the steps that lie in the scope's range wholly; `name`: slices to take for steps."""
+    """Return the steps that lie in the scope's range wholly; `name`: slices to take for steps, if the scope
+    names none.
+    """
+    name = scope.steps or name
     chosen, parts = [], []
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:

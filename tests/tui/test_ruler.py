@@ -13,7 +13,6 @@ from tracelane.tui.draw.lines import Look
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.ruler import (
     Origin,
-    StepMark,
     ruler_lines,
     steps_in,
     tick_label,
@@ -23,6 +22,7 @@ from tracelane.tui.draw.ruler import (
     wall_text,
 )
 from tracelane.tui.session import Session, Viewport
+from tracelane.tui.steps import StepMark
 
 LOOK = Look(Palette(Depth.NONE), UNICODE, 16, 64)
 
@@ -106,7 +106,7 @@ def test_the_ruler_fills_its_lines(start: int, span: int, cursor: int, height: i
 def test_cursor_steps_and_range_are_shown() -> None:
     """The cursor stands in its cell, steps carry their names, the range its length."""
     view = Viewport(0, 64_000, 64)
-    steps = [StepMark("step 3", 0, 30_000), StepMark("step 4", 30_000, 60_000)]
+    steps = [StepMark("3", 0, 30_000), StepMark("4", 30_000, 60_000)]
     session = Session(view, 10_500, range=(40_000, 50_000))
     upper, lower = text_of(ruler_lines(session, Origin(0), steps, LOOK, 2))
     assert "step 3" in upper and "step 4" in upper and "10 µs" in upper

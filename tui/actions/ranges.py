@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tracelane.core.base.ids import SliceId
 
-from ..draw.ruler import step_marks
 from ..session import Session
+from ..steps import step_at, step_marks
 from ..things import thing_by_id
 from .refusal import Refusal
 
@@ -33,7 +33,7 @@ def of_selection(scene: Scene) -> Session:
     """Take the selection's time as the range, without one that of the step at the cursor."""
     session = scene.session
     if session.selection is None:
-        step = step_at(scene)
+        step = _step(scene)
         if step is None:
             raise Refusal("nothing is selected: v begins a range at the cursor")
         return replace(session, range=step, anchor=None)
@@ -55,19 +55,17 @@ def baseline(scene: Scene) -> Session:
     selection; the one that is the baseline already is dropped.
     """
     session = scene.session
-    kept = session.range or _noted(scene) or step_at(scene) or _selected(scene)
+    kept = session.range or _noted(scene) or _step(scene) or _selected(scene)
     if kept is None:
         raise Refusal("no range, no selection and no step at the cursor: v begins a range")
     return replace(session, baseline=None if session.baseline == kept else kept, anchor=None)
 
 
-def step_at(scene: Scene) -> tuple[int, int] | None:
+def _step(scene: Scene) -> tuple[int, int] | None:
     """Return the time of the step at the cursor."""
-    cursor = scene.session.cursor
-    for step in step_marks(scene.trace, scene.session.clocks):
-        if step.start <= cursor < step.end:
-            return step.start, step.end
-    return None
+    session = scene.session
+    found = step_at(step_marks(scene.trace, session.clocks, session.steps), session.cursor)
+    return None if found is None else (found.start, found.end)
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..session import Session
+from ..steps import step_at, step_marks
 from ..things import thing_by_id
 from . import focus, gaps, lanes, ranges, select, view
 from .refusal import Refusal
@@ -25,6 +27,7 @@ class Scene:
     session: Session
     layout: Layout
     height: int
+    left: Hits | None = None  # what a filter leaves to be selected
 
 
 Move: TypeAlias = Callable[[Scene], Session]
@@ -65,7 +68,9 @@ def other_ruler(scene: Scene) -> Session:
 
 
 def _along(direction: int) -> Move:
-    return lambda scene: select.along(scene.trace, scene.session, scene.layout, scene.height, direction)
+    return lambda scene: select.along(
+        scene.trace, scene.session, scene.layout, scene.height, direction, scene.left
+    )
 
 
 def _lane(direction: int) -> Move:
@@ -73,9 +78,17 @@ def _lane(direction: int) -> Move:
 
 
 def _step(direction: int) -> Move:
-    return lambda scene: view.stepped(
-        scene.trace, scene.session, scene.trace.steps_at(scene.session.clocks), direction
-    )
+    def move(scene: Scene) -> Session:
+        before = scene.session
+        steps = step_marks(scene.trace, before.clocks, before.steps)
+        session = view.stepped(scene.trace, before, steps, direction)
+        if before.range is None or before.range not in ((step.start, step.end) for step in steps):
+            return session
+        # A range that is a step goes on to the next one with the cursor.
+        found = step_at(steps, session.cursor)
+        return session if found is None else replace(session, range=(found.start, found.end), anchor=None)
+
+    return move
 
 
 def _page(direction: int) -> Move:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from types import MappingProxyType
-from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark
@@ -21,6 +17,7 @@ from tracelane.core.trace import Trace
 
 from ..clock import stamps_of
 from ..session import Session, Viewport
+from ..steps import StepMark
 from ..zone import moment_of, zone_text
 from .labels import fit, fit_middle
 from .lines import Look
@@ -35,14 +32,6 @@ MARK_NAME = 16
 """Characters of a mark's text that the ruler shows."""
 BASELINE_COLOUR = "memcpy"
 """Of the colour keys the one that stands apart from the range's and the steps' colours."""
-
-
-class StepMark(NamedTuple):
-    """An iteration as the ruler marks it, trace time in ns."""
-
-    label: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -62,17 +51,6 @@ def origin_of(trace: Trace, session: Session) -> Origin:
     """Return what the ruler of a trace counts from."""
     stamps = stamps_of(trace, session)
     return Origin(stamps.zero, stamps.offsets[0] if stamps.offsets else 0, stamps.wall_offset)
-
-
-def step_marks(trace: Trace, clocks: Clocks) -> Sequence[StepMark]:
-    """Return the trace's steps as the ruler marks them, made once."""
-    return _step_marks(trace, frozenset(clocks.offsets.items()))
-
-
-@lru_cache(maxsize=4)
-def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]]) -> tuple[StepMark, ...]:
-    steps = trace.steps_at(Clocks(MappingProxyType(dict(offsets))))
-    return tuple(StepMark(f"step {step.label}", step.start, step.end) for step in steps)
 
 
 def tick_step(span: int, width: int, least_cells: int = TICK_CELLS) -> int:
@@ -278,7 +256,7 @@ def _steps(
         left = max(left, free)
         canvas.put(left, glyphs.step, palette.line)
         if right - left > STEP_LABEL_CELLS:
-            label = safe(step.label)
+            label = safe(step.title)
             canvas.put(
                 left + 1,
                 fit_middle(label, min(right - left - 1, cell_len(label)), glyphs.ellipsis),

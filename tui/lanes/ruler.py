@@ -13,8 +13,9 @@ from tracelane.core.export.marks import Mark
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
-from ..draw.ruler import Origin, origin_of, ruler_lines, step_marks
+from ..draw.ruler import Origin, origin_of, ruler_lines
 from ..session import ZOOM_STEP, Session, Viewport
+from ..steps import StepMark, step_marks
 from .look import look_of
 from .messages import Panned, TimeDragged, TimePressed, Zoomed
 
@@ -47,7 +48,7 @@ class Ruler(Widget):
         marks: Sequence[Mark] = (),
         measured_from: Mark | None = None,
     ) -> None:
-        """Show the time of a session, its marks, and how far the cursor is from one; the layout is not used."""
+        """Show the time of a session, its marks, how far the cursor is from one; the layout is not used."""
         before = self._wanted_height()
         self._trace, self._session, self._marks = trace, session, marks
         self._measured_from = measured_from
@@ -59,7 +60,12 @@ class Ruler(Widget):
             return 1
         session = self._session
         marked = bool(self._marks) or session.range is not None or session.baseline is not None
-        return 2 if marked or self._trace.steps else 1
+        return 2 if marked or self._steps() else 1
+
+    def _steps(self) -> Sequence[StepMark]:
+        if self._trace is None or self._session is None:
+            return ()
+        return step_marks(self._trace, self._session.clocks, self._session.steps)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines."""
@@ -70,10 +76,9 @@ class Ruler(Widget):
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips:
-            steps = step_marks(self._trace, self._session.clocks)
             look, height = look_of(self), self.size.height
             lines = ruler_lines(
-                self._session, self._origin(), steps, look, height, self._marks, self._measured_from
+                self._session, self._origin(), self._steps(), look, height, self._marks, self._measured_from
             )
             self._strips = [Strip(line, self.size.width) for line in lines]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)

@@ -11,7 +11,7 @@ from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.trace import Trace
 
 from ..clock import Stamps
-from ..draw.ruler import step_marks
+from ..steps import step_marks
 from ..things import Thing
 from .fields import Field
 
@@ -59,7 +59,7 @@ def _class_text(gap: Gap) -> str:
 
 def _recurrence_text(trace: Trace, stamps: Stamps, thing: Thing) -> str:
     """Return how often the gap is met between the same names."""
-    steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks)]
+    steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks, stamps.steps)]
     found = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)
     if found.count < 2:
         return "no: the only one between these two"

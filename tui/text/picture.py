@@ -7,18 +7,25 @@ from dataclasses import replace
 from rich.segment import Segment
 from rich.text import Text
 
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace
 
 from ..draw.glyphs import Glyphs, glyphs_for
+from ..draw.labels import fit
 from ..draw.layout import Layout
 from ..draw.lines import Look, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
-from ..draw.ruler import origin_of, ruler_lines, step_marks
+from ..draw.ruler import origin_of, ruler_lines
+from ..draw.segments import written
 from ..draw.weave import Weaver
 from ..session import Session
+from ..steps import step_marks
 
 LEAST_WIDTH = 20
 LEAST_HEIGHT = 4
@@ -47,18 +54,19 @@ def picture(
     used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
     look = Look(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
     session = replace(session, viewport=session.viewport.resized(look.area))
-    lines: list[list[Segment]] = minimap_lines(trace, session, look, 1)
-    steps = step_marks(trace, session.clocks)
+    reader = seen or _reader(trace, session)
+    lines: list[list[Segment]] = minimap_lines(trace, session, look, 1, reader.hits)
+    steps = step_marks(trace, session.clocks, session.steps)
     lines += ruler_lines(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
     )
+    lines += _found_lines(reader, session, look) if height > LOW else []
     room = height - len(lines)
     if seen is None:
         session = with_devices_in_view(trace, session, room)
     layout = Layout(trace, session)
     total = layout.height + len(layout.pinned)
     shown = min(total, room if total <= room else room - 1)
-    reader = seen or RowReader(trace)
     lines += Weaver(reader).lines(layout.visible(session.scroll, shown), layout, session, look)
     below = layout.height - layout.scrolled(session.scroll, shown) - (shown - layout.pinned_height(shown))
     if below > 0:
@@ -71,6 +79,40 @@ def picture(
         for segment in line:
             text.append(segment.text, segment.style)
     return text
+
+
+def _reader(trace: Trace, session: Session) -> RowReader:
+    """Return a reader that marks and hides what the session asks for."""
+    reader = RowReader(trace)
+    hits, left = (
+        matches(trace, parse(text), session.clocks) if text else None
+        for text in (session.search, session.filter)
+    )
+    reader.look_for(hits if hits is None or left is None else hits.within(left), left)
+    return reader
+
+
+def _found_lines(reader: RowReader, session: Session, look: Look) -> list[list[Segment]]:
+    """Return a line on what a search found, marks where it lies, and one on what a filter hides."""
+    palette, glyphs = look.palette, look.glyphs
+    lines = []
+    hits, left = reader.hits, reader.left
+    if hits is not None:
+        title = fit(f"{format_count(hits.count)} found", look.titles - 1, glyphs.ellipsis)
+        touched = hits.cells(session.viewport.edges()) > 0
+        marks = "".join(glyphs.instant if hit else " " for hit in touched.tolist())
+        lines.append(
+            [
+                Segment(title, palette.dim),
+                Segment(glyphs.separator, palette.line),
+                Segment(marks, palette.accent_plain),
+            ]
+        )
+    if left is not None:
+        hidden = f"{format_count(left.of - left.count)} of {format_count(left.of)} slices hidden"
+        text = fit(f"{safe(session.filter)}: {hidden}", look.titles + look.area, glyphs.ellipsis)
+        lines.append([Segment(text, palette.dim)])
+    return [written(line, glyphs) for line in lines]
 
 
 def plain_picture(

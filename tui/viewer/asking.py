@@ -28,12 +28,13 @@ from .logs import Logs
 from .saving import Saving
 from .searching import Searching
 from .sources import Sources
+from .stepping import Stepping
 
 NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
 
-class Asking(Logs, Searching, Saving, Sources):
+class Asking(Logs, Searching, Saving, Sources, Stepping):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -78,7 +79,8 @@ class Asking(Logs, Searching, Saving, Sources):
         if (number := NUMBER.fullmatch(text.strip())) is not None:
             self._go_to_event(int(number[1] or 0), int(re.sub(r"\D", "", number[2])))
             return
-        frame = time_frame(self.trace, self.session.clocks, self.session.zone, self.marks_seen)
+        session = self.session
+        frame = time_frame(self.trace, session.clocks, session.zone, self.marks_seen, session.steps)
         start, end = parse_span(text, frame)
         if text.strip().startswith("mark:"):
             self.go_to_mark(Mark(start, end))
@@ -120,6 +122,8 @@ class Asking(Logs, Searching, Saving, Sources):
             self.go(replace(session, ruler=order.text))
         elif order.verb == "marks":
             self.add_marks(order.text)
+        elif order.verb == "steps":
+            self.take_for_steps(order.text)
         elif order.verb == "save":
             self.save(order.text)
         elif order.verb == "smi":

@@ -1,0 +1,54 @@
+"""The steps that the viewer knows: those that are found in the trace, or all slices of a chosen name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tracelane.core.analysis.step_spans import step_spans
+from tracelane.core.base.clock import ClockKey, Clocks
+from tracelane.core.trace import Trace
+
+MANY_NAMES = 200_000
+"""Distinct names of a trace from which on only the profiler's own steps are looked for before it is drawn."""
+
+
+class StepMark(NamedTuple):
+    """An iteration, trace time in ns."""
+
+    label: str  # as in its name, mostly a number
+    start: int
+    end: int
+
+    @property
+    def title(self) -> str:
+        """What it is called where nothing else tells that it is a step."""
+        return f"step {self.label}"
+
+
+def step_marks(trace: Trace, clocks: Clocks, name: str = "") -> Sequence[StepMark]:
+    """Return a trace's steps in time order, made once: those of a name, else as the analyses find them."""
+    return _step_marks(trace, frozenset(clocks.offsets.items()), name)
+
+
+@lru_cache(maxsize=4)
+def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: str) -> tuple[StepMark, ...]:
+    clocks = Clocks(MappingProxyType(dict(offsets)))
+    many = any(len(index.column("strings.offset")) > MANY_NAMES for index in trace.indexes)
+    if many and not name and not trace.steps:
+        return ()
+    found = step_spans(trace, clocks, name or None)
+    if found is None:
+        return ()
+    return tuple(map(StepMark, found.labels, found.starts.tolist(), found.ends.tolist()))
+
+
+def step_at(steps: Sequence[StepMark], time: int) -> StepMark | None:
+    """Return the step that a time lies in, the latest begun of several."""
+    return max((step for step in steps if step.start <= time < step.end), default=None, key=_start)
+
+
+def _start(step: StepMark) -> int:
+    return step.start
