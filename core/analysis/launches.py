@@ -85,10 +85,11 @@ class DeviceLaunches:
         waited: I64 = np.maximum(0, self.kernel_starts - self.call_starts - self.calls)
         return waited
 
-    def queue(self, stream: str) -> tuple[I64, I64]:
-        """Return (times, launches called but not yet started) of one stream after each change."""
+    def queue(self, stream: str, *, finished: bool = False) -> tuple[I64, I64]:
+        """Return (times, launches called but not yet started or `finished`) of one stream, by change."""
         mask = self.streams == self.work.stream_names.index(stream)
-        times = np.concatenate([self.call_starts[mask], self.kernel_starts[mask]])
+        until = self.kernel_starts + self.kernel_times if finished else self.kernel_starts
+        times = np.concatenate([self.call_starts[mask], until[mask]])
         steps = np.repeat(np.array([1, -1], np.int64), int(mask.sum()))
         order = np.argsort(times, kind="stable")  # a launch before a start at the same ns
         return times[order], np.cumsum(steps[order])

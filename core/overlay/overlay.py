@@ -90,6 +90,11 @@ class Overlay(Trace):
         """The trace's own."""
         return self.own.alignment
 
+    @property
+    def clocks(self) -> Clocks:
+        """The trace's own."""
+        return self.own.clocks
+
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
         """Return the trace's own: a log that ran for hours does not make it longer."""
         return self.own.span_at(clocks)
@@ -221,7 +226,7 @@ class Overlay(Trace):
         found = self.find_instant(source, ordinal)
         reading = None if found is None else self.reading_at(*found)
         if reading is None:
-            return super().event_arguments(source, ordinal)
+            return self.own.event_arguments(source, ordinal)
         return Arguments({f"line {reading.line:,} of the log": reading.text} if reading.line else {})
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import RowKind
+from tracelane.core.overlay.counter_index import CounterIndex
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.chain import enclosing
@@ -109,9 +110,10 @@ def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
         ]
         return Details(instant.short_name, instant.name, tuple(fields))
     sample = trace.sample_detail(thing.row, thing.index)
+    computed = isinstance(trace.indexes[sample.source], CounterIndex)
     fields = [
         Field("value", f"{sample.value:,.15g}"),
-        Field("what", "counter sample"),
+        Field("what", "computed from the trace" if computed else "counter sample"),
         *_lane_fields(thing),
         *_start_fields(stamps, thing),
         Field("event", format_count(sample.ordinal)),

@@ -10,6 +10,7 @@ from textual import on, work
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
+from tracelane.core.overlay.counters import files_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.trace import Trace
 
@@ -156,7 +157,7 @@ class Panels(Viewer):
     @on(VirtualTable.RowChosen, "#problems")
     def _ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Say a row of the ledger in full."""
-        row = ledger_rows(self.trace.sources)[message.row]
+        row = ledger_rows(files_of(self.trace.sources))[message.row]
         self.say(f"{row.source} {row.what}: {row.text}".strip())
 
     def _turn_to(self, key: str) -> None:

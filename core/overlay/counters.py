@@ -1,0 +1,202 @@
+"""A trace with lanes computed from it: what allocators gave out, how much work waits in the streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..analysis.allocations import Allocator, allocators
+from ..analysis.launches import DeviceLaunches, launches
+from ..analysis.scope import Scope
+from ..analysis.work import rank_of
+from ..base.clock import Clocks
+from ..base.progress import CancelledCallback, never
+from ..ingest.columns import I64
+from ..query.args import Arguments
+from ..query.views import Process, SourceInfo
+from ..trace import Trace
+from .counter_index import FORM, Counter, CounterIndex
+
+if TYPE_CHECKING:
+    from ..analysis.alignment import Alignment
+
+NO_CLOCKS = Clocks()
+HEADING = "computed"
+MIB = 1 << 20
+CHEAP = 2_000_000
+"""With at most so many instants the memory lanes are made at the start, unasked."""
+MOST_SAMPLES = 1_000_000
+"""Of a longer series the least and the greatest value of each stretch are kept."""
+MOST_STREAMS = 8
+"""Streams of a device that get queue lanes: those with most launches."""
+MEMORY, QUEUE = "memory", "queue"
+"""Kinds of computed lanes."""
+
+
+class WithCounters(Trace):
+    """A trace and one more source: the lanes computed from it, each below the process that it speaks of."""
+
+    def __init__(self, own: Trace, counters: Sequence[Counter]) -> None:
+        """Lay series below their processes; none at all keeps the place for later ones."""
+        self.own = own
+        path = own.sources[0].path if own.sources else ""
+        self.computed = CounterIndex(counters, path)
+        super().__init__([*own.indexes, self.computed], own.members, own.captures, own.shown_capture)
+
+    @property
+    def counter_source(self) -> int:
+        """The number of the source that is computed."""
+        return len(self.own.indexes)
+
+    @property
+    def alignment(self) -> Alignment:
+        """The trace's own."""
+        return self.own.alignment
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The trace's own, the computed lanes moved with what they speak of."""
+        found = self.own.clocks
+        for number, (source, process) in enumerate(self.computed.owners):
+            index = self.own.indexes[source]
+            owner = index.string(int(index.processes[process]["pid"]))
+            pid = self.computed.string(int(self.computed.processes[number]["pid"]))
+            found = found.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
+        return found
+
+    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return the trace's own."""
+        return self.own.span_at(clocks)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The trace's own."""
+        return self.own.span
+
+    @property
+    def opening_span(self) -> tuple[int, int]:
+        """The trace's own."""
+        return self.own.opening_span
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """The trace's processes, computed lanes below those that they speak of."""
+        computed = [process for process in self._processes if process.source == self.counter_source]
+        below = dict(zip(self.computed.owners, computed))
+        found: list[Process] = []
+        for process in self.own.processes:
+            found.append(process)
+            if (process.source, process.number) in below:
+                found.append(below[process.source, process.number])
+        return tuple(found)
+
+    def event_arguments(self, source: int, ordinal: int) -> Arguments:
+        """Return the arguments of an event; of a computed sample those of the record that it comes from."""
+        if source != self.counter_source:
+            return self.own.event_arguments(source, ordinal)
+        event = self.computed.event_of(ordinal)
+        return Arguments({}) if event is None else self.own.event_arguments(*event)
+
+    def close(self) -> None:
+        """Let go of the trace's mappings and locks."""
+        self.own.close()
+
+
+def with_cheap_lanes(trace: Trace) -> WithCounters:
+    """Return a trace with its memory lanes, unless it has so many instants that making them takes long."""
+    instants = sum(len(index.column("instants.start")) for index in trace.indexes)
+    return WithCounters(trace, memory_counters(Scope(trace)) if instants <= CHEAP else ())
+
+
+def with_lanes(trace: Trace, kind: str, cancelled: CancelledCallback = never) -> WithCounters:
+    """Return a trace with computed lanes of a kind beside those that it has. Raises Cancelled."""
+    known: list[Counter] = []
+    if isinstance(trace, WithCounters):
+        known = [one for one in trace.computed.counters if one.kind != kind]
+        trace = trace.own
+    make = memory_counters if kind == MEMORY else queue_counters
+    return WithCounters(trace, sorted([*known, *make(Scope(trace, cancelled=cancelled))], key=_kind))
+
+
+def _kind(one: Counter) -> str:
+    return one.kind
+
+
+def files_of(sources: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
+    """Return the sources that are files or logs: what is computed has no file of its own."""
+    return tuple(source for source in sources if source.form != FORM)
+
+
+def memory_counters(scope: Scope) -> list[Counter]:
+    """Return what each allocator of a device gave out and reserved; of the host's where there is no other."""
+    found = [one for one in allocators(scope) if len(one)]
+    devices = [one for one in found if not one.host]
+    counters = []
+    for one in devices or found:
+        owner = _owner(one)
+        if owner is None:
+            continue
+        whose = "" if one.device is None else one.title.removeprefix(one.device.label).strip()
+        events = one.index.column("instants.ordinal")[one.places].astype(np.int64)
+        series = [(whose or "allocated", one.total)]
+        if one.reserved is not None and not np.array_equal(one.reserved, one.total):
+            series.append((f"{whose} reserved".strip(), one.reserved))
+        for word, values in series:
+            kept = thinned(values)
+            place = MEMORY, one.source, owner, heading_of(scope, one.source, owner)
+            samples = one.times[kept], values[kept] / MIB, events[kept]
+            counters.append(Counter(*place, f"{word} MiB", *samples))
+    return counters
+
+
+def _owner(one: Allocator) -> int | None:
+    """Return the number of the process that an allocator's lanes stand below."""
+    if one.device is not None:
+        return one.device.process
+    pids = [one.index.string(int(process["pid"])) for process in one.index.processes]
+    return pids.index(one.pids[0]) if one.pids else None
+
+
+def queue_counters(scope: Scope) -> list[Counter]:
+    """Return per stream how many launches wait for their start, and how many wait or run."""
+    counters = []
+    for device in launches(scope).devices:
+        of = device.work.device
+        heading = heading_of(scope, of.source, of.process)
+        for stream in _busiest(device):
+            for word, finished in (("waiting", False), ("in flight", True)):
+                times, lengths = device.queue(stream, finished=finished)
+                kept = thinned(lengths)
+                values = lengths[kept].astype(np.float64)
+                title = f"stream {stream} {word}"
+                counters.append(Counter(QUEUE, of.source, of.process, heading, title, times[kept], values))
+    return counters
+
+
+def _busiest(device: DeviceLaunches) -> list[str]:
+    count = np.bincount(device.streams, minlength=len(device.work.stream_names))
+    order = [at for at in np.argsort(-count, kind="stable").tolist() if count[at]][:MOST_STREAMS]
+    return [device.work.stream_names[at] for at in sorted(order)]
+
+
+def heading_of(scope: Scope, source: int, process: int) -> str:
+    """Return the title of what stands below a process: its label, with the rank where there are several."""
+    trace = scope.trace
+    own = next(p for p in trace.processes if (p.source, p.number) == (source, process))
+    rank = f"rank {rank_of(trace.indexes[source], source)} " if len(trace.indexes) > 1 else ""
+    return f"{rank}{own.labels.strip() or own.title} · {HEADING}"
+
+
+def thinned(values: I64, most: int = MOST_SAMPLES) -> I64:
+    """Return which of many values are kept: the least and greatest of each stretch, in their order."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    size = -(-len(values) // (most // 2))
+    whole = len(values) // size * size
+    blocks = values[:whole].reshape(-1, size)
+    first = np.arange(len(blocks)) * size
+    ends = [first + blocks.argmin(axis=1), first + blocks.argmax(axis=1)]
+    return np.unique(np.concatenate([*ends, np.arange(whole, len(values)), [len(values) - 1]]))

@@ -1,0 +1,173 @@
+"""Lanes computed from a trace: what they hold, where they stand, what lies under logs and clocks."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, metadata
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.overlay.align import LogOptions
+from tracelane.core.overlay.counters import (
+    FORM,
+    MEMORY,
+    QUEUE,
+    WithCounters,
+    files_of,
+    thinned,
+    with_cheap_lanes,
+    with_lanes,
+)
+from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.trace import Lane, Trace, open_trace
+
+SPYRE = "aiu/spyre_torch_profiler/"
+JAMIE = f"{SPYRE}jamie_mlp__upstream-main__adnan-cdx-spyre-dev-pf_2295057.1781947926439683971.pt.trace.json"
+QWEN = "gpu/tl_h100_qwen_infer.json.gz"
+
+
+def lanes_of(trace: Trace) -> dict[str, Lane]:
+    """Return the computed lanes by process and name."""
+    found: dict[str, Lane] = {}
+    for process in trace.processes:
+        if trace.sources[process.source].form == FORM:
+            for lane in trace.lanes[process.lanes.start : process.lanes.stop]:
+                found[f"{process.title}: {lane.name}"] = lane
+    return found
+
+
+def samples_of(trace: Trace, lane: Lane) -> list[tuple[int, float]]:
+    index, row = trace.indexes[lane.source], trace.indexes[lane.source].rows[lane.rows.start]
+    at = slice(int(row["first"]), int(row["first"]) + int(row["count"]))
+    return list(zip(index.column("samples.start")[at].tolist(), index.column("samples.value")[at].tolist()))
+
+
+@needs_corpus
+def test_memory_lanes_hold_what_was_recorded(corpus_cache: Path) -> None:
+    """A lane per allocator of the device, its samples the totals of the file, in MiB, in order of time."""
+    trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
+    lanes = lanes_of(trace)
+    assert list(lanes) == ["AIU 0 · computed: runtime MiB", "AIU 0 · computed: PyTorch MiB"]
+    events = json.loads((CORPUS / JAMIE).read_bytes(), parse_float=Decimal)["traceEvents"]
+    for name, kind in (("runtime MiB", 1), ("PyTorch MiB", 20)):
+        records = [e for e in events if e["name"] == "[memory]" and e["args"]["Device Type"] == kind]
+        wanted = sorted((int(e["ts"] * 1000), e["args"]["Total Allocated"] / 2**20) for e in records)
+        assert sorted(samples_of(trace, lanes[f"AIU 0 · computed: {name}"])) == wanted
+
+
+@needs_corpus
+def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
+    """What stands in the file of a memory sample is the record that it was made of, under a log too."""
+    trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
+    log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
+    for shown in (trace, lay_over(trace, [log], LogOptions())):
+        lane = lanes_of(shown)["AIU 0 · computed: PyTorch MiB"]
+        row = shown.rows(lane)[0]
+        for at in (0, 7, row.count - 1):
+            found = shown.event_arguments(row.source, shown.ordinal(row, at)).begin
+            value = shown.sample_detail(row, at).value
+            assert (found["Device Type"], found["Total Allocated"] / 2**20) == (20, value)
+
+
+@needs_corpus
+def test_lanes_stand_below_their_device_and_its_logs(corpus_cache: Path) -> None:
+    """The order is device, log, computed lanes; the files are still one, and time is the trace's."""
+    own = open_trace(CORPUS / JAMIE, index_dir=corpus_cache)
+    log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
+    trace = lay_over(with_cheap_lanes(own), [log], LogOptions())
+    titles = [process.title for process in trace.processes]
+    at = titles.index("AIU 0 · computed")
+    assert titles[at - 2 : at] == ["python 0 · AIU 0", "AIU 0 · aiu-smi 0"]
+    assert [source.form for source in files_of(trace.sources)] == ["object", "aiu-smi text"]
+    assert (trace.span, trace.opening_span) == (own.span, own.opening_span)
+    lane = lanes_of(trace)["AIU 0 · computed: PyTorch MiB"]
+    assert trace.lanes[lane.index].process in trace.processes
+
+
+@needs_corpus
+def test_queue_lanes_count_launches(corpus_cache: Path) -> None:
+    """At any time the lanes hold how many launches were called but not started, and not finished."""
+    own = open_trace(CORPUS / QWEN, index_dir=corpus_cache)
+    trace = with_lanes(with_cheap_lanes(own), QUEUE)
+    lanes = lanes_of(trace)
+    assert [name for name in lanes if "stream" not in name], "the memory lanes are still there"
+    index, found = own.indexes[0], own.launches(0)
+    known = found.launch != 0xFFFF_FFFF
+    called = index.column("slices.start")[found.launch[known]].astype(np.int64)
+    starts = index.column("slices.start")[found.kernels[known]].astype(np.int64)
+    ends = starts + index.duration(found.kernels[known])
+    for word, until in (("waiting", starts), ("in flight", ends)):
+        samples = samples_of(trace, lanes[f"GPU 0 · computed: stream 7 {word}"])
+        times, values = [t for t, _ in samples], [v for _, v in samples]
+        pick = random.Random(3)
+        for time in (pick.randrange(times[0], times[-1]) for _ in range(200)):
+            at = int(np.searchsorted(times, time, "right")) - 1
+            wanted = int((called <= time).sum() - (until <= time).sum())
+            assert values[at] == wanted
+
+
+def test_queues_of_a_made_trace(tmp_path: Path) -> None:
+    """Two launches before the first start make a queue of two; the second ends last."""
+    flow = {"cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1}
+    events: list[dict[str, Any]] = [
+        metadata("process_labels", 0, labels="GPU 0"),
+        *(complete(ts, 2, "launch", "cuda_runtime", args={"correlation": ts}) for ts in (10, 20)),
+        *(flow | {"ph": "s", "ts": ts, "id": ts} for ts in (10, 20)),
+        *(flow | {"ph": "f", "bp": "e", "ts": ts + 20, "id": ts, "pid": 0, "tid": 7} for ts in (10, 20)),
+        *(complete(ts + 20, 10, "k", "kernel", pid=0, tid=7, args={"stream": 7}) for ts in (10, 20)),
+    ]
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    trace = with_lanes(open_trace(path, index_dir=tmp_path / "index"), QUEUE)
+    waiting, flying = (samples_of(trace, lane) for lane in lanes_of(trace).values())
+    assert waiting == [(10_000, 1), (20_000, 2), (30_000, 1), (40_000, 0)]
+    assert flying == [(10_000, 1), (20_000, 2), (40_000, 1), (50_000, 0)]
+
+
+def test_a_trace_without_either_keeps_the_place(tmp_path: Path) -> None:
+    """Nothing to compute gives no lanes, but the source's place, so that later lanes move nothing."""
+    path = tmp_path / "plain.json"
+    path.write_text(json.dumps({"traceEvents": [complete(0, 5)]}))
+    own = open_trace(path, index_dir=tmp_path / "index")
+    trace = with_cheap_lanes(own)
+    assert lanes_of(trace) == {}
+    assert len(trace.indexes) == 2
+    assert len(trace.lanes) == len(own.lanes)
+    assert isinstance(with_lanes(trace, MEMORY), WithCounters)
+
+
+def test_lanes_move_with_the_clock_of_their_rank(tmp_path: Path) -> None:
+    """Where ranks are aligned, a rank's computed lanes are moved as far as the rank itself."""
+    write_demo(tmp_path)
+    own = open_trace(sorted(tmp_path.glob("rank*.json")), index_dir=tmp_path / "index")
+    trace = with_cheap_lanes(own)
+    lanes = lanes_of(trace)
+    assert [name.split(" · ")[0] for name in lanes] == ["rank 0 AIU 0", "rank 0 AIU 0"] + ["rank 1 AIU 0"] * 2
+    for name, lane in lanes.items():
+        rank = int(name.split()[1])
+        owner = next(p for p in own.processes if p.source == rank and "AIU" in p.labels)
+        assert trace.clocks.offset(lane.source, lane.pid) == own.clocks.offset(rank, owner.pid)
+
+
+@pytest.mark.parametrize("count", [5, 100, 1000, 1013])
+def test_thinning_keeps_the_extremes(count: int) -> None:
+    """Of a long series the least and greatest of each stretch stay, in order, the last value too."""
+    pick = random.Random(count)
+    values = np.array([pick.randrange(1000) for _ in range(count)])
+    kept = thinned(values, 100)
+    assert len(kept) <= max(100, 1) + 25
+    assert (np.diff(kept) > 0).all()
+    assert kept[-1] == count - 1
+    size = 1 if count <= 100 else -(-count // 50)
+    for begin in range(0, count, size):
+        stretch = values[begin : begin + size]
+        inside = values[kept[(kept >= begin) & (kept < begin + size)]]
+        assert inside.min() == stretch.min()
+        assert inside.max() == stretch.max()

@@ -1,0 +1,80 @@
+"""Computed lanes in the viewer: shown at the start, hidden and shown by command, selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.overlay.counters import MEMORY, QUEUE, with_cheap_lanes
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.counters import computed_lanes
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
+    """The first rank of the demo, with its memory lanes."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)
+    trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
+    yield with_cheap_lanes(trace)
+    trace.close()
+
+
+async def test_memory_lanes_are_shown_and_hidden(demo: Trace) -> None:
+    """They stand below the device at the start; the command hides them, and shows them again."""
+    async with shown(demo, size=(120, 60)) as (app, pilot):
+        assert "allocated MiB" in screen_text(app)
+        assert "and 1 more" not in screen_text(app), "what is computed is no file"
+        app.run_command("memory-lanes")
+        await settled(app, pilot)
+        assert "allocated MiB" not in screen_text(app)
+        app.run_command("memory-lanes")
+        await settled(app, pilot)
+        assert "allocated MiB" in screen_text(app)
+
+
+async def test_queue_lanes_come_by_command(demo: Trace) -> None:
+    """The command computes them, goes there, and says what they hold; again: they are hidden."""
+    async with shown(demo, size=(120, 60)) as (app, pilot):
+        app.run_command("queue-lanes")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        assert "waiting: launched, not started" in message(app)
+        lanes = computed_lanes(app.trace, QUEUE)
+        assert app.session.focus is not None
+        assert app.session.focus.lane == lanes[0]
+        assert len(computed_lanes(app.trace, MEMORY)) == 2, "the memory lanes stay"
+        app.run_command("queue-lanes")
+        assert set(lanes) <= app.session.hidden_lanes
+
+
+async def test_a_sample_is_told_as_computed(demo: Trace) -> None:
+    """Enter on a memory lane selects the sample at the cursor; its record's arguments are read."""
+    async with shown(demo, size=(120, 60)) as (app, pilot):
+        lane = computed_lanes(app.trace, MEMORY)[0]
+        app.run_command("queue-lanes")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        while app.session.focus is not None and app.session.focus.lane != lane:
+            await pilot.press("K")
+        await pilot.press("enter")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "computed from the trace" in text
+        assert "Total Allocated" in text
+
+
+async def test_nothing_to_compute_is_said(tmp_path: Path) -> None:
+    """Without launches and records both commands say why there are no lanes."""
+    from tests.tui.small_file import small_file
+
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    async with shown(trace) as (app, pilot):
+        app.run_command("memory-lanes")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        assert "no [memory] records" in message(app)

@@ -1,0 +1,52 @@
+"""Lanes computed from the trace: finding them, showing and hiding them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters
+from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.trace import Trace
+
+from ..draw.layout import lane_key
+from ..session import LaneKey, Session
+
+NO_LANES = {
+    MEMORY: "the trace has no [memory] records: profile_memory=True makes torch.profiler write them",
+    QUEUE: "no work of a device has a launch that the trace tells of",
+}
+
+
+def base_of(trace: Trace) -> Trace:
+    """Return the trace below the logs."""
+    return trace.own if isinstance(trace, Overlay) else trace
+
+
+def over(trace: Trace, base: Trace) -> Trace:
+    """Return another base below the logs of a trace."""
+    return Overlay(base, trace.placed) if isinstance(trace, Overlay) else base
+
+
+def computed_lanes(trace: Trace, kind: str) -> list[LaneKey]:
+    """Return the computed lanes of a kind."""
+    base = base_of(trace)
+    if not isinstance(base, WithCounters):
+        return []
+    return [
+        lane_key(lane)
+        for process in trace.processes
+        if process.source == base.counter_source
+        for lane in trace.lanes[process.lanes.start : process.lanes.stop]
+        if base.computed.counters[lane.number].kind == kind
+    ]
+
+
+def toggled(trace: Trace, session: Session, kind: str) -> Session:
+    """Hide the computed lanes of a kind, or show them where they are hidden."""
+    lanes = frozenset(computed_lanes(trace, kind))
+    hidden = session.hidden_lanes
+    processes = {(lane.source, lane.pid) for lane in lanes}
+    if lanes <= hidden or processes & session.hidden_processes:
+        left = session.hidden_processes - processes
+        return replace(session, hidden_lanes=hidden - lanes, hidden_processes=left)
+    return replace(session, hidden_lanes=hidden | lanes)

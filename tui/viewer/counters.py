@@ -1,0 +1,65 @@
+"""Commands for lanes that are computed from the trace: memory over time, queue lengths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import work
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_lanes
+
+from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggled
+from ..actions.focus import in_view
+from ..session import RowKey
+from .base import Viewer
+
+
+class Counters(Viewer):
+    """Commands for computed lanes."""
+
+    def do_memory_lanes(self) -> None:
+        """Hide the memory lanes, or show them."""
+        self._toggle(MEMORY)
+
+    def do_queue_lanes(self) -> None:
+        """Draw how much work waits and runs, per stream; hide that again."""
+        self._toggle(QUEUE)
+
+    def _toggle(self, kind: str) -> None:
+        if computed_lanes(self.trace, kind):
+            self.go(toggled(self.trace, self.session, kind))
+        else:
+            self.say("counting …")
+            self._compute(kind)
+
+    @work(thread=True, exclusive=True, group="counters")
+    def _compute(self, kind: str) -> None:
+        """Make lanes away from the screen."""
+        worker = get_current_worker()
+        try:
+            base = with_lanes(base_of(self.trace), kind, lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        except TracelaneError as error:
+            self.call_from_thread(self.say, str(error))
+            return
+        if not worker.is_cancelled:
+            self.call_from_thread(self._computed, base, kind)
+
+    def _computed(self, base: WithCounters, kind: str) -> None:
+        self.trace = over(self.trace, base)
+        lanes = computed_lanes(self.trace, kind)
+        if lanes:
+            clocks = self.session.clocks
+            for key, offset in base.clocks.offsets.items():
+                clocks = clocks.shifted(key, offset) if key[0] == base.counter_source else clocks
+            focus = RowKey(lanes[0], 0)
+            session = replace(self.session, focus=focus, selection=None, clocks=clocks)
+            self.session = in_view(session, self.layout_now, self.lane_lines)
+        self.trace_changed()
+        if not lanes:
+            self.say(NO_LANES[kind])
+        elif kind == QUEUE:
+            self.say("waiting: launched, not started; in flight: launched, not finished")
