@@ -36,6 +36,7 @@ COMMANDS = {
     "findings": "findings",
     "memory": "memory",
     "compile": "compile",
+    "report": "report",
     "summary": "summary",
     "diff": "diff",
     "check": "check",

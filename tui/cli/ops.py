@@ -84,11 +84,11 @@ def ops(
         )
     scope = scope_of(trace, begin, end, step, lanes, where, skip_first)
     if by == "step":
-        table = by_step(scope, partial(analysis.ops, by=grouping), partial(_order, sort=sort, form=form))
+        table = by_step(scope, partial(analysis.ops, by=grouping), partial(order_of, sort=sort, form=form))
         order = np.arange(len(table))
     else:
         table = analysis.ops(scope, grouping)
-        order = _order(table, sort, form)
+        order = order_of(table, sort, form)
     if form == "table" and by == "step":
         click.echo(table_text(table, terminal_width(), limit=limit or ROWS))
         return
@@ -102,7 +102,7 @@ def ops(
     click.echo(write(table, order, limit), nl=False)
 
 
-def _order(table: Table, sort: str | None, form: str) -> I64:
+def order_of(table: Table, sort: str | None, form: str) -> I64:
     """Return the rows as --sort says, else by self time for people, in PyTorch's own order for programs."""
     import numpy as np
 

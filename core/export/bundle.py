@@ -1,0 +1,98 @@
+"""What a performance issue needs in one file: report, summary, a cut of one iteration, the logs' lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..base.errors import CacheError, UsageError
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..trace import Trace
+from .cut import cut
+from .report import Example
+
+_ESCAPED_SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")
+MOST_SLICES = 2_000_000
+"""Without steps a cut is the whole scope; one of more slices than this would be no small file."""
+
+
+def bundle(
+    out: Path,
+    trace: Trace,
+    example: Example,
+    texts: Mapping[str, str],
+    logs: Mapping[str, bytes],
+    hide: Callable[[str], str] | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> list[str]:
+    """Write texts, logs and a cut of each file's example to a zip file; return what is in it.
+
+    `hide` goes over all of them but the texts, which come as they are to be read. Raises UsageError where
+    `out` is there already, CacheError where it cannot be written.
+    """
+    if out.exists():
+        raise UsageError(f"{out} is there already: choose another name, or remove it")
+    names: list[str] = []
+    try:
+        with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+            whole = Path(folder) / "bundle.zip"
+            with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as packed:
+                for name, text in texts.items():
+                    packed.writestr(name, text)
+                    names.append(name)
+                for name, data in logs.items():
+                    told = data.decode("utf-8", "replace")
+                    packed.writestr(name, hide(told) if hide else told)
+                    names.append(name)
+                names += _cuts(packed, Path(folder), trace, example, hide, progress, cancelled)
+            whole.replace(out)
+    except OSError as error:
+        raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
+    return names
+
+
+def _cuts(
+    packed: zipfile.ZipFile,
+    folder: Path,
+    trace: Trace,
+    example: Example,
+    hide: Callable[[str], str] | None,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+) -> list[str]:
+    """Add a cut of the example of each file that has something in it."""
+    names = []
+    for number, index in enumerate(trace.indexes):
+        if not example.label and len(index.column("slices.start")) > MOST_SLICES:
+            continue
+        piece = folder / f"{number}.json"
+        name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"
+        offset = trace.clocks.offset(number)
+        try:
+            cut(
+                index,
+                example.start - offset,
+                example.end - offset,
+                piece,
+                progress=progress,
+                cancelled=cancelled,
+            )
+        except UsageError:
+            continue  # nothing of this file lies in the window
+        with (
+            piece.open(encoding="utf-8", errors="surrogateescape") as lines,
+            packed.open(name, "w", force_zip64=True) as entry,
+            gzip.GzipFile(fileobj=entry, mode="wb", mtime=0) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape") as text,
+        ):
+            for line in lines:
+                text.write(hide(_ESCAPED_SLASH.sub(r"\1/", line)) if hide else line)
+        piece.unlink()
+        names.append(name)
+    return names

@@ -1,0 +1,165 @@
+"""One Markdown text for a performance issue: what was run, on what, where the time goes, what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..analysis.breakdown import breakdown, breakdown_table
+from ..analysis.diff import Difference
+from ..analysis.findings.finding import Findings
+from ..analysis.findings.forms import findings_markdown
+from ..analysis.kernels import kernels
+from ..analysis.scope import Scope
+from ..analysis.step_spans import StepSpans, step_spans
+from ..analysis.steps import percentile, steps
+from ..analysis.table import Column, Table
+from ..base.units import format_count, format_ns
+from .environment import environment
+from .formats import as_markdown, shown
+
+ROWS = 15
+STEPS = 20
+CHECKLIST = (
+    "a reproducer: the script, its arguments, and where the model and data come from",
+    "the commit (SHA) of the code, and of torch and the device's stack where they were built by hand",
+    "versions that the trace does not tell: torch, driver, firmware, compiler, container image",
+    "environment variables that change the run (PYTORCH_*, TORCH_*, the device's own)",
+    "what was expected, and where that comes from: another device, another version, a calculation",
+)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Parts that are drawn elsewhere: the ops as PyTorch prints them, a picture of a step, logs in words."""
+
+    ops: str
+    picture: str
+    telemetry: str = ""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The stretch that stands for all: the step of median length, else the scope itself."""
+
+    label: str
+    start: int
+    end: int
+
+
+def example_of(scope: Scope) -> Example:
+    """Return the step whose wall time is the median of those in the scope, else the whole of the scope."""
+    low, high = scope.range or scope.trace.opening_span
+    found = steps_in(scope)
+    if found is None or not len(found):
+        return Example("", low, high)
+    wall = found.ends - found.starts
+    place = int(np.flatnonzero(wall == percentile(wall, 50))[0])
+    return Example(f"step {found.labels[place]}", int(found.starts[place]), int(found.ends[place]))
+
+
+def steps_in(scope: Scope) -> StepSpans | None:
+    """Return the steps that lie in the scope's range wholly, None where the trace has none."""
+    found = step_spans(scope.trace, scope.clocks)
+    if found is None or scope.range is None:
+        return found
+    inside = np.flatnonzero((found.starts >= scope.range[0]) & (found.ends <= scope.range[1]))
+    labels = tuple(found.labels[at] for at in inside.tolist())
+    return replace(found, labels=labels, starts=found.starts[inside], ends=found.ends[inside])
+
+
+def report(
+    scope: Scope,
+    title: str,
+    findings: Findings,
+    printed: Printed,
+    ledger: Sequence[str],
+    baseline: Difference | None = None,
+) -> str:
+    """Return the report; `ledger` says in lines what was read and what was not."""
+    parts = [f"# Performance report: {title}", _summary(scope, ledger), _environment(scope)]
+    if baseline is not None:
+        parts.append(_baseline(baseline))
+    parts += [_steps(scope), _table("Device time", breakdown_table(breakdown(scope)), "no device worked")]
+    parts += [f"## Findings\n\n{_bare(findings_markdown(findings))}"]
+    parts += [f"## Ops, as PyTorch prints them\n\n{_code(printed.ops)}"]
+    parts += [_table("Kernels", kernels(scope, "short"), "nothing ran on a device", ROWS)]
+    if printed.telemetry:
+        parts.append(f"## Telemetry\n\n{_code(printed.telemetry)}")
+    example = example_of(scope)
+    parts.append(f"## A picture of {example.label or 'it all'}\n\n{_code(printed.picture)}")
+    parts.append("## Still to add by hand\n\n" + "\n".join(f"- [ ] {item}" for item in CHECKLIST))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _summary(scope: Scope, ledger: Sequence[str]) -> str:
+    lines = [f"What the numbers speak of: {scope.text}.", *ledger]
+    found = steps_in(scope)
+    if found is None or not len(found):
+        lines.append(
+            "Iterations: none found; neither a profiler nor an engine marked any, and nothing repeats."
+        )
+    else:
+        wall = found.ends - found.starts
+        lines.append(
+            f"Iterations: {format_count(len(found))} ({found.choice}: {found.reason}), "
+            f"median {format_ns(percentile(wall, 50))}, p95 {format_ns(percentile(wall, 95))}."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _environment(scope: Scope) -> str:
+    pairs = environment(scope.trace)
+    lines = ["## Environment", "", "| what | value |", "| --- | --- |"]
+    lines += [f"| {what} | {_cell(value)} |" for what, value in pairs]
+    return "\n".join(lines if pairs else ["## Environment", "", "The trace says nothing of it."])
+
+
+def _steps(scope: Scope) -> str:
+    found = steps(scope)
+    if not len(found.steps):
+        return "## Steps\n\n" + "\n".join(found.steps.notes)
+    return _table("Steps", found.steps, "", STEPS) + "\n\n" + _bare(as_markdown(found.groups))
+
+
+def _baseline(found: Difference) -> str:
+    lines = [f"## Against {found.before.title}", "", "| metric | before | now | change |"]
+    lines.append("| --- | ---: | ---: | ---: |")
+    lines.extend(_changes(found))
+    return "\n".join(lines)
+
+
+def _changes(found: Difference) -> Iterator[str]:
+    for name, change in found.metrics.items():
+        wanted = name in ("step.count", "kernels.calls", "kernels.total", "ops.calls", "ops.self_cpu")
+        if wanted or (name.startswith(("step.", "device.")) and name.endswith((".median", "_share"))):
+            if change.metric.value is None and change.before is None:
+                continue
+            column = Column(name, name, change.metric.unit)
+            sides = f"{shown(column, change.before)} | {shown(column, change.metric.value)}"
+            yield f"| {name} | {sides} | {'-' if change.relative is None else f'{change.relative:+.2%}'} |"
+
+
+def _table(title: str, table: Table, nothing: str, limit: int | None = None) -> str:
+    if not len(table):
+        return f"## {title}\n\n{nothing or 'nothing in it'}"
+    text = _bare(as_markdown(table, limit=limit))
+    if limit is not None and len(table) > limit:
+        text += f"\n\n{len(table) - limit:,} more of {len(table):,} rows."
+    return f"## {title}\n\n{text}"
+
+
+def _bare(text: str) -> str:
+    """Return a table's Markdown without the line that names it."""
+    return text.partition("\n\n")[2].strip("\n")
+
+
+def _code(text: str) -> str:
+    fence = "````" if "```" in text else "```"
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,183 @@
+"""`tracelane report`: one Markdown file for a performance issue, or a bundle with a cut of one iteration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import CacheError, UsageError
+
+from .opened import Opened, opened_options
+from .smi import log_options, smi_options
+
+if TYPE_CHECKING:
+    from tracelane.core.analysis.scope import Scope
+    from tracelane.core.export.report import Example
+    from tracelane.core.overlay.overlay import Overlay
+
+PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
+OPS = 30
+BUNDLE_ENDS = ".zip"
+
+
+@click.command()
+@opened_options
+@click.option("--out", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report here.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
+)
+@click.option("--baseline", metavar="A", help="An earlier trace, or its summary, to tell the change from.")
+@click.option("--redact", is_flag=True, help="Hide hosts, users, addresses and the folders of paths.")
+@smi_options
+def report(
+    opened: Opened,
+    out: Path | None,
+    bundle: Path | None,
+    baseline: str | None,
+    redact: bool,
+    logs: tuple[str, ...],
+    log_zone: str | None,
+    lag: float | None,
+    cards: tuple[str, ...],
+) -> None:
+    """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
+
+    It has a picture of the iteration of median length, a summary of the aiu-smi logs beside the trace or
+    named, and a list of what is to be added by hand. Without --out and --bundle it is printed.
+    """
+    from tracelane.core.analysis.diff import difference
+    from tracelane.core.analysis.findings.saved import saved_findings
+    from tracelane.core.analysis.summary import summary
+    from tracelane.core.export import bundle as bundles
+    from tracelane.core.export.redact import Redaction
+    from tracelane.core.export.report import Printed, example_of
+    from tracelane.core.export.report import report as report_text
+    from tracelane.core.export.summary_file import as_json
+    from tracelane.core.overlay.excerpt import excerpt
+
+    from .sides import read_side
+
+    for path in (out, bundle):
+        if path is not None and path.exists():
+            raise UsageError(f"{path} is there already: choose another name, or remove it")
+    scope = opened.scope()
+    overlay = _overlay(scope, logs, log_zone, lag, cards)
+    example = example_of(scope)
+    here = None
+    if bundle is not None or baseline is not None:
+        here = summary(scope, opened.title)
+    before = None if baseline is None else read_side(baseline, opened.index_dir, opened.decoder, opened.force)
+    text = report_text(
+        scope,
+        opened.title,
+        saved_findings(scope),
+        Printed(
+            _ops(scope), _picture(scope, example), "" if overlay is None else _telemetry(overlay, example)
+        ),
+        _ledger(scope),
+        None if before is None or here is None else difference(before, here),
+    )
+    hide = Redaction.of(scope.trace, _this_machine()) if redact else str
+    if bundle is None or here is None:
+        _write(hide(text), out)
+        return
+    pieces = {}
+    for number, placed in enumerate(() if overlay is None else overlay.placed):
+        if overlay is not None and (lines := excerpt(overlay, placed, example.start, example.end)):
+            pieces[f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}"] = lines
+    texts = {"report.md": hide(text), "summary.json": hide(as_json(here))}
+    names = bundles.bundle(bundle, scope.trace, example, texts, pieces, hide if redact else None)
+    if out is not None:
+        _write(hide(text), out)
+    click.echo(f"{bundle}: {', '.join(names)}")
+    if not example.label and not any(name.startswith("trace") for name in names):
+        click.echo("the trace has no steps and is too large to come along whole: choose with --from and --to")
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
+    click.echo(str(out))
+
+
+def _ledger(scope: Scope) -> list[str]:
+    """Return a line per file: its name, span and what of it was read."""
+    from tracelane.tui.panels.problems import ledger_state
+
+    return [f"`{Path(source.path).name}`: {ledger_state([source])[0]}" for source in scope.trace.sources]
+
+
+def _ops(scope: Scope) -> str:
+    from tracelane.core.analysis.ops import has_memory, ops
+    from tracelane.tui.text.ops_table import ops_text
+
+    from .ops import order_of
+
+    table = ops(scope)
+    return ops_text(table, order_of(table, None, "table"), OPS, has_memory(scope.trace, table))
+
+
+def _picture(scope: Scope, example: Example) -> str:
+    from tracelane.tui.actions.view import first_session, view_of
+    from tracelane.tui.text.picture import plain_picture
+
+    session = first_session(scope.trace, PICTURE_WIDTH)
+    session = replace(session, viewport=view_of(example.start, example.end, PICTURE_WIDTH))
+    return plain_picture(scope.trace, session, PICTURE_WIDTH, PICTURE_HEIGHT)
+
+
+def _overlay(
+    scope: Scope, logs: tuple[str, ...], zone: str | None, lag: float | None, cards: tuple[str, ...]
+) -> Overlay | None:
+    """Return the trace with the logs named, else those beside it; None where there are none that fit."""
+    from tracelane.core.overlay.beside import logs_beside
+    from tracelane.core.overlay.lay_over import lay_over
+    from tracelane.core.overlay.wall import Wall
+
+    paths = logs or tuple(map(str, logs_beside(scope.trace)))
+    if not paths or (not logs and Wall(scope.trace).base is None):
+        return None
+    return lay_over(scope.trace, paths, log_options(zone, lag, cards))
+
+
+def _telemetry(overlay: Overlay | None, example: Example) -> str:
+    """Return what was understood of the logs, and whether they cover the example; nothing without logs."""
+    if overlay is None:
+        return ""
+    from tracelane.core.overlay.steps import Stretch, stretches_table
+    from tracelane.core.telemetry.describe import describe
+    from tracelane.tui.text.telemetry import log_text, steps_text
+
+    told = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]
+    label = example.label or "the whole"
+    table = stretches_table(overlay, [Stretch(label, example.start, example.end)])
+    covered = [float(share) for share in table.data["coverage"]]
+    verdict = (
+        f"The log covers {label} from end to end."
+        if covered and min(covered) >= 1
+        else f"The log does NOT cover {label} from end to end."
+    )
+    return "\n\n".join([*told, steps_text(table, overlay.opening_span[0]), verdict])
+
+
+def _this_machine() -> list[str]:
+    """Return the names of this host and user: a trace taken here may hold them anywhere."""
+    import getpass
+    import socket
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = ""
+    host = socket.gethostname()
+    return [host, host.partition(".")[0], *([user] if user != "root" else [])]
