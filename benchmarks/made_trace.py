@@ -1,0 +1,146 @@
+"""A trace of any size in Kineto's layout: the demo's rank again and again, times and identities moved on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tracelane.core.demo.trace import demo_files
+
+EVENT = re.compile(r"\n  \{.*?\n  \}", re.DOTALL)
+STAMP = re.compile(r'"ts": (\d+)\.(\d{3})')
+DURATION = re.compile(r'"dur": (\d+)\.(\d{3})')
+NUMBER = re.compile(
+    r'"(id|correlation|External id|Record function id|Ev Idx|Sequence number|Python(?: parent)? id)": (\d+)'
+    r"|(ProfilerStep#)(\d+)"
+)
+PAUSE_NS = 1_000_000
+"""Time between two copies."""
+WHAT_DEVICES_DO = '"pid": 0,'
+
+
+@dataclass(frozen=True)
+class Section:
+    """Events of one copy: a template, and the numbers that go into it (stamps as µs and the rest)."""
+
+    template: str
+    base: np.ndarray  # int64: ns of stamps, numbers of identities
+    step: np.ndarray  # what each copy adds to them
+    is_stamp: np.ndarray
+
+    def text(self, copy: int) -> str:
+        """Return the events of a copy, the first being 0."""
+        values = self.base + copy * self.step
+        places = np.repeat(values, 1 + self.is_stamp)
+        second = np.cumsum(1 + self.is_stamp)[self.is_stamp] - 1
+        places[second] = values[self.is_stamp] % 1000
+        places[second - 1] = values[self.is_stamp] // 1000
+        return self.template % tuple(places.tolist())
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What is repeated: the header once, host events, device events, then what stands in the file once."""
+
+    header: str
+    host: Section
+    device: Section
+    once: list[str]
+    footer: str
+    events: int  # of one copy
+
+    @property
+    def copy_bytes(self) -> int:
+        """Roughly what a copy takes."""
+        return len(self.host.text(0)) + len(self.device.text(0))
+
+
+def pattern() -> Pattern:
+    """Return the demo's first rank as a pattern."""
+    text = demo_files()[0].data.decode()
+    events = EVENT.findall(text)
+    once = [event for event in events if '"ph": "M"' in event or '"pid": "' in event]
+    kept = set(once)
+    repeated = [event for event in events if event not in kept]
+    begin = min(_stamp(event) for event in repeated)
+    period = max(_stamp(event) + _duration(event) for event in repeated) - begin + PAUSE_NS
+    strides = _strides(repeated)
+    device = [event for event in repeated if WHAT_DEVICES_DO in event]
+    host = [event for event in repeated if WHAT_DEVICES_DO not in event]
+    first, last = text.index(events[0]), text.rindex(events[-1]) + len(events[-1])
+    return Pattern(
+        text[:first],
+        _section(host, period, strides),
+        _section(device, period, strides),
+        once,
+        text[last:],
+        len(repeated),
+    )
+
+
+def write_made_trace(path: Path, copies: int = 0, size: float = 0.0) -> Path:
+    """Write a trace of so many copies, or of about so many bytes; metadata last, as in long profiles."""
+    made = pattern()
+    copies = copies or max(1, round(size / made.copy_bytes))
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(made.header)
+        for text in _pieces(made, range(copies)):
+            file.write(text + ",")
+        file.write(",".join(made.once) + made.footer)
+    return path
+
+
+def _pieces(made: Pattern, copies: Iterable[int]) -> Iterator[str]:
+    for section in (made.host, made.device):
+        for copy in copies:
+            yield section.text(copy)
+
+
+def _stamp(event: str) -> int:
+    found = STAMP.search(event)
+    assert found is not None, event
+    return int(found[1]) * 1000 + int(found[2])
+
+
+def _duration(event: str) -> int:
+    found = DURATION.search(event)
+    return int(found[1]) * 1000 + int(found[2]) if found else 0
+
+
+def _strides(events: list[str]) -> dict[str, int]:
+    """Return by how much each kind of identity moves on, so that no two copies share one."""
+    strides: dict[str, int] = {}
+    for event in events:
+        for match in NUMBER.finditer(event):
+            kind, number = match[1] or match[3], int(match[2] or match[4])
+            strides[kind] = max(strides.get(kind, 0), number + 1)
+    same = max(strides.get(kind, 0) for kind in ("correlation", "External id", "id"))
+    frames = max(strides.get(kind, 0) for kind in ("Python id", "Python parent id"))
+    strides |= dict.fromkeys(("correlation", "External id", "id"), same)
+    return strides | dict.fromkeys(("Python id", "Python parent id"), frames)
+
+
+def _section(events: list[str], period: int, strides: dict[str, int]) -> Section:
+    base: list[int] = []
+    step: list[int] = []
+    stamps: list[bool] = []
+
+    def place(match: re.Match[str]) -> str:
+        if match["stamp"]:
+            base.append(int(match["stamp"]) * 1000 + int(match["rest"]))
+            step.append(period)
+            stamps.append(True)
+            return '"ts": %d.%03d'
+        kind, number = match[4] or match[6], int(match[5] or match[7])
+        base.append(number)
+        step.append(strides[kind] if number else 0)
+        stamps.append(False)
+        return f"{kind}%d" if match[6] else f'"{kind}": %d'
+
+    places = re.compile(rf'("ts": (?P<stamp>\d+)\.(?P<rest>\d{{3}}))|{NUMBER.pattern}')
+    template = places.sub(place, ",".join(events).replace("%", "%%"))
+    return Section(template, np.array(base), np.array(step), np.array(stamps))

@@ -1,0 +1,110 @@
+"""What a frame may cost, in what no machine changes: rows asked for, numpy calls, segments, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from benchmarks.made_trace import write_made_trace
+from tests.corpus import CORPUS, needs_corpus
+from tests.tui.walk import SIZE, Frame, keys_of, walk
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.lanes.look import eighths
+
+REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
+MEAN_BYTES = 40_000
+"""Of the walk over a real trace, in 256 colours."""
+MOST_BYTES = 130_000
+MOST_SEGMENTS = SIZE[0] * SIZE[1] // 2
+"""A frame whose every second cell has another colour than the one before."""
+MOST_NUMPY_CALLS = 6_000
+TIMES_LARGER = 50
+TIMES_DEARER = 2
+
+GROWING: list[tuple[str, Callable[[Frame], float]]] = [
+    ("rows", lambda frame: frame.rows),
+    ("numpy calls", lambda frame: frame.numpy_calls),
+    ("bytes", lambda frame: frame.size),
+]
+
+
+@pytest.fixture(autouse=True)
+def _over_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 256 colours at the other end of a line."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+    monkeypatch.delenv("TRACELANE_EIGHTHS", raising=False)
+
+
+def made(tmp_path: Path, copies: int) -> Trace:
+    path = write_made_trace(tmp_path / f"{copies}.json", copies)
+    return open_trace(path, index_dir=tmp_path / "index")
+
+
+def assert_within_budgets(frames: list[Frame]) -> None:
+    for frame in frames:
+        assert frame.rows <= SIZE[1], frame
+        assert frame.numpy_calls <= MOST_NUMPY_CALLS, frame
+        assert frame.segments <= MOST_SEGMENTS, frame
+        assert frame.size <= MOST_BYTES, frame
+
+
+async def test_frames_of_a_larger_trace_cost_no_more(tmp_path: Path) -> None:
+    """The same walk over fifty times the slices asks, computes and writes at most twice as much a frame."""
+    small, large = made(tmp_path, 1), made(tmp_path, TIMES_LARGER)
+    slices = [trace.sources[0].ledger["slices"] for trace in (small, large)]
+    assert slices[1] > TIMES_LARGER * slices[0] * 0.99
+    costs = [await walk(trace, keys_of(trace, fine=False)) for trace in (small, large)]
+    for frames in costs:
+        assert_within_budgets(frames)
+    for name, cost in GROWING:
+        few, many = (mean(map(cost, frames)) for frames in costs)
+        assert 0 < many <= TIMES_DEARER * few, name
+
+
+@needs_corpus
+async def test_bytes_over_a_slow_line(corpus_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 256 colours the walk writes at most 40 KB a frame over SSH; eighths, if asked for, cost more."""
+    trace = open_trace(CORPUS / REAL, index_dir=corpus_cache)
+    keys = keys_of(trace, fine=False)
+    frames = await walk(trace, keys)
+    assert_within_budgets(frames)
+    assert mean(frame.size for frame in frames) <= MEAN_BYTES
+    monkeypatch.setenv("TRACELANE_EIGHTHS", "1")
+    finer = await walk(trace, keys, counting=False)
+    assert sum(frame.size for frame in finer) > sum(frame.size for frame in frames)
+
+
+async def test_what_is_painted_is_counted(tmp_path: Path) -> None:
+    """The counts are no zeros: a walk asks for rows, calls numpy, and writes what it paints."""
+    trace = made(tmp_path, 1)
+    frames = await walk(trace, ["w", "d"])
+    assert [frame.key for frame in frames] == ["w", "d"]
+    for frame in frames:
+        assert min(frame.rows, frame.numpy_calls, frame.segments, frame.size) > 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "wish", "drawn"),
+    [
+        ({}, None, True),
+        ({"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}, None, False),
+        ({"SSH_TTY": "/dev/pts/3"}, None, False),
+        ({"SSH_TTY": "/dev/pts/3"}, True, True),
+        ({}, False, False),
+        ({"SSH_TTY": "/dev/pts/3", "TRACELANE_EIGHTHS": "1"}, False, True),
+        ({"TRACELANE_EIGHTHS": "0"}, True, False),
+    ],
+)
+def test_when_edges_are_drawn_in_eighths(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], wish: bool | None, drawn: bool
+) -> None:
+    """Not over SSH unless the settings ask for them; the environment has the last word."""
+    for name in ("SSH_CONNECTION", "SSH_TTY", "TRACELANE_EIGHTHS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert eighths(wish) is drawn

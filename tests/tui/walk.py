@@ -1,0 +1,172 @@
+"""The scripted walk: from the whole trace to a microsecond, along it, and back; what each frame cost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from textual import events
+from textual.driver import Driver
+from textual.drivers.headless_driver import HeadlessDriver
+
+from tracelane.core.trace import Trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
+from tracelane.tui.draw.rows import RowReader
+from tracelane.tui.session import ZOOM_LEAP, ZOOM_STEP
+
+SIZE = (200, 50)
+NEAR_NS = 1000
+"""How little time the walk goes down to."""
+PANS = 12
+PATIENCE_S = 30.0
+START_S = 0.5
+"""What comes after the first picture has come by then."""
+QUIET_S = 0.04
+RESET = "\x1b[0m"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a key cost."""
+
+    key: str
+    size: int  # bytes written to the terminal
+    segments: int  # coloured pieces in them
+    rows: int  # rows of lanes asked for
+    numpy_calls: int
+    seconds: float  # until it was painted
+    cpu_s: float
+
+
+class Recorder(HeadlessDriver):
+    """A terminal that keeps what is written to it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.written: list[str] = []
+
+    @property
+    def is_headless(self) -> bool:
+        """Frames are made as for a terminal."""
+        return False
+
+    def write(self, data: str) -> None:
+        """Keep what is written."""
+        self.written.append(data)
+
+
+class RecordedApp(TracelaneApp):
+    """The viewer on a recorder."""
+
+    painted = 0
+
+    def get_driver_class(self) -> type[Driver]:
+        """Record."""
+        return Recorder
+
+    def post_display_hook(self) -> None:
+        """Count the frame."""
+        super().post_display_hook()
+        self.painted += 1
+
+    def taken(self) -> str:
+        """Return what was written since the last time."""
+        driver = self._driver
+        assert isinstance(driver, Recorder)
+        text, driver.written = "".join(driver.written), []
+        return text
+
+
+def keys_of(trace: Trace, fine: bool = True) -> list[str]:
+    """Return the walk's keys: zoom in to a microsecond, panning half way and there, out again, see all.
+
+    The fine walk zooms by 1.5 at a time, the other tenfold.
+    """
+    start, end = trace.opening_span
+    closer, farther, factor = ("w", "s", ZOOM_STEP) if fine else ("W", "S", ZOOM_LEAP)
+    depth, span = 0, float(end - start)
+    while span > NEAR_NS:
+        depth, span = depth + 1, span / factor
+    pans = ["d"] * PANS + ["a"] * (PANS // 2)
+    pans = pans if fine else pans[:: PANS // 3]
+    half = depth // 2
+    return [closer] * half + pans + [closer] * (depth - half) + pans + [farther] * depth + ["0"]
+
+
+async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list[Frame]:
+    """Press the keys one after the other, each when the frame before is painted.
+
+    Counting calls slows frames down: times mean something only without it.
+    """
+    app = RecordedApp(trace, config=Config())
+    frames: list[Frame] = []
+    async with app.run_test(headless=False, size=SIZE):
+        await _quiet(app, START_S)
+        for key in keys:
+            app.taken()
+            painted = app.painted
+            with counted(counting) as count:
+                began, cpu = time.perf_counter(), time.process_time()
+                app.post_message(events.Key(key, key))
+                while app.painted == painted:
+                    assert time.perf_counter() - began < PATIENCE_S, f"{key} painted nothing"
+                    await asyncio.sleep(0.0005)
+                seconds = time.perf_counter() - began
+                cpu = time.process_time() - cpu
+                await _quiet(app, QUIET_S)
+            text = app.taken()
+            size, segments = len(text.encode()), text.count(RESET)
+            frames.append(Frame(key, size, segments, count.rows, count.numpy_calls, seconds, cpu))
+    return frames
+
+
+async def _quiet(app: RecordedApp, seconds: float) -> None:
+    painted, since = app.painted, time.perf_counter()
+    while time.perf_counter() - since < seconds:
+        await asyncio.sleep(QUIET_S / 4)
+        if app.painted != painted:
+            painted, since = app.painted, time.perf_counter()
+
+
+@dataclass
+class Count:
+    """Rows asked for and calls into numpy."""
+
+    rows: int = 0
+    numpy_calls: int = 0
+
+
+@contextmanager
+def counted(really: bool) -> Iterator[Count]:
+    """Count while the context lasts."""
+    count = Count()
+    if not really:
+        yield count
+        return
+    asking = {RowReader._draw.__code__, RowReader._lane_cells.__code__}
+
+    def called(frame: FrameType, event: str, what: Any) -> None:
+        if event == "call":
+            if frame.f_code in asking:
+                count.rows += 1
+        elif event == "c_call" and _of_numpy(what):
+            count.numpy_calls += 1
+
+    before: Callable[..., Any] | None = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        yield count
+    finally:
+        sys.setprofile(before)
+
+
+def _of_numpy(function: Any) -> bool:
+    module = getattr(function, "__module__", None) or type(getattr(function, "__self__", None)).__module__
+    return module.startswith("numpy")
