@@ -9,12 +9,15 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import CacheError, UsageError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from ..trace import Trace
 from .cut import cut
 from .report import Example
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 _ESCAPED_SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")
 MOST_SLICES = 2_000_000

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..trace import Trace
+if TYPE_CHECKING:
+    from ..trace import Trace
+
 
 KNOWN = {
     "schemaVersion": "Kineto schema",

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..trace import Trace
+if TYPE_CHECKING:
+    from ..trace import Trace
+
 
 HIDDEN = "redacted"
 _KEYS = re.compile(r"host|user|job|task|cluster|entitlement|attribution|node|mail|workflow", re.IGNORECASE)
