@@ -221,9 +221,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "stop-indexing", "Stop indexing", ("ctrl+c",), "While a trace is being indexed: ask, then quit", _VIEW
     ),
-    Command(
-        "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on", _VIEW
-    ),
     Command("quit", "Quit", ("Q",), "Quit at once", _VIEW),
 )
 

@@ -78,12 +78,6 @@ class Closing(Panels, Searching):
         """Say that there is nothing to stop: while there is, another screen answers."""
         raise Refusal("nothing is being indexed: Q quits")
 
-    def do_suspend(self) -> None:
-        """Give the terminal back until the shell lets the viewer go on."""
-        if not self.can_be_suspended:
-            raise Refusal("only a viewer on a terminal can be suspended")
-        self.action_suspend_process()
-
     def do_quit(self) -> None:
         """Quit."""
         self.exit()
