@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 
 from tracelane.core.base.errors import TracelaneError
+from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.overlay.zones import offset_text
 from tracelane.core.trace import Trace
 
 from .session import Session
 
 
 def view_line(trace: Trace, session: Session) -> str:
-    """Return `tracelane view …` with the files, the time and the lanes of a session; TracelaneError where the
-    trace was read from standard input.
+    """Return `tracelane view …` with the files, logs, time, lanes, search and filter of a session;
+    TracelaneError where the trace was read from standard input.
     """
     paths = [source.path for source in trace.sources if source.manifest.get("source")]
     if not paths or "-" in paths:
@@ -20,11 +22,33 @@ def view_line(trace: Trace, session: Session) -> str:
     seen = session.viewport
     words = ["tracelane", "view", *(path if not path.startswith("-") else f"./{path}" for path in paths)]
     words += ["--from", _stamp(seen.start), "--to", _stamp(seen.end)]
+    for option, span in (("--range", session.range), ("--baseline", session.baseline)):
+        if span is not None:
+            words += [option, f"{_stamp(span[0])}..{_stamp(span[1])}"]
+    for option, text in (("--search", session.search), ("--filter", session.filter)):
+        if text:
+            words += [option, text] if not text.startswith("-") else [f"{option}={text}"]
+    words += _logs(trace, session)
     if session.only:
         words += ["--lanes", session.only]
     if session.zone:
         words += ["--tz", session.zone]
     return shlex.join(words)
+
+
+def _logs(trace: Trace, session: Session) -> list[str]:
+    """Return the options that lay the same logs over the trace, their clocks where these are one."""
+    if not isinstance(trace, Overlay):
+        return []
+    words = [word for one in trace.placed for word in ("--smi", one.log.path)]
+    lags = {
+        round(one.lag_s(session.clocks, source), 9) for one, source in zip(trace.placed, trace.log_sources)
+    }
+    zones = {offset_text(one.proposal.utc_offset_s).removeprefix("UTC") for one in trace.placed}
+    for option, values in (("--smi-offset", lags), ("--smi-tz", zones)):
+        if len(values) == 1:  # the options speak of all logs
+            words.append(f"{option}={values.pop()}")
+    return words
 
 
 def _stamp(time: int) -> str:

@@ -67,6 +67,29 @@ class Hits:
         low, high = np.searchsorted(positions, np.array([first, first + count], np.uint32))
         return positions[low:high].astype(np.int64) - first
 
+    def beside(self, source: int, row_number: int, place: int, direction: int) -> int | None:
+        """Return the index within a row of the hit next to a place in it: the first after (+1) or before (-1)
+        it.
+        """
+        indices = self.in_row(source, row_number)
+        at = int(np.searchsorted(indices, place, "right" if direction > 0 else "left"))
+        at -= int(direction < 0)
+        return int(indices[at]) if 0 <= at < len(indices) else None
+
+    def nearest(self, source: int, row_number: int, time: int) -> int | None:
+        """Return the index within a row of the hit that covers a trace time or is nearest to it."""
+        indices = self.in_row(source, row_number)
+        if not len(indices):
+            return None
+        index = self.indexes[source]
+        positions = int(index.rows[row_number]["first"]) + indices
+        starts = index.column("slices.start")[positions]
+        time -= int(self.offsets[source][row_number])
+        at = int(np.searchsorted(starts, time, "right"))
+        near = range(max(0, at - 1), min(len(indices), at + 1))
+        away = {i: max(int(starts[i]) - time, time - index.end(int(positions[i]))) for i in near}
+        return int(indices[min(near, key=away.__getitem__)])
+
     def where(self, index: Index, positions: I64) -> AnyArray:
         """Tell which of an index's positions match, as booleans."""
         own = self.positions[self.indexes.index(index)]

@@ -128,6 +128,12 @@ async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
         assert [name for name, _ in runs_of(app, 0)] == ["add1", "add1"] and runs_of(app, 1) == []
         await typed(app, pilot, "slash", "-mm")
         assert "/-mm: 2" in header(app), "what is hidden is not found"
+        await pilot.press("escape", "enter")
+        first = app.session.selection
+        await pilot.press("right")
+        assert {first, app.session.selection} == {SliceId(0, 7), SliceId(0, 10)}, "what is hidden is passed"
+        await pilot.press("right")
+        assert "the last one on this row" in app.main.query_one(Footer).message
         await typed(app, pilot, "colon", "filter")
         assert "hidden" not in header(app) and len(runs_of(app, 0)) >= 8
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tracelane.core.index.format import RowKind
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, LineKind, alike, lane_key, process_key
@@ -51,15 +53,28 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     return session
 
 
-def along(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
-    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor."""
+def along(
+    trace: Trace,
+    session: Session,
+    layout: Layout,
+    height: int,
+    direction: int,
+    left: Hits | None = None,
+) -> Session:
+    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor.
+
+    Of slices only those that a filter has `left`.
+    """
     if session.selection is None:
         return cursor_moved(trace, session, direction)
     thing = thing_by_id(trace, session.clocks, session.selection)
     if thing is None:
         raise Refusal("the selection is not in this trace")
     step = 0 if thing.is_gap and direction > 0 else direction  # the slice that ends a gap has its index
-    other = thing_in(trace, session.clocks, thing.row, thing.index + step)
+    place: int | None = thing.index + step
+    if left is not None and thing.row.kind is RowKind.SLICES:
+        place = left.beside(thing.row.source, thing.row.number, thing.index + step - direction, direction)
+    other = thing_in(trace, session.clocks, thing.row, place)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.
@@ -80,8 +95,13 @@ def cursor_moved(trace: view.Timeline, session: Session, cells: int) -> Session:
     return view.keep_cursor(replace(session, viewport=at, cursor=time))
 
 
-def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is."""
+def at_cursor(
+    trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None
+) -> Session:
+    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is.
+
+    Of slices only those that a filter has `left`.
+    """
     row = session.focus
     if row is None:
         row = first_row(layout, session, height)
@@ -90,7 +110,13 @@ def at_cursor(trace: Trace, session: Session, layout: Layout, height: int) -> Se
     line = layout.y_of(row)
     if line is None or (shown := layout.line(line)) is None or shown.kind is not LineKind.ROW:
         raise Refusal("this line stands for several rows: Space opens it")
-    thing = _nearest_visible(trace, session, layout, row) or _nearest(trace, session, layout, row)
+    whole = row_of(layout, row)
+    if left is not None and whole is not None and whole.kind is RowKind.SLICES:
+        thing = thing_in(
+            trace, session.clocks, whole, left.nearest(whole.source, whole.number, session.cursor)
+        )
+    else:
+        thing = _nearest_visible(trace, session, layout, row) or _nearest(trace, session, layout, row)
     if thing is None:
         raise Refusal("nothing lies on this row")
     return select(trace, session, layout, height, thing)

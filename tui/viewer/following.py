@@ -24,7 +24,7 @@ class Following(Viewer):
         """Select what lies at the cursor; show its details; zoom to it."""
         session = self.session
         if session.selection is None:
-            session = select.at_cursor(self.trace, session, self.layout_now, self.lane_lines)
+            session = select.at_cursor(self.trace, session, self.layout_now, self.lane_lines, self.left)
             self.go(replace(session, panel="details"))
         elif session.panel != "details":
             self.go(replace(session, panel="details"))

@@ -40,7 +40,6 @@ class Searching(Viewer):
         """Hold what was found."""
         super().__init__(trace, session, config)
         self.hits: Hits | None = None  # of the session's search, None while it is not known
-        self.left: Hits | None = None  # of the session's filter
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
 
