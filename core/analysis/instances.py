@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +12,9 @@ from ..base.short_names import short_name
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
 from ..ingest.lifted import LIFTED, Kind
+from ..query.scan import text_of
+from ..query.values import argument_values
+from .kernel_arguments import PREFIX
 from .scope import Scope
 from .table import Column, Table
 from .work import Work, work_of
@@ -40,12 +44,16 @@ BINS = 12
 
 
 def instances(
-    scope: Scope, name: str = "", order: Order = "slowest", limit: int | None = None
+    scope: Scope,
+    name: str = "",
+    order: Order = "slowest",
+    limit: int | None = None,
+    arguments: Sequence[str] = (),
 ) -> tuple[Table, Table]:
     """Return (the runs of the kernels whose name or short name matches, a histogram of their durations).
 
-    `name` is a regular expression; times are cut to the scope's range. The histogram and the totals hold all
-    runs, whatever the limit.
+    `name` is a regular expression; `arguments` are shown beside what is known of every launch. Times are cut
+    to the scope's range. The histogram and the totals hold all runs, whatever the limit.
     """
     works = work_of(scope)
     wanted = re.compile(name, re.IGNORECASE)
@@ -73,6 +81,9 @@ def instances(
         if found is not None:
             data[column.key] = found
             columns = (*columns, column)
+    for key in arguments:
+        columns = (*columns, Column(f"{PREFIX}{key}", key, "text"))
+        data[columns[-1].key] = _texts(works, owner, place, key)
     table = Table(
         "instances",
         "Runs",
@@ -104,6 +115,17 @@ def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list
         indexes: list[Index] = [work.index for work, _ in picked]
         return ["" if v is None else index.string(int(v)) for index, v in zip(indexes, values)]
     return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _texts(works: tuple[Work, ...], owner: I64, place: I64, key: str) -> list[str]:
+    """Return any argument of these slices as text, empty where there is none."""
+    found = [""] * len(owner)
+    for number, work in enumerate(works):
+        mine = np.flatnonzero(owner == number)
+        values = argument_values(work.index, key, work.positions[place[mine]])
+        for at, value in zip(mine.tolist(), values):
+            found[at] = "" if value is None else text_of(value)
+    return found
 
 
 def _histogram(scope: Scope, durations: I64) -> Table:

@@ -10,6 +10,7 @@ import numpy as np
 from ..base.short_names import short_name
 from ..ingest.columns import F64, I64, AnyArray
 from .devices import KERNEL_TYPES, kernel_types
+from .kernel_arguments import PREFIX, argument_columns, argument_key, by_argument
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 from .table import Column, Table
@@ -37,8 +38,11 @@ BITS = 63
 """Of a sort key that holds group and duration in one int64."""
 
 
-def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -> Table:
-    """Return the device work of a scope by name, short name, stream, type or step; most time first.
+def kernels(
+    scope: Scope, by: GroupBy | str = "name", rule: KindRule = kernel_types, arguments: Sequence[str] = ()
+) -> Table:
+    """Return the device work of a scope by name, short name, stream, type, step or argument (as `arg:KEY`);
+    most time first, with sum and mean of further arguments.
 
     A step has the work that starts while it lasts on the host; what starts between steps stands apart.
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is that of a group's longest slice.
@@ -46,6 +50,8 @@ def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -
     works = work_of(scope)
     labels: dict[str, int] = {}
     group = {"name": _by_name(lambda raw: raw), "short": _by_name(short_name), "stream": _by_stream}
+    if by.startswith(PREFIX):
+        group[by] = by_argument(argument_key(by))
     if by == "step":
         group["step"] = _by_step(step_spans(scope.trace, scope.clocks))
     kinds = [work.kinds(rule) for work in works]
@@ -68,6 +74,8 @@ def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -
         "share": stats["total_ns"] / max(total, 1),
         **{key: stats[key] for key in ("mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns", "stdev_ns")},
     }
+    more, values = argument_columns(works, code, len(labels), arguments)
+    data |= values
     order = np.argsort(-stats["total_ns"], kind="stable")
     ordered = {key: [c[i] for i in order] if isinstance(c, list) else c[order] for key, c in data.items()}
     titles = {
@@ -79,9 +87,9 @@ def kernels(scope: Scope, by: GroupBy = "name", rule: KindRule = kernel_types) -
     }
     return Table(
         "kernels",
-        titles[by],
+        titles.get(by, f"Kernels by {by}"),
         scope.text,
-        COLUMNS,
+        (*COLUMNS, *more),
         ordered,
         {"count": len(code), "total_ns": total},
         positions=position[order],

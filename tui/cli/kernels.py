@@ -28,6 +28,14 @@ RUNS = 1000
     show_default=True,
     help="Rows; short: names without paths, templates and generated suffixes; step: where they start.",
 )
+@click.option("--group-by", metavar="arg:KEY", help="Rows: the values of an argument.")
+@click.option(
+    "--column",
+    "columns",
+    metavar="arg:KEY",
+    multiple=True,
+    help="Add the sum and mean of an argument; of --runs its value.",
+)
 @click.option(
     "--runs", metavar="REGEX", help="List the runs of the kernels whose name matches, and their histogram."
 )
@@ -38,16 +46,27 @@ RUNS = 1000
     show_default=True,
     help="Which runs first.",
 )
-def kernels(request: Request, by: GroupBy, runs: str | None, order: Order) -> None:
+def kernels(
+    request: Request,
+    by: GroupBy,
+    group_by: str | None,
+    columns: tuple[str, ...],
+    runs: str | None,
+    order: Order,
+) -> None:
     """List the device work: how often, how long in all, on average, at the median, at worst."""
     from tracelane.core.analysis import kernels as analysis
     from tracelane.core.analysis.instances import instances
+    from tracelane.core.analysis.kernel_arguments import argument_key
 
+    keys = [argument_key(column) for column in columns]
+    if group_by is not None:
+        argument_key(group_by)  # a wrong one is told before the trace is read
     if runs is None:
-        request.show([analysis.kernels(request.scope(), by)])
+        request.show([analysis.kernels(request.scope(), group_by or by, arguments=keys)])
         return
     try:
         re.compile(runs)
     except re.error as error:
         raise UsageError(f"--runs is no regular expression: {error}") from None
-    request.show(instances(request.scope(), runs, order, request.limit or RUNS))
+    request.show(instances(request.scope(), runs, order, request.limit or RUNS, keys))

@@ -1,0 +1,70 @@
+"""Arguments of device work beside its times: as a column of numbers, or as what tells groups apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ..base.errors import UsageError
+from ..ingest.columns import F64, I64, AnyArray
+from ..query.scan import number_of, text_of
+from ..query.values import argument_values
+from .table import Column
+from .work import Work
+
+PREFIX = "arg:"
+ABSENT = "(none)"
+
+
+def argument_key(text: str) -> str:
+    """Return the key that `arg:KEY` names; UsageError for anything else."""
+    if not text.startswith(PREFIX) or len(text) == len(PREFIX):
+        raise UsageError(f"{text!r} names no argument: arg:KEY, as arg:bytes")
+    return text.removeprefix(PREFIX)
+
+
+def by_argument(key: str) -> Callable[[Work, dict[str, int]], I64]:
+    """Return the grouping of work by an argument's value, work without it in a group of its own."""
+
+    def group(work: Work, labels: dict[str, int]) -> I64:
+        values = argument_values(work.index, key, work.positions)
+        texts = [ABSENT if value is None else text_of(value) for value in values]
+        return np.array([labels.setdefault(text, len(labels)) for text in texts], np.int64)
+
+    return group
+
+
+def argument_numbers(work: Work, key: str) -> F64:
+    """Return an argument of each slice as a number, NaN where there is none."""
+    values = argument_values(work.index, key, work.positions)
+    numbers = (number_of(value) for value in values)
+    found: F64 = np.array([np.nan if number is None else float(number) for number in numbers], np.float64)
+    return found
+
+
+def argument_columns(
+    works: Sequence[Work], group: I64, groups: int, keys: Sequence[str]
+) -> tuple[tuple[Column, ...], Mapping[str, AnyArray]]:
+    """Return for each argument two columns: its sum and its mean over those of a group that have it.
+
+    Both are none where no one has. UsageError for an argument that no slice has as a number.
+    """
+    columns: list[Column] = []
+    data: dict[str, AnyArray] = {}
+    for key in keys:
+        parts = [argument_numbers(work, key) for work in works]
+        numbers = np.concatenate(parts) if parts else np.empty(0)
+        has = ~np.isnan(numbers)
+        if len(numbers) and not has.any():
+            raise UsageError(f"no kernel has a number as its argument {key!r}")
+        count = np.bincount(group[has], minlength=groups)
+        total = np.bincount(group[has], weights=numbers[has], minlength=groups)
+        total[count == 0] = np.nan
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = total / count
+        unit = "bytes" if key.lower() == "bytes" else "number"
+        columns.append(Column(f"{PREFIX}{key}", key, unit))
+        columns.append(Column(f"{PREFIX}{key}_mean", f"mean {key}", unit, statistic=True))
+        data |= {columns[-2].key: total, columns[-1].key: mean}
+    return tuple(columns), data
