@@ -10,7 +10,7 @@ from ..base.errors import UsageError
 from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import number_of, text_of
 from ..query.values import argument_values
-from .table import Column
+from .table import Column, Unit
 from .work import Work
 
 PREFIX = "arg:"
@@ -63,7 +63,7 @@ def argument_columns(
         total[count == 0] = np.nan
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / count
-        unit = "bytes" if key.lower() == "bytes" else "number"
+        unit: Unit = "bytes" if key.lower() == "bytes" else "number"
         columns.append(Column(f"{PREFIX}{key}", key, unit))
         columns.append(Column(f"{PREFIX}{key}_mean", f"mean {key}", unit, statistic=True))
         data |= {columns[-2].key: total, columns[-1].key: mean}

@@ -51,7 +51,7 @@ GROUPS = (
     ),
     Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
     Group("z", "Fnd", (("hits", "Found"),)),
-    Group("L", "Leg", (("legend", "Legend"),)),
+    Group("L", "", (("legend", "Legend"),)),
 )
 NO_TABLES = ("details", "findings", "problems", "legend")
 """Panels that are no table of an analysis; viewer/tables.py has one for each of the others."""
@@ -103,9 +103,9 @@ def tabs(chosen: str, width: int) -> tuple[Text, ...]:
 
 def _tab(group: Group, chosen: str, short: bool) -> Text:
     titles = dict(group.panels)
-    title = titles.get(chosen) or (group.short if short else group.panels[0][1])
+    title = titles.get(chosen, group.short if short else group.panels[0][1])
     name = chosen if chosen in titles else group.panels[0][0]
-    return Text(f"{group.key} {title}", "reverse bold" if chosen in titles else "").on(
+    return Text(f"{group.key} {title}".rstrip(), "reverse bold" if chosen in titles else "").on(
         click=f"app.panel('{name}')"
     )
 
