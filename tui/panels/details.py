@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from tracelane.core.analysis.explain import explain
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
@@ -86,6 +87,7 @@ class Details:
     around: tuple[Around, ...] = ()  # innermost first
     around_what: str = ""
     more_around: int = 0  # farther out, not listed
+    means: str = ""  # what such a slice does, and who says so
 
 
 def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
@@ -147,7 +149,13 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
         around=around,
         around_what=what,
         more_around=more,
+        means=_means(trace, found),
     )
+
+
+def _means(trace: Trace, found: SliceDetail) -> str:
+    entry = explain(found.name, trace.indexes[found.id.source])
+    return "" if entry is None else f"{entry.line} ({entry.source})"
 
 
 def _around(trace: Trace, found: SliceDetail, links: list[Link]) -> tuple[str, tuple[Around, ...], int]:
@@ -256,6 +264,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     """Return the whole panel for a width in cells; arguments None: still being read."""
     width = max(10, width)
     lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
+    lines.extend(Text(line, look.label) for line in wrap(details.means, width) if details.means)
     lines.extend(Text(f"⚠ {remark}", look.warning) for remark in details.remarks)
     if details.chain:
         lines.append(_chain_text(details.chain, width, look))
