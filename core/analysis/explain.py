@@ -9,14 +9,14 @@ from functools import lru_cache
 from ..index.store import Index
 
 SPYRE_GUIDE = "kineto-spyre user guide"
-SPYRE_PLUGIN = "torch-spyre's profiler plugin"
-CUDA_RUNTIME = "CUDA and HIP runtime APIs"
+SPYRE_PLUGIN = "torch-spyre's profiler"
+CUDA_RUNTIME = "CUDA and HIP APIs"
 CUDA_DRIVER = "CUDA driver API"
 HIP = "HIP runtime API"
 CUPTI = "CUPTI and Kineto"
-DYNAMO = "PyTorch: torch.compiler documentation"
-TORCH = "PyTorch: API documentation"
-INDUCTOR = "PyTorch: TorchInductor's sources"
+DYNAMO = "torch.compiler docs"
+TORCH = "PyTorch's API"
+INDUCTOR = "TorchInductor's sources"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -264,7 +265,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     """Return the whole panel for a width in cells; arguments None: still being read."""
     width = max(10, width)
     lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
-    lines.extend(Text(line, look.label) for line in wrap(details.means, width) if details.means)
+    lines.extend(Text(line, look.label) for line in textwrap.wrap(details.means, width))
     lines.extend(Text(f"⚠ {remark}", look.warning) for remark in details.remarks)
     if details.chain:
         lines.append(_chain_text(details.chain, width, look))
@@ -364,6 +365,8 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
         "duration_ns": thing.end - thing.start,
     }
     taken = {"start", "in the file", "duration", "event"}
+    if details.means:
+        value["means"] = details.means
     value |= {
         field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
     }
