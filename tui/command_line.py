@@ -17,6 +17,7 @@ VERBS = (
     "show",
     "quiet",
     "save",
+    "cut",
     "marks",
     "steps",
     "ruler",

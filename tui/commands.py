@@ -248,6 +248,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
     ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
+    ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),
     ("save marks FILE", "Write all marks to a file, for others who have the trace"),
     ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),
     ("theme NAME", "Choose a theme; a wrong name lists them"),

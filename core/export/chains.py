@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from ..index.store import Index
 from ..ingest.columns import I64, U32
 from ..query.chain import Chain, full_chain
 from ..query.launches import Launched, Launches
+from ..query.replays import Replays, replays_of
 
 CHUNK = 1 << 20
+KEPT = 8
+"""Graphs whose replays are kept compared."""
 
 
 def slice_json(index: Index, position: int) -> dict[str, Any]:
@@ -44,6 +48,54 @@ def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
         "ancestors": [slice_json(index, position) for position in chain.ancestors],
         "launch_delay_ns": chain.launch_delay,
     }
+
+
+class ReplayFacts:
+    """What there is to say of graph replays in one source; replays of one graph are compared once."""
+
+    def __init__(self, index: Index, launches: Launches) -> None:
+        """Count what each launch started."""
+        self._index, self._launches = index, launches
+        self._known, self._counts = np.unique(launches.launch[launches.by_launch], return_counts=True)
+        self._kept: list[Replays] = []
+
+    def entry(self, launch: int | None, kernel: int | None = None) -> dict[str, Any]:
+        """Return, under "replay", how a launch's kernels (and one of them, by its position in the graph)
+        compare with those of the graph's other replays; nothing where the launch started fewer than two.
+        """
+        found = None if launch is None else self._replays(launch)
+        if found is None:
+            return {}
+        facts: dict[str, Any] = {
+            "number": found.this + 1,
+            "of": len(found.launches),
+            "kernels": found.kernels.shape[1],
+            "device_ns": _compared(found.durations.sum(axis=1), found.this),
+        }
+        if kernel is not None:
+            at = int(np.flatnonzero(found.kernels[found.this] == kernel)[0])
+            facts["position"] = at + 1
+            facts["kernel_ns"] = _compared(found.durations[:, at], found.this)
+        return {"replay": facts}
+
+    def _replays(self, launch: int) -> Replays | None:
+        at = int(np.searchsorted(self._known, np.uint32(launch)))
+        if at == len(self._known) or int(self._known[at]) != launch or int(self._counts[at]) < 2:
+            return None
+        for kept in self._kept:
+            places = np.flatnonzero(kept.launches == launch)
+            if len(places):
+                return replace(kept, this=int(places[0]))
+        found = replays_of(self._index, self._launches, launch)
+        if found is not None:
+            self._kept = [found, *self._kept[: KEPT - 1]]
+        return found
+
+
+def _compared(times: I64, this: int) -> dict[str, int]:
+    """Return a time of one replay, and mean, least and greatest of all, in ns."""
+    mean = int(times.sum()) // len(times)
+    return {"this": int(times[this]), "mean": mean, "min": int(times.min()), "max": int(times.max())}
 
 
 def launched_json(index: Index, position: int, launched: Launched) -> dict[str, Any]:

@@ -84,6 +84,13 @@ def test_replays_as_text(tmp_path: Path) -> None:
     assert "replay 2 of 2 of the same kernels: 34 µs here, 32 µs mean, 30 µs to 34 µs" in text
     assert "kernel    2 14 µs here, 12 µs mean, 10 µs to 14 µs  k1" in text
     assert "k0" not in text.splitlines()[-1] and "kernel    1" not in text
+    (entry,) = json.loads(said(str(file), "--name", "graphLaunch", "--at", "@2000", "--json"))
+    device = {"this": 34_000, "mean": 32_000, "min": 30_000, "max": 34_000}
+    assert entry["replay"] == {"number": 2, "of": 2, "kernels": 2, "device_ns": device}
+    entries = json.loads(said(str(file), "--name", "k1", "--all", "--json"))
+    last = {"this": 14_000, "mean": 12_000, "min": 10_000, "max": 14_000}
+    assert [found["replay"]["number"] for found in entries] == [1, 2]
+    assert (entries[1]["replay"]["position"], entries[1]["replay"]["kernel_ns"]) == (2, last)
 
 
 def test_what_the_trace_does_not_say(path: str) -> None:

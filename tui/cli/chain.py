@@ -113,12 +113,17 @@ def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
 
 
 def _entries(trace: Trace, found: list[tuple[int, int, bool]]) -> Iterator[object]:
-    from tracelane.core.export.chains import chain_from, chain_json, launched_json
+    from tracelane.core.export.chains import ReplayFacts, chain_from, chain_json, launched_json
     from tracelane.core.query.launches import kernels_under
 
+    replays: dict[int, ReplayFacts] = {}
     for source, position, is_kernel in found:
         index, launches = trace.indexes[source], trace.launches(source)
+        if source not in replays:
+            replays[source] = ReplayFacts(index, launches)
         if is_kernel:
-            yield chain_json(index, chain_from(index, launches, position))
+            chain = chain_from(index, launches, position)
+            yield {**chain_json(index, chain), **replays[source].entry(chain.launch, position)}
         else:
-            yield launched_json(index, position, kernels_under(index, launches, position))
+            launched = launched_json(index, position, kernels_under(index, launches, position))
+            yield {**launched, **replays[source].entry(position)}

@@ -24,6 +24,7 @@ from ..session import InstantId
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
+from .cutting import Cutting
 from .logs import Logs
 from .saving import Saving
 from .searching import Searching
@@ -34,7 +35,7 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
 
-class Asking(Logs, Searching, Saving, Sources, Stepping):
+class Asking(Logs, Searching, Saving, Sources, Stepping, Cutting):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -126,6 +127,8 @@ class Asking(Logs, Searching, Saving, Sources, Stepping):
             self.take_for_steps(order.text)
         elif order.verb == "save":
             self.save(order.text)
+        elif order.verb == "cut":
+            self.cut_to(order.text)
         elif order.verb == "smi":
             self.open_log(order.text)
         elif order.verb == "smi-offset":

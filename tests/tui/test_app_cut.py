@@ -1,0 +1,51 @@
+"""Cutting the range from the viewer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.events import complete
+from tracelane.core.base.clock import Clocks
+from tracelane.core.trace import open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
+from tracelane.tui.widgets.bars import Footer
+
+
+async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
+    """Type a command line; return what the footer says in the end."""
+    await pilot.press("colon")
+    app.screen.query_one("Prompt Input").value = line
+    await pilot.press("enter")
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+    return app.main.query_one(Footer).message
+
+
+async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> None:
+    """What lies in the range is written, clocks taken back; without a range or over a file it is refused."""
+    events = [complete(100 * n, 50, f"s{n}") for n in range(10)]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    app = TracelaneApp(trace, config=Config())
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        out = tmp_path / "cut.json.gz"
+        assert "no range" in await ordered(app, pilot, f"cut {out}")
+        assert "FILE.json" in await ordered(app, pilot, "cut")
+        app.session = replace(app.session, range=(310_000, 520_000))
+        assert await ordered(app, pilot, f"cut {out}") == f"saved {out}: 3 slices"
+        assert "give another name" in await ordered(app, pilot, f"cut {out}")
+        app.session = replace(app.session, clocks=Clocks().shifted((0, ""), 200_000))
+        moved = tmp_path / "moved.json"
+        assert await ordered(app, pilot, f"cut {moved}") == f"saved {moved}: 3 slices"
+    names = []
+    for path in (out, moved):
+        index = open_trace(path, index_dir=tmp_path / "index", workers=1).indexes[0]
+        names.append(index.strings(index.column("slices.name")))
+    assert names == [["s3", "s4", "s5"], ["s1", "s2", "s3"]]

@@ -1,0 +1,61 @@
+"""Writing the range as a trace of its own, away from the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import work
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.base.units import format_count
+from tracelane.core.export.cut import cut
+
+from ..actions.refusal import Refusal
+from ..command_line import file_named
+from .base import Viewer
+
+
+class Cutting(Viewer):
+    """The command that cuts."""
+
+    def cut_to(self, name: str) -> None:
+        """Write what lies in the range to a file; Refusal where there is no range, or the file is there."""
+        if not name:
+            raise UsageError("cut FILE.json or FILE.json.gz: the range is written there")
+        if self.session.range is None:
+            raise Refusal("there is no range to cut: v draws one, r takes the selection's time")
+        path = file_named(name)
+        if path.exists():
+            raise Refusal(f"{path} is there already: give another name")
+        source = self._source_to_cut()
+        offset = self.session.clocks.offset(source)
+        start, end = self.session.range
+        self.say(f"cutting to {path} …")
+        self._cut(source, start - offset, end - offset, path)
+
+    def _source_to_cut(self) -> int:
+        """Return the source of the focused lane, else the only one; Refusal where that is not known."""
+        focus = self.session.focus
+        files = [number for number, index in enumerate(self.trace.indexes) if index.manifest.get("source")]
+        if focus is not None and focus.lane.source in files:
+            return focus.lane.source
+        if len(files) != 1:
+            raise Refusal("several files are open: go to a lane of the one to cut")
+        return files[0]
+
+    @work(thread=True, exclusive=True, group="cut")
+    def _cut(self, source: int, start: int, end: int, path: Path) -> None:
+        """Read the blocks of the window and write its events."""
+        worker = get_current_worker()
+        try:
+            done = cut(self.trace.indexes[source], start, end, path, cancelled=lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        except (TracelaneError, OSError) as error:
+            if not worker.is_cancelled:
+                self.call_from_thread(self.say, str(error))
+            return
+        if not worker.is_cancelled:
+            told = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
+            self.call_from_thread(self.say, f"saved {path.absolute()}: {told}")
