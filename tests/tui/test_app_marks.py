@@ -10,20 +10,24 @@ from types import MappingProxyType
 import pytest
 
 from tests.tui.cli_process import on_terminal
-from tests.tui.small_file import small_file
+from tests.tui.small_file import events, small_file
 from tests.tui.test_app_keys import message, screen_text, shown
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.cli.view import asked_session
+from tracelane.tui.actions.refusal import Refusal
+from tracelane.tui.cli.view import Asked, asked_session
+from tracelane.tui.clock import time_frame
 from tracelane.tui.panels.pick import PickScreen
 from tracelane.tui.panels.shown_text import ShownText
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
+from tracelane.tui.times import parse_span
 from tracelane.tui.view_line import view_line
 from tracelane.tui.view_state import session_json, session_of
-from tracelane.tui.viewer.marks import saved_session
+from tracelane.tui.viewer.marks import import_marks, saved_session
 
 
 @pytest.fixture
@@ -125,7 +129,8 @@ def test_every_part_of_a_session_survives(trace: Trace) -> None:
             frozenset({(0, "9")}),
             ("worker",),
             range=(low, high),
-            clocks=Clocks(MappingProxyType({(0, ""): 5, (0, "7"): -(2**70)})),
+            baseline=(low, low + 7),
+            clocks=Clocks(MappingProxyType({(1, ""): 5, (0, "9"): -(2**70)})),
         )
         texts = {f.name: "x" for f in fields(Session) if f.type == "str"}
         session = replace(session, **texts)  # type: ignore[arg-type]
@@ -156,8 +161,8 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
 async def test_the_view_as_a_command_line(trace: Trace) -> None:
     """`:copy view` gives a line that, taken apart by the command line's own rules, shows the same time."""
     async with shown(trace) as (app, pilot):
-        await pilot.press("w", "w", ":")
-        await pilot.press(*"only stream", "enter", ":")
+        await pilot.press("home", "c", "w", "w", "v", "right", "v", ":")
+        await pilot.press(*"only stream", "enter", ":", *"steps aten::linear", "enter", ":")
         await pilot.press(*"copy view", "enter")
         await pilot.pause()
         assert isinstance(app.screen, ShownText)
@@ -166,14 +171,84 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         words = shlex.split(line)
         assert words[:2] == ["tracelane", "view"] and Path(words[2]).is_file()
         options = dict(zip(words[3::2], words[4::2]))
-        again = asked_session(trace, options["--from"], options["--to"], options["--lanes"], 100 + 24)
+        names = {"from": "begin", "to": "end", "range": "span"}
+        asked = Asked(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
+        again = asked_session(trace, asked, 100 + 24)
         seen = app.session.viewport
         assert (again.viewport.start, again.viewport.end, again.only) == (seen.start, seen.end, "stream")
+        assert again.range is not None and again.range == app.session.range
+        assert again.baseline is not None and again.baseline == app.session.baseline
+        assert again.steps == app.session.steps == "aten::linear"
 
 
 def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
     """Quitting keeps the view, opening finds it, --fresh does not."""
     trace = ["view", str(small_file(tmp_path)), "--index-dir", str(tmp_path / "index")]
-    assert on_terminal(*trace, play=(("Nothing is selected", "t"), ("whole trace", "Q"))).code == 0
+    assert on_terminal(*trace, play=(("1 Details", "t"), ("whole trace", "Q"))).code == 0
     assert on_terminal(*trace, play=(("whole trace", "Q"),)).code == 0
-    assert on_terminal(*trace, "--fresh", play=(("Nothing is selected", "Q"),)).code == 0
+    assert on_terminal(*trace, "--fresh", play=(("1 Details", "Q"),)).code == 0
+
+
+async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> None:
+    """:save marks writes a file that :marks and `view --marks` add elsewhere, the same ones only once."""
+    file = tmp_path / "found.json"
+    async with shown(trace, (120, 50)) as (app, pilot):
+        with pytest.raises(Refusal):
+            app.save(f"marks {file}")
+        await pilot.press("m", "v", "right", "right", "v", "M", *"late", "enter")
+        app.save(f"marks {file}")
+        assert "saved" in message(app)
+        kept = app.marks
+        app.add_marks(str(file))
+        assert app.marks == kept and "0 new" in message(app)
+        with pytest.raises(Refusal):
+            app.add_marks(str(tmp_path / "nothing"))
+    _file(trace, "marks").unlink()
+    assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == kept
+    assert import_marks(trace, file) == 0
+    async with shown(trace) as (app, _):
+        assert app.marks == kept
+    with pytest.raises(TracelaneError):
+        import_marks(trace, tmp_path / "nothing")
+
+
+def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
+    """Indexed again, a trace has the marks that it had."""
+    write_marks(_file(trace, "marks"), [Mark(1, 2, "x")])
+    trace.close()
+    again = open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1, force=True)
+    assert read_marks(_file(again, "marks")) == (Mark(1, 2, "x"),)
+
+
+async def test_places_by_name_and_number(trace: Trace) -> None:
+    """g goes to a mark by its text and to an event by its number, and says which there are not."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("home", "v", "right", "right", "v", "M", *"start", "enter", "escape", "end")
+        first = app.marks[0]
+        for text, said in (
+            ("mark:nowhere", "there are start"),
+            ("#999999", "not drawn"),
+            ("#0", "not drawn"),
+        ):
+            await pilot.press("g", *text, "enter")
+            assert said in message(app), text
+        await pilot.press("g", *"mark:Start", "enter")
+        assert app.session.range == (first.start, first.end)
+        slices = {event["name"]: n for n, event in enumerate(events()) if event["ph"] in "Xi"}
+        for name, kind in (("launch", SliceId), ("mark\x1b[31m", InstantId)):
+            await pilot.press("g", *f"#{slices[name]}", "enter")
+            assert app.session.selection == kind(0, slices[name])
+    found = time_frame(trace).marks
+    assert [text for text, _, _ in found] == ["start"]
+    assert parse_span("mark:start", time_frame(trace)) == (first.start, first.end)
+
+
+async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
+    """How far the cursor is from the mark set last stands on the ruler, with its sign."""
+    async with shown(trace, (120, 50)) as (app, pilot):
+        await pilot.press("home", "M", *"here", "enter", "right")
+        ns = app.session.cursor - app.marks[0].start
+        assert f"◆ here +{format_ns(ns)}" in screen_text(app)
+        app.session = replace(app.session, cursor=app.session.cursor - 2 * ns)
+        await pilot.pause()
+        assert f"◆ here -{format_ns(ns)}" in screen_text(app)

@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     tz: str | None = None
     search: str | None = None
     where: str | None = None
+    steps: str | None = None
 
 
 @click.command()
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
 @click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
 @click.option("--baseline", metavar="FROM..TO", help="Hold the tables against this range or step.")
+@click.option("--steps", metavar="NAME", help="Take the slices of this name for steps, numbers in it aside.")
 @click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
 @click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
@@ -69,6 +71,7 @@ def view(
     end: str | None,
     span: str | None,
     baseline: str | None,
+    steps: str | None,
     marks: str | None,
     lanes: str | None,
     search: str | None,
@@ -101,7 +104,7 @@ def view(
 
         zone_of(tz)
 
-    asked = Asked(begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where))
+    asked = Asked(begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps)
 
     def prepare(trace: Trace) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
@@ -194,13 +197,18 @@ def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
+    from tracelane.tui.steps import step_marks
     from tracelane.tui.times import parse_range, parse_span
 
     cells = max(1, width - TITLE_CELLS)
     session = replace(first_session(trace, cells), only=asked.lanes or "", zone=asked.tz or "")
     session = replace(session, search=asked.search or "", filter=asked.where or "")
     begin, end = asked.begin, asked.end
-    frame = time_frame(trace, session.clocks, session.zone)
+    if asked.steps:
+        if not step_marks(trace, session.clocks, asked.steps):
+            raise UsageError(f"--steps: no slice is called {asked.steps}")
+        session = replace(session, steps=asked.steps)
+    frame = time_frame(trace, session.clocks, session.zone, steps=session.steps)
     if asked.span is not None:
         session = replace(session, range=parse_range(asked.span, frame))
     if asked.baseline is not None:
