@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.clock import Clocks
 from ..base.intervals import EMPTY, Intervals, merge
+from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.chain import RUNTIME
@@ -187,12 +188,19 @@ class _Sets:
         """Return (starts, ends) in trace time."""
         self.check()
         start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
-        start += self.offsets[lanes_of(self.index, positions)]
+        if self.offsets.any():
+            start += self.offsets[lanes_of(self.index, positions)]
         return start, start + self.index.duration(positions)
 
     def merged(self, positions: I64) -> Intervals:
-        """Return the time that these slices cover."""
-        return merge(*self.times(positions))
+        """Return the time that these slices cover; those inside another of them need not be looked at."""
+        member = np.zeros(len(self.index.column("slices.start")), np.bool_)
+        member[positions] = True
+        above = self.index.column("slices.parent")[positions]
+        known = above != NONE
+        inside = np.zeros(len(positions), np.bool_)
+        inside[known] = member[above[known]]
+        return merge(*self.times(positions[~inside]))
 
 
 def _offsets(scope: Scope, source: int) -> I64:
