@@ -19,6 +19,7 @@ class FakeTrace:
     lanes: Sequence[Lane]
     opening_span: tuple[int, int] = (0, 1_000_000)
     indexes: tuple[object, ...] = ()
+    members: tuple[object, ...] = ()
     clocks: Clocks = field(default_factory=Clocks)
     fields: dict[str, object] = field(default_factory=dict)
 

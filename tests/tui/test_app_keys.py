@@ -200,7 +200,7 @@ async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
 async def test_unbound_keys(trace: Trace) -> None:
     """A key without a command says so, a Cyrillic letter points to the palette; a command clears it."""
     async with shown(trace) as (app, pilot):
-        await pilot.press("9")
+        await pilot.press("ampersand")
         assert "does nothing" in message(app)
         await pilot.press("ц")
         assert "ctrl+p" in message(app)
@@ -246,9 +246,9 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
 
 
 async def test_ledger_and_legend(trace: Trace) -> None:
-    """2 shows what was read, L what colours mean."""
+    """2 shows, the second time, what was read, L what colours mean."""
     async with shown(trace, (120, 80)) as (app, pilot):
-        await pilot.press("2")
+        await pilot.press("2", "2")
         assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
         await pilot.press("L")
         await settled(app, pilot)

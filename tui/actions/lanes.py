@@ -10,6 +10,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, process_key, toggled
+from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
@@ -161,6 +162,11 @@ def hidden_things(trace: Trace, session: Session) -> list[HiddenThing]:
         key = process_key(process)
         if key in session.hidden_processes:
             things.append(HiddenThing(process.title, len(process.lanes), "process", key))
+    for source, rank in rank_heads(trace).items():
+        key = process_key(rank)
+        if key in session.hidden_processes:
+            count = sum(len(process.lanes) for process in trace.processes if process.source == source)
+            things.append(HiddenThing(rank.title, count, "process", key))
     for name in session.hidden_alike:
         count = sum(alike(lane.title) == name for lane in trace.lanes)
         things.append(HiddenThing(name, count, "alike", name))

@@ -8,7 +8,7 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
-from ..draw.layout import Layout, LineKind, alike, lane_key, process_key
+from ..draw.layout import Layout, LineKind, alike, holders, lane_key
 from ..session import RowKey, Session
 from ..things import Thing, child_near, nearest, parent, row_of, thing_by_id, thing_in
 from . import view
@@ -29,13 +29,13 @@ def select(trace: Trace, session: Session, layout: Layout, height: int, thing: T
 
 def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     """Return the session with whatever hides a thing's lane, or its row, taken back."""
-    key, owner = lane_key(thing.lane), process_key(thing.lane.process)
+    key, owners = lane_key(thing.lane), holders(trace, thing.lane.process)
     session = replace(
         session,
         hidden_lanes=session.hidden_lanes - {key},
-        hidden_processes=session.hidden_processes - {owner},
+        hidden_processes=session.hidden_processes - owners,
         hidden_alike=tuple(name for name in session.hidden_alike if name != alike(thing.lane.title)),
-        folded=session.folded - {key, owner},
+        folded=session.folded - {key, *owners},
     )
     layout = Layout(trace, session)
     y = layout.y_of(thing.key)
@@ -45,7 +45,7 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
         y = layout.y_of(thing.key)
     line = None if y is None else layout.line(y)
     if line is not None and line.kind is LineKind.PROCESS:
-        session = replace(session, unfolded=session.unfolded | {owner})
+        session = replace(session, unfolded=session.unfolded | owners)
     elif line is not None and line.kind is LineKind.QUIET:
         session = replace(session, show_quiet=True)
     elif line is not None and line.kind is LineKind.MORE:

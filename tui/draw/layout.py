@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
+from typing import TypeAlias
 
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import FOLD_ROWS, LaneKey, RowKey, Session
 from .quiet import is_device, quiet_lanes
+from .ranks import by_rank, opens_folded, rank_heads
 
 FOLD_LANES = 50
 """Processes of more lanes than this open folded to one line."""
@@ -83,6 +85,10 @@ class _Block:
     members: tuple[int, ...] = ()
 
 
+_Shown: TypeAlias = tuple[Process, list[int], list[int]]
+"""A process, its lanes that are shown, and those that are quiet."""
+
+
 def lane_key(lane: Lane) -> LaneKey:
     """Return the key that names a lane in a Session."""
     return LaneKey(
@@ -93,6 +99,12 @@ def lane_key(lane: Lane) -> LaneKey:
 def process_key(process: Process) -> tuple[int, str]:
     """Return the key that names a process in a Session."""
     return (process.source, process.pid)
+
+
+def holders(trace: Trace, process: Process) -> set[tuple[int, str]]:
+    """Return the keys of what a process's lanes fold into: the process itself, and its rank."""
+    rank = rank_heads(trace).get(process.source)
+    return {process_key(process)} | (set() if rank is None else {process_key(rank)})
 
 
 def alike(title: str) -> str:
@@ -209,27 +221,60 @@ class Layout:
         lanes = self.trace.lanes
         quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
         pattern = matcher(session.only) if session.only else None
-        for process in self.trace.processes:
-            self.empty_lanes += process.empty
-            if not len(process.lanes):
-                self.empty_processes += 1
-                continue
+        for rank, processes in by_rank(self.trace):
+            found: list[_Shown] = []
+            for process in processes:
+                self.empty_lanes += process.empty
+                if not len(process.lanes):
+                    self.empty_processes += 1
+                    continue
+                if holders(self.trace, process) & session.hidden_processes:
+                    self.hidden_lanes += len(process.lanes)
+                    continue
+                shown: list[int] = []
+                silent: list[int] = []
+                for number in process.lanes:
+                    lane = lanes[number]
+                    if self._is_hidden(lane, session, pattern):
+                        self.hidden_lanes += 1
+                    elif number in quiet:
+                        silent.append(number)
+                    else:
+                        shown.append(number)
+                if shown or silent:
+                    found.append((process, shown, silent))
+            if rank is None or not found or not self._add_rank(rank, found, session):
+                self._add_processes(found, session)
+        self._add_note()
+
+    def _add_rank(self, rank: Process, found: Sequence[_Shown], session: Session) -> bool:
+        """Add the line that heads a rank, and tell whether it stands for all of it."""
+        key = process_key(rank)
+        unasked = not session.only and key not in session.unfolded and opens_folded(self.trace)
+        folded = key in session.folded or unasked
+        members = [number for _, lanes, silent in found for number in (*lanes, *silent)]
+        # What an accelerator does tells the ranks apart; their hosts are always busy.
+        shown = [number for number in members if is_device(self.trace.lanes[number])]
+        if folded:
+            for number in members:
+                self._block_of_lane[number] = len(self._blocks)
+        text = f"{len(members):,} lanes" if folded and len(members) > 1 else ""
+        self._add(
+            _Block(
+                LineKind.PROCESS,
+                1,
+                rank,
+                folded=folded,
+                text=text,
+                members=tuple(shown or members) if folded else (),
+            )
+        )
+        return folded
+
+    def _add_processes(self, found: Sequence[_Shown], session: Session) -> None:
+        lanes, pattern = self.trace.lanes, session.only or None
+        for process, shown, silent in found:
             key = process_key(process)
-            if key in session.hidden_processes:
-                self.hidden_lanes += len(process.lanes)
-                continue
-            shown: list[int] = []
-            silent: list[int] = []
-            for number in process.lanes:
-                lane = lanes[number]
-                if self._is_hidden(lane, session, pattern):
-                    self.hidden_lanes += 1
-                elif number in quiet:
-                    silent.append(number)
-                else:
-                    shown.append(number)
-            if not shown and not silent:
-                continue
             folded = key in session.folded or (
                 key not in session.unfolded
                 and pattern is None
@@ -251,7 +296,6 @@ class Layout:
                 for number in silent:
                     self._block_of_lane[number] = len(self._blocks)
                 self._add(_Block(LineKind.QUIET, 1, process, members=tuple(silent)))
-        self._add_note()
 
     def _opens_folded(self, process: Process, lanes: Sequence[int], session: Session) -> bool:
         if process.aside or len(lanes) > FOLD_LANES:

@@ -1,0 +1,122 @@
+"""Ranks in the viewer: heads, a line each where there are many, the panel, the switch of their clocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.draw.layout import Layout, LineKind
+from tracelane.tui.session import Session, Viewport
+from tracelane.tui.things import thing_by_id
+
+DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
+US = 1000
+
+
+def write(folder: Path, ranks: int, late_us: float = 0) -> Trace:
+    """Return ranks of a host lane and a stream; each rank's clock is `late_us` behind the one before."""
+    folder.mkdir(exist_ok=True)
+    for rank in range(ranks):
+        at = 100 - late_us * rank
+        events: list[dict[str, Any]] = [
+            complete(at + 1000 * n, 900, "ProfilerStep#1", "user_annotation", pid=50 + rank) for n in range(2)
+        ]
+        events += [complete(at + 1000 * n, 500, REDUCE, "kernel", pid=rank, tid=7) for n in range(2)]
+        info = {"rank": rank, "world_size": ranks}
+        text = json.dumps({"distributedInfo": info, "host_name": f"pod-{rank}", "traceEvents": events})
+        (folder / f"rank{rank}.json").write_text(text)
+    return open_trace(folder)
+
+
+def lines(trace: Trace, **session: Any) -> list[tuple[LineKind, str, bool]]:
+    layout = Layout(trace, Session(Viewport(*trace.span, 100), 0, **session))
+    return [(line.kind, line.title, line.folded) for line in layout.lines(0, layout.height)]
+
+
+@pytest.mark.parametrize(("ranks", "folded"), [(2, False), (4, False), (5, True), (9, True)])
+def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: bool) -> None:
+    """Up to four ranks open with their processes, more as one line per rank; all in order."""
+    trace = write(tmp_path, ranks)
+    found = lines(trace)
+    heads = [(title, is_folded) for kind, title, is_folded in found if title.startswith("rank ")]
+    more = " · 2 lanes" if folded else ""
+    assert heads == [(f"rank {n} · pod-{n}{more}", folded) for n in range(ranks)]
+    assert len(found) == (ranks if folded else 5 * ranks)
+    one = lines(trace, unfolded=frozenset({(1, "")}), folded=frozenset({(0, "")}))
+    assert [is_folded for _, title, is_folded in one if title.startswith(("rank 0", "rank 1"))] == [
+        True,
+        False,
+    ]
+
+
+def test_a_file_alone_has_no_head(tmp_path: Path) -> None:
+    """A single rank, or files that tell none, are laid out as they always were."""
+    write(tmp_path, 2)
+    assert not any("rank" in title for _, title, _ in lines(open_trace(tmp_path / "rank1.json")))
+
+
+async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) -> None:
+    """Selecting a slice of a folded rank opens it; a rank is hidden and shown again as a process is."""
+    trace = write(tmp_path, 6)
+    async with shown(trace) as (app, pilot):
+        thing = thing_by_id(trace, app.session.clocks, SliceId(4, 2))
+        assert thing is not None
+        app.select(thing)
+        await pilot.pause()
+        assert "▾ rank 4 · pod-4" in screen_text(app) and "nccl" in screen_text(app)
+        app.session = Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks)
+        await pilot.press("x")
+        await pilot.pause()
+        assert "rank 0" not in screen_text(app)
+        await pilot.press("H")
+        await pilot.pause()
+        assert "rank 0 · pod-0" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "▸ rank 0" in screen_text(app)
+
+
+async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
+    """Ranks open aligned; the command takes that back and makes it again, and says so, and u undoes it."""
+    trace = write(tmp_path, 2, late_us=30)
+    async with shown(trace) as (app, pilot):
+        assert app.session.clocks.offset(1) == 30 * US
+        app.run_command("rank-clocks")
+        assert app.session.clocks.offset(1) == 0 and "as their files" in message(app).replace("' clocks", "")
+        app.run_command("rank-clocks")
+        assert app.session.clocks.offset(1) == 30 * US and "2 collectives" in message(app)
+        await pilot.press("u")
+        assert app.session.clocks.offset(1) == 0
+    alone = open_trace(tmp_path / "rank0.json")
+    async with shown(alone) as (app, pilot):
+        app.run_command("rank-clocks")
+        assert "not two ranks" in message(app)
+
+
+@needs_corpus
+async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
+    """9 shows the ranks, again their collectives and the steps; Enter goes to the slice behind a row."""
+    trace = open_trace(DLRM, index_dir=corpus_cache)
+    async with shown(trace, size=(160, 45)) as (app, pilot):
+        await pilot.press("9")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "came last" in text and "16.415 ms" in text
+        await pilot.press("9")
+        await settled(app, pilot)
+        assert "send_recv" in screen_text(app) and "7.116 ms" in screen_text(app)
+        await pilot.press("tab", "enter")
+        await settled(app, pilot)
+        assert app.session.selection is not None and app.session.selection.source == 2
+        await pilot.press("tab", "9")
+        await settled(app, pilot)
+        assert "slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)

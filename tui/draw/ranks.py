@@ -1,0 +1,50 @@
+"""The lines that head the processes of each rank where a trace has several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from types import MappingProxyType
+
+from tracelane.core.trace import Process, Trace
+
+FOLD_RANKS = 4
+"""More ranks than this open folded to a line each."""
+NO_PROCESS = -1
+
+
+@lru_cache(maxsize=4)
+def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
+    """Return by source what stands for all processes of a rank; nothing where there are not two ranks."""
+    found: dict[int, Process] = {}
+    for source, member in enumerate(trace.members):
+        if member.rank is not None:
+            host = f" · {member.host}" if member.host else ""
+            found[source] = Process(source, NO_PROCESS, "", "", "", f"{member.title}{host}", range(0), 0)
+    return MappingProxyType(found if len(found) > 1 else {})
+
+
+def by_rank(trace: Trace) -> Iterator[tuple[Process | None, list[Process]]]:
+    """Yield each rank's head and its processes in display order, None for what belongs to no rank.
+
+    What is laid over a trace stands below the process that it speaks of, and goes with its rank.
+    """
+    heads = rank_heads(trace)
+    head: Process | None = None
+    group: list[Process] = []
+    for process in trace.processes:
+        own = heads.get(process.source)
+        changes = process.source < len(trace.members) and own is not head
+        if changes and group:
+            yield head, group
+            group = []
+        if changes:
+            head = own
+        group.append(process)
+    if group:
+        yield head, group
+
+
+def opens_folded(trace: Trace) -> bool:
+    """Tell whether ranks open as one line each."""
+    return len(rank_heads(trace)) > FOLD_RANKS
