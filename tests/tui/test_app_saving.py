@@ -57,6 +57,7 @@ async def test_picture(trace: Trace, tmp_path: Path) -> None:
         assert message(app) == f"saved {tmp_path / 'seen.txt'}"
         text = (tmp_path / "seen.txt").read_text()
         assert "[aten::linear" in text and "Stream 1" in text
+        await pilot.press("L")  # no lane, no name
         await _typed(app, pilot, "only Stream")
         await pilot.press("colon", *"save picture ", *str(tmp_path / "seen.svg"), "enter")
         await settled(app, pilot)
