@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..base.errors import UsageError
 from ..ingest.columns import I64, AnyArray
 from .devices import WORK, device_word
+from .kept import kept
 from .op_device import device_times, work_positions
 from .op_events import ANNOTATION, keys_of, lanes_of, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped
@@ -74,6 +75,11 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
     Slices cut by the edge of the scope's range count by their part inside, device work by the op that
     launched it in the range, wherever it ran. Times are ns, memory bytes.
     """
+    name = f"ops-{by.by}-{by.depth}" if by.by else "ops"
+    return kept(scope, name, lambda: _counted(scope, by))
+
+
+def _counted(scope: Scope, by: Grouping) -> Table:
     rows: dict[_Key, _Row] = {}
     notes: list[str] = []
     for source in range(len(scope.trace.indexes)):

@@ -13,6 +13,7 @@ from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.chain import RUNTIME
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
+from .kept import kept
 from .op_device import launches_of, work_positions
 from .op_events import KINDS, OP, lanes_of, lifted_of
 from .scope import Scope
@@ -28,11 +29,10 @@ PERCENTILES = (50, 95, 99)
 
 @dataclass(frozen=True)
 class StepResult:
-    """The steps one by one, and by group; `choices` says per source which slices are steps, and why."""
+    """The steps one by one, and by group."""
 
     steps: Table
     groups: Table
-    choices: tuple[Steps, ...]
 
 
 def steps(scope: Scope, name: str | None = None) -> StepResult:
@@ -40,6 +40,11 @@ def steps(scope: Scope, name: str | None = None) -> StepResult:
     names none.
     """
     name = scope.steps or name
+    table = _counted(scope, name) if name else kept(scope, "steps", lambda: _counted(scope, None))
+    return StepResult(table, _groups(table))
+
+
+def _counted(scope: Scope, name: str | None) -> Table:
     chosen, parts = [], []
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
@@ -73,13 +78,12 @@ def steps(scope: Scope, name: str | None = None) -> StepResult:
     notes = notes or ("no steps: neither a profiler nor an engine marked any, and nothing repeats",)
     positions = [found.positions[at] for found, at, _ in parts]
     sources = [np.full(len(at), found.source) for found, at, _ in parts]
-    table = Table(
+    return Table(
         "steps", "steps", scope.text, columns, data, totals, notes,
         np.concatenate(positions) if positions else np.empty(0, np.int64),
         sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
         keys=("step",) if len(scope.trace.indexes) == 1 else ("source", "step"),
     )  # fmt: skip
-    return StepResult(table, _groups(table), tuple(chosen))
 
 
 def _titles(word: str, several: bool) -> tuple[Column, ...]:

@@ -1,0 +1,126 @@
+"""Tables of whole large traces, kept beside the index so that they are there at once the next time.
+
+    derived/<name>-<hash of code, sources and clocks>.json
+
+Disposable like everything under `derived`: committed by one rename, made anew when missing, damaged, or of
+other code than what counts now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..index.blockstore import FOLDER
+from .scope import Scope
+from .table import Column, Table
+
+LEAST_SLICES = 1_000_000
+"""Smaller traces are counted as quickly as a file is found and read."""
+PRIVATE = 0o700
+COUNTING = ("base", "query", "analysis")
+"""Rooms of core whose code decides what a table holds; the index has a format of its own."""
+
+
+def kept(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
+    """Return the table that `make` makes of a scope; that of a whole large trace is kept under a name."""
+    if not _worth_keeping(scope):
+        return make()
+    path = _file(scope, name)
+    table = _read(path)
+    if table is None:
+        table = make()
+        _write(path, table)
+    return table
+
+
+def _worth_keeping(scope: Scope) -> bool:
+    """Tell whether a scope is a whole, large trace under the clocks that it opens with."""
+    parts = (scope.range, scope.lanes, scope.where, scope.source, scope.steps or None)
+    usual = not scope.clocks.offsets or scope.clocks == scope.trace.clocks
+    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
+    return size >= LEAST_SLICES and usual and all(part is None for part in parts)
+
+
+def _file(scope: Scope, name: str) -> Path:
+    folders = [index.folder for index in scope.trace.indexes]
+    clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
+    text = json.dumps([code_hash(), name, [folder.name for folder in folders], clocks])
+    key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return folders[0] / FOLDER / f"{name}-{key}.json"
+
+
+@cache
+def code_hash() -> str:
+    """Return the hash of the code that counts."""
+    core = Path(__file__).parent.parent
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for room in COUNTING for path in (core / room).rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _read(path: Path) -> Table | None:
+    try:
+        told = json.loads(path.read_bytes())
+        return Table(
+            schema=told["schema"],
+            title=told["title"],
+            scope=told["scope"],
+            columns=tuple(Column(**column) for column in told["columns"]),
+            data={key: _column(*column) for key, column in told["data"].items()},
+            totals=told["totals"],
+            notes=tuple(told["notes"]),
+            positions=_column(*told["positions"]),
+            source=told["source"],
+            sources=_column(*told["sources"]),
+            keys=tuple(told["keys"]),
+        )
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _column(dtype: str, values: Any) -> Any:
+    """Return values as they were: an array of a type, a list of text, or nothing."""
+    return np.array(values, dtype) if dtype else values
+
+
+def _told(values: Any) -> tuple[str, Any]:
+    return (values.dtype.str, values.tolist()) if isinstance(values, np.ndarray) else ("", values)
+
+
+def _write(path: Path, table: Table) -> None:
+    """Write a table; where that is not possible it is made anew the next time."""
+    told = {
+        "schema": table.schema,
+        "title": table.title,
+        "scope": table.scope,
+        "columns": [vars(column) for column in table.columns],
+        "data": {key: _told(column) for key, column in table.data.items()},
+        "totals": dict(table.totals),
+        "notes": table.notes,
+        "positions": _told(table.positions),
+        "source": table.source,
+        "sources": _told(table.sources),
+        "keys": table.keys,
+    }
+    with suppress(OSError):
+        path.parent.mkdir(PRIVATE, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            os.replace(name, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name)
+            raise

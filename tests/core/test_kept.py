@@ -1,0 +1,85 @@
+"""Tables kept beside the index: as they were made, of the whole trace only, and never out of date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.events import complete, index_of
+from tracelane.core.analysis import kept as keeping
+from tracelane.core.analysis.kept import kept
+from tracelane.core.analysis.ops import ops
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.steps import steps
+from tracelane.core.analysis.table import Table
+from tracelane.core.index.blockstore import FOLDER
+from tracelane.core.trace import Trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """Two steps with an op each, large enough to be kept."""
+    monkeypatch.setattr(keeping, "LEAST_SLICES", 4)
+    events = [complete(100 * n, 90, f"ProfilerStep#{n}", cat="user_annotation") for n in (1, 2)]
+    events += [complete(100 * n + 5, 10 * n, "aten::mm") for n in (1, 2)]
+    return Trace([index_of(events, tmp_path / "index")])
+
+
+def _files(trace: Trace) -> list[Path]:
+    return sorted((trace.indexes[0].folder / FOLDER).glob("*.json"))
+
+
+def _refuse() -> Table:
+    raise AssertionError("counted again")
+
+
+@pytest.mark.parametrize(("name", "make"), [("ops", ops), ("steps", lambda scope: steps(scope).steps)])
+def test_the_same_again(name: str, make: object, trace: Trace) -> None:
+    """A table read back is the one that was made: columns with their types, jumps, totals, notes, keys."""
+    scope = Scope(trace)
+    first = make(scope)  # type: ignore[operator]
+    again = kept(scope, name, _refuse)
+    assert again.columns == first.columns
+    assert (again.totals, again.notes, again.keys, again.scope) == (
+        first.totals,
+        first.notes,
+        first.keys,
+        first.scope,
+    )
+    assert list(again.rows()) == list(first.rows())
+    for key, column in first.data.items():
+        assert getattr(again.data[key], "dtype", None) == getattr(column, "dtype", None)
+    assert np.array_equal(np.asarray(again.positions), np.asarray(first.positions))
+    assert np.array_equal(np.asarray(again.sources), np.asarray(first.sources))
+
+
+def test_parts_are_not_kept(trace: Trace) -> None:
+    """What speaks of a part of the trace, or of other clocks, is counted each time."""
+    ops(Scope(trace, (0, 150_000)))
+    ops(Scope(trace, lanes=(0,)))
+    ops(Scope(trace, clocks=trace.clocks.shifted((0, ""), 5)))
+    steps(Scope(trace), "aten::mm")
+    assert _files(trace) == []
+    ops(Scope(trace))
+    assert len(_files(trace)) == 1
+
+
+def test_damage_and_other_code(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged file, or one of other code, is no table: it is counted anew and kept again."""
+    wanted = list(ops(Scope(trace)).rows())
+    (path,) = _files(trace)
+    for damage in ("", "{", '{"schema": "ops"}'):
+        path.write_text(damage)
+        assert list(ops(Scope(trace)).rows()) == wanted
+        assert path.stat().st_size > 100
+    monkeypatch.setattr(keeping, "code_hash", lambda: "other")
+    ops(Scope(trace))
+    assert len(_files(trace)) == 2
+
+
+def test_nowhere_to_keep(trace: Trace) -> None:
+    """Where nothing can be written the table is made all the same."""
+    (trace.indexes[0].folder / FOLDER).write_text("no folder")
+    assert len(ops(Scope(trace))) == 2
