@@ -170,11 +170,13 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     kind, has_kind = lifted_of_instants(index, "device_type", places)
     number, _ = lifted_of_instants(index, "device_id", places)
     there = [device for device in devices(scope.trace) if device.source == source]
-    pairs = sorted({(int(k), int(n)) for k, n in np.unique(np.stack([kind, number]), axis=1).T.tolist()})
+    # Types and ids are small numbers, -1 for the host: one key holds both.
+    keys = (kind << 32) + number
+    pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in np.unique(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
     found = []
     for pair in pairs:
-        mask = has_kind & (kind == pair[0]) & (number == pair[1])
+        mask = has_kind & (keys == (pair[0] << 32) + pair[1])
         if not mask.any():
             continue
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
@@ -234,6 +236,9 @@ def lifted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, A
     holders = index.column(f"lifted.{key}.instant")
     if not len(holders) or not len(places):
         return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
+    if len(holders) == len(index.column("instants.start")):  # all have it
+        found: I64 = index.column(f"lifted.{key}.instant_value")[places].astype(np.int64)
+        return found, np.ones(len(places), np.bool_)
     at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
     has = holders[at] == places
     values = index.column(f"lifted.{key}.instant_value")[at].astype(np.int64)

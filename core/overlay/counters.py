@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_CLOCKS = Clocks()
 HEADING = "computed"
 MIB = 1 << 20
-CHEAP = 2_000_000
+CHEAP = 500_000
 """With at most so many instants the memory lanes are made at the start, unasked."""
 MOST_SAMPLES = 1_000_000
 """Of a longer series the least and the greatest value of each stretch are kept."""
