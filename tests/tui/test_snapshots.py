@@ -44,8 +44,14 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TracelaneAp
 
 
 def test_first_screen(app: TracelaneApp, snap_compare: object) -> None:
-    """Header, minimap, ruler with steps, host and device lanes, a counter, the footer."""
-    assert snap_compare(app, terminal_size=(100, 30))  # type: ignore[operator]
+    """Header, minimap, ruler with steps, host and device lanes, a counter, the first finding, the footer."""
+
+    async def wait(pilot: object) -> None:
+        await pilot.pause()  # type: ignore[attr-defined]
+        await app.workers.wait_for_complete()
+        await pilot.pause(0.3)  # type: ignore[attr-defined]
+
+    assert snap_compare(app, terminal_size=(100, 30), run_before=wait)  # type: ignore[operator]
 
 
 def test_selected_kernel(app: TracelaneApp, snap_compare: object) -> None:
