@@ -36,6 +36,8 @@ from .widgets.bars import Bar, Footer
 
 TICK_S = 0.1
 BAR_CELLS = 16
+INTERRUPTED = 130
+"""The exit code of a shell's Ctrl+C."""
 QUESTION = "stop indexing and quit? y/n"
 
 TIME_MOVES: Final[Mapping[str, Callable[[view.Timeline, Session], Session]]] = {
@@ -236,7 +238,7 @@ class OpeningScreen(Screen[None]):
 
         def answered(stop: bool | None) -> None:
             if stop:
-                self.app.exit()
+                self.app.exit(return_code=INTERRUPTED)
             else:
                 self.say("indexing goes on")
 

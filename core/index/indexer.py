@@ -35,7 +35,7 @@ from .sketching import Sketching
 PROGRESS_S = 0.1
 GRACE_S = 1.0
 """So long the work may take to notice that it is not wanted any more."""
-NICENESS = 5
+NICENESS = 10
 """With pictures somebody is looking: what draws them comes first."""
 _ENDED = 3
 

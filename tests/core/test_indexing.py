@@ -23,13 +23,13 @@ from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.ingest import child
 from tracelane.core.ingest.source import Source, open_source
 
-EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5}}'
+EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
 PATIENCE_S = 20.0
 
 
-def trace_file(folder: Path, count: int) -> Path:
+def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
     path = folder / "t.json"
-    events = ",\n".join(EVENT.format(n % 50, n % 4, 7 * n) for n in range(count))
+    events = ",\n".join(EVENT.format(n % 50, n % 4, 7 * n, " " * padding) for n in range(count))
     path.write_text(f'{{"traceEvents":[\n{events}\n]}}')
     return path
 

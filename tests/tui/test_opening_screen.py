@@ -179,7 +179,7 @@ async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str,
         assert isinstance(app.screen, StopQuestion)
         await pilot.press(answer)
         if stops:
-            assert app.return_code == 0
+            assert app.return_code == 130
         else:
             await until_settled(app, pilot)
 

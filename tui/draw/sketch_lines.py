@@ -102,16 +102,26 @@ def line_segments(line: SketchLine | None, sketch: Sketch, session: Session, loo
     return written([Segment(title, style), Segment(glyphs.separator, palette.line), *area], glyphs)
 
 
-def overview_segments(sketch: Sketch, session: Session, look: Look) -> list[Segment]:
-    """Return the minimap's line: how busy the busiest lane of each cell is over all that was met so far."""
+def overview_segments(sketch: Sketch, levels: Sequence[int], session: Session, look: Look) -> list[Segment]:
+    """Return the minimap's line of these levels (see `overview_levels`) and the part that is visible."""
+    return overview_line("so far", levels, *window(_whole(sketch, look.area), session.viewport), look)
+
+
+def _whole(sketch: Sketch, width: int) -> Viewport:
     start, end = sketch.opening_span
-    view = Viewport(start, max(1, end - start), 1).resized(look.area)
-    best = np.full(look.area, -1)
+    return Viewport(start, max(1, end - start), 1).resized(width)
+
+
+def overview_levels(sketch: Sketch, width: int) -> list[int]:
+    """Return how busy the busiest lane of each cell is, over all that was met so far."""
+    view = _whole(sketch, width)
+    best = np.full(width, -1)
     processes = [process for process in sketch.processes if not process.aside] or sketch.processes
     lanes = [lane for process in processes for lane in process.lanes]
     for lane in lanes[:OVERVIEW_LANES]:
         np.maximum(best, levels_of(sketch, lane, view), out=best)
-    return overview_line("so far", best.tolist(), *window(view, session.viewport), look)
+    levels: list[int] = best.tolist()
+    return levels
 
 
 def ruler_segments(sketch: Sketch, session: Session, look: Look) -> list[Segment]:

@@ -11,9 +11,11 @@ from textual.widget import Widget
 
 from tracelane.core.query.sketch import Sketch
 
+from ..draw.lines import Look
 from ..draw.sketch_lines import (
     SketchLine,
     line_segments,
+    overview_levels,
     overview_segments,
     ruler_segments,
     scrolled,
@@ -47,6 +49,8 @@ class SketchCanvas(Widget, can_focus=True):
         self._sketch = Sketch.empty()
         self._session: Session | None = None
         self._heads: list[Strip] = []
+        self._look: Look | None = None
+        self._levels: list[int] = []  # the minimap's: they change with the picture, not with the view
         self.lines: tuple[SketchLine, ...] = ()
 
     @property
@@ -57,21 +61,29 @@ class SketchCanvas(Widget, can_focus=True):
     def show(self, sketch: Sketch, session: Session) -> None:
         """Show a sketch in a session; costs nothing until the next frame."""
         if sketch is not self._sketch:
-            self.lines = sketch_lines(sketch)
+            self.lines, self._levels = sketch_lines(sketch), []
         self._sketch, self._session = sketch, session
-        self._heads = []
+        self._prepare()
         self.refresh()
+
+    def _prepare(self) -> None:
+        self._heads = []
+        self._look = look_of(self)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
-        session, width = self._session, self.size.width
-        if session is None or not self.lines:
+        session, look, width = self._session, self._look, self.size.width
+        if session is None or look is None or not self.lines:
             return Strip.blank(width, self.rich_style)
-        look = look_of(self)
         if y < HEAD:
             if not self._heads:
-                drawn = overview_segments, ruler_segments
-                self._heads = [Strip(draw(self._sketch, session, look), width) for draw in drawn]
+                if len(self._levels) != look.area:
+                    self._levels = overview_levels(self._sketch, look.area)
+                overview = overview_segments(self._sketch, self._levels, session, look)
+                self._heads = [
+                    Strip(overview, width),
+                    Strip(ruler_segments(self._sketch, session, look), width),
+                ]
             return self._heads[y]
         place = scrolled(self.lines, session.scroll, self.lane_lines) + y - HEAD
         line = self.lines[place] if place < len(self.lines) else None
@@ -79,13 +91,13 @@ class SketchCanvas(Widget, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Tell how much time fits, and draw anew."""
-        self._heads = []
+        self._prepare()
         self.post_message(self.Resized(look_of(self).area))
 
     def notify_style_update(self) -> None:
         """Draw in the new theme's colours."""
         super().notify_style_update()
-        self._heads = []
+        self._prepare()
 
     # -- mouse ----------------------------------------------------------------------------------------------
 
