@@ -5,7 +5,9 @@ VENV_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
-TRACE ?= demo/rank0.pt.trace.json
+# What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
+TRACE ?=
+BENCH ?=
 
 .PHONY: help setup demo test check format bench screenshots clean
 
@@ -38,9 +40,8 @@ format: $(STAMP)  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## measure one trace: make bench TRACE=path (the demo's without it)
-	@test -e "$(TRACE)" || $(BIN)/tracelane demo --out demo --no-open >/dev/null
-	@$(BIN)/python benchmarks/run.py "$(TRACE)"
+bench: $(STAMP)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
+	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)
 
 screenshots: $(STAMP)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'

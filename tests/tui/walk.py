@@ -19,6 +19,7 @@ from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.draw.rows import RowReader
+from tracelane.tui.lanes.look import glyphs
 from tracelane.tui.session import ZOOM_LEAP, ZOOM_STEP
 
 SIZE = (200, 50)
@@ -125,6 +126,17 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
             size, segments = len(text.encode()), text.count(RESET)
             frames.append(Frame(key, size, segments, count.rows, count.numpy_calls, seconds, cpu))
     return frames
+
+
+async def first_picture(trace: Trace) -> None:
+    """Show a trace and leave as soon as its lanes are painted."""
+    app = RecordedApp(trace, config=Config())
+    async with app.run_test(headless=False, size=SIZE):
+        written, began = "", time.perf_counter()
+        while not {glyphs().unfolded, glyphs().folded} & set(written):  # only titles of lanes have them
+            assert time.perf_counter() - began < PATIENCE_S, "no picture"
+            await asyncio.sleep(0.0005)
+            written += app.taken()
 
 
 async def _quiet(app: RecordedApp, seconds: float) -> None:

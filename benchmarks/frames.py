@@ -1,0 +1,90 @@
+"""What is seen of an indexed trace, and how soon: reopening, frames after keys, picture, arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.tui.walk import SIZE, first_picture, keys_of, walk
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.view import first_session
+from tracelane.tui.text.picture import picture
+
+REOPENINGS = 5
+PICTURES = 5
+ARGUMENTS = 200
+SEED = 1
+
+
+def reopening(trace: Path, index_dir: Path) -> dict[str, Any]:
+    """Return how long it takes from a command's imports to the first full picture, warm."""
+
+    def once() -> None:
+        opened = open_trace(trace, index_dir=index_dir)
+        asyncio.run(first_picture(opened))
+        opened.close()
+
+    once()
+    times, cpu = [], []
+    for _ in range(REOPENINGS):
+        began = time.process_time()
+        times.append(_timed(once))
+        cpu.append(time.process_time() - began)
+    return {"to_picture": spread(times), "processor_time": spread(cpu)}
+
+
+def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
+    """Return what the frames of the scripted walk cost."""
+    opened = open_trace(trace, index_dir=index_dir)
+    keys = keys_of(opened)
+    counts = asyncio.run(walk(opened, keys))
+    times = asyncio.run(walk(opened, keys, counting=False))
+    result = {
+        "slices": opened.sources[0].ledger["slices"],
+        "keys": len(keys),
+        "size": f"{SIZE[0]}x{SIZE[1]}",
+        "key_to_frame": spread([frame.seconds for frame in times]),
+        "processor_time": spread([frame.cpu_s for frame in times]),
+        "bytes": _mean_and_most([frame.size for frame in counts]),
+        "segments": _mean_and_most([frame.segments for frame in counts]),
+        "rows": _mean_and_most([frame.rows for frame in counts]),
+        "numpy_calls": _mean_and_most([frame.numpy_calls for frame in counts]),
+        "static_picture": spread([_timed(lambda: _picture(opened)) for _ in range(PICTURES)]),
+        "arguments": _arguments(opened),
+    }
+    opened.close()
+    return result
+
+
+def _picture(trace: Trace) -> None:
+    picture(trace, first_session(trace, SIZE[0]), *SIZE)
+
+
+def _arguments(trace: Trace) -> dict[str, Any]:
+    events = trace.sources[0].ledger["events"]
+    chosen = [random.Random(SEED).randrange(events) for _ in range(ARGUMENTS)]
+    return spread([_timed(lambda ordinal=ordinal: trace.event_arguments(0, ordinal)) for ordinal in chosen])
+
+
+def _timed(what: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    what()
+    return time.perf_counter() - began
+
+
+def spread(seconds: Sequence[float]) -> dict[str, Any]:
+    """Return median and 95th percentile in ms."""
+    ordered = sorted(seconds)
+    return {
+        "median_ms": round(statistics.median(ordered) * 1000, 2),
+        "p95_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))] * 1000, 2),
+    }
+
+
+def _mean_and_most(counts: Sequence[int]) -> dict[str, Any]:
+    return {"mean": round(statistics.mean(counts), 1), "most": max(counts)}

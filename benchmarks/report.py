@@ -1,0 +1,117 @@
+"""The measurements as Markdown, and into the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BEGIN = "<!-- measured: written by benchmarks/run.py --readme -->\n"
+END = "<!-- end of measured -->"
+Row = tuple[str, str]
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Return all measurements as tables; what was not measured has no row."""
+    parts = [_about(result["machine"])]
+    for title, rows in (
+        ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
+        ("reopening", list(_reopening(result.get("reopening", [])))),
+        (f"the walk at {_walk_size(result)}", list(_frames(result.get("frames", [])))),
+        ("a slow line", list(_lines(result.get("lines", [])))),
+    ):
+        if rows:
+            table = [
+                f"| {title} | measured |",
+                "|---|---|",
+                *(f"| {what} | {value} |" for what, value in rows),
+            ]
+            parts.append("\n".join(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def into_readme(text: str) -> None:
+    """Put the tables between their markers in the README."""
+    document = README.read_text(encoding="utf-8")
+    before, rest = document.split(BEGIN, 1)
+    README.write_text(before + BEGIN + text + END + rest.split(END, 1)[1], encoding="utf-8")
+
+
+def _about(machine: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return (
+        f"Measured on {machine['processor']} ({machine['architecture']}, {machine['cores']} cores, "
+        f"{mb(machine['memory_bytes'])}), {machine['system']}, Python {machine['python']}, {versions}; "
+        f"load before: {machine['load_before']}."
+    )
+
+
+def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
+    size, events, slices = mb(facts["text_bytes"]), facts["events"], facts["slices"]
+    yield "trace", f"{facts['trace']}: {size} of JSON, {events:,} events, {slices:,} slices"
+    best = min(run["seconds"] for run in facts["workers"].values())
+    for count, run in facts["workers"].items():
+        told = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
+        yield f"index, {count} {'process' if count == '1' else 'workers'}", told
+    apart = facts["apart_bytes_per_slice"]
+    yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {apart} of names and texts"
+    for name, peer in facts["peers"].items():
+        if "not_run" in peer:
+            yield name, peer["not_run"]
+        else:
+            times = peer["seconds"] / best
+            yield (
+                name,
+                f"{_took(peer)}, {mb(peer['peak_private_bytes'])}: {times:.1f} times as long as indexing",
+            )
+
+
+def _reopening(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in found:
+        size, cpu = mb(each["bytes"]), each["processor_time"]["median_ms"]
+        yield f"imports to picture, {size}", f"{_spread(each['to_picture'])}; processor {cpu:.4g} ms"
+
+
+def _frames(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in found:
+        slices = f"{each['slices']:,} slices"
+        yield f"key to frame, {slices}", f"{_spread(each['key_to_frame'])} ({each['keys']} keys)"
+        yield f"processor time a frame, {slices}", _spread(each["processor_time"])
+        size, segments = each["bytes"], each["segments"]
+        written = f"{size['mean'] / 1000:.1f} KB, at most {size['most'] / 1000:.1f} KB"
+        yield f"written a frame, {slices}", f"{written}; {segments['mean']:.0f} segments"
+        yield f"static picture, {slices}", _spread(each["static_picture"])
+        yield f"arguments of a slice, {slices}", _spread(each["arguments"])
+    if len(found) > 1:
+        small, large = found[0], found[-1]
+        times = large["slices"] / max(1, small["slices"])
+        costs = [each["key_to_frame"]["median_ms"] for each in (large, small)]
+        yield f"{times:.0f} times the slices", f"{costs[0] / costs[1]:.2f} times the time to the frame"
+
+
+def _lines(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in found:
+        speed = f"{each['bits_per_s'] / 1e6:g} Mbit/s, {each['delay_s'] * 1000:.0f} ms each way"
+        paced = "" if each["answers"] else ", a terminal that does not answer"
+        yield (
+            f"{speed}{paced}",
+            f"{each['lag_s']} s until the picture stands still; viewer {mb(each['viewer_private_bytes'])}",
+        )
+
+
+def _took(cost: dict[str, Any]) -> str:
+    return f"{cost['seconds']} s ({cost['cpu_s']} s of processor), {cost['mb_per_s']} MB/s"
+
+
+def _walk_size(result: dict[str, Any]) -> str:
+    return next((str(each["size"]) for each in result.get("frames", [])), "")
+
+
+def _spread(times: dict[str, float]) -> str:
+    return f"{times['median_ms']:.4g} ms, 95 % within {times['p95_ms']:.4g} ms"
+
+
+def mb(size: float) -> str:
+    """Return bytes as MB, for people."""
+    return f"{size / 1e6:,.0f} MB" if size >= 10e6 else f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,61 @@
+"""The benchmark: one command that measures what it says, and tells it as tables."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import report
+from tests.corpus import ROOT
+
+RUN = ROOT / "benchmarks" / "run.py"
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(RUN), *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_indexing_is_measured(tmp_path: Path) -> None:
+    """A made trace is indexed, other readers beside it; the same JSON gives the same tables again."""
+    kept = tmp_path / "bench.json"
+    told = run("--only", "indexing", "--size", "2e6", "--workers", "1", "--json", str(kept))
+    result = json.loads(kept.read_text())
+    (facts,) = result["indexing"]
+    assert abs(facts["text_bytes"] - 2e6) < 1e6
+    assert facts["slices"] > 2000 and 0 < facts["index_bytes_per_slice"] < 200
+    assert facts["workers"]["1"]["mb_per_s"] > 0
+    assert facts["workers"]["1"]["peak_private_bytes"] > 0 or sys.platform != "linux"
+    assert facts["peers"]["orjson.loads, whole file"]["seconds"] > 0
+    for line in ("| index, 1 process |", "| json.load, whole file |", "bytes per slice"):
+        assert line in told
+    assert run("--from", str(kept)) == told
+
+
+def test_the_readme_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands between the markers is replaced, and nothing else."""
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
+    monkeypatch.setattr(report, "README", readme)
+    report.into_readme("new\n")
+    assert readme.read_text() == f"before\n{report.BEGIN}new\n{report.END}\nafter\n"
+
+
+def test_what_was_not_measured_has_no_table() -> None:
+    """A part that was left out gives no empty table, a program that is not there says so."""
+    machine = {"processor": "p", "architecture": "a", "cores": 2, "memory_bytes": 1e9, "system": "s"}
+    machine |= {"python": "3", "load_before": 0.1, "versions": {"numpy": "2"}}
+    assert report.markdown({"machine": machine}).count("|---|") == 0
+    run = {"seconds": 2.0, "cpu_s": 3.0, "mb_per_s": 50.0, "peak_private_bytes": 30e6}
+    facts = {"trace": "t", "text_bytes": 100e6, "events": 9, "slices": 5, "workers": {"2": run}}
+    facts |= {"index_bytes_per_slice": 50.0, "apart_bytes_per_slice": 1.0}
+    facts["peers"] = {"slow": run | {"seconds": 9.0}, "gone": {"not_run": "not installed"}}
+    told = report.markdown({"machine": machine, "indexing": [facts]})
+    assert "| gone | not installed |" in told and "4.5 times" in told
