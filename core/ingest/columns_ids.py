@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import repeat
+from operator import contains
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from .columns import I64, U8, IdKind
+from .columns import IdKind
 from .columns_time import values_of
 from .interning import StringTable, json_text
+from .packed import packed_integers
 
 
-def id_columns(events: Sequence[dict[str, Any]], strings: StringTable, exact: bool) -> tuple[U8, I64]:
-    """Return (id_kind, id_value) per event; see `IdKind`."""
-    values = values_of(events, "id")
-    if set(map(type, values)) == {int} and not any("id2" in e or "scope" in e for e in events):
-        try:
-            return np.full(len(events), IdKind.INTEGER, np.uint8), np.array(values, np.int64)
-        except OverflowError:
-            pass
+class Ids(NamedTuple):
+    """`id_kind` and `id_value` of some events, as raw native values."""
+
+    kinds: bytes  # uint8, see `IdKind`
+    values: bytes  # int64
+
+
+def ids_of(events: Sequence[dict[str, Any]], strings: StringTable, exact: bool) -> Ids:
+    """Return the ids of events."""
+    numbers = packed_integers(values_of(events, "id"))
+    if numbers is not None and not any(any(map(contains, events, repeat(key))) for key in ("id2", "scope")):
+        return Ids(bytes([IdKind.INTEGER]) * len(events), numbers)
     pairs = [_id_of(event, strings, exact) for event in events]
-    return np.array([kind for kind, _ in pairs], np.uint8), np.array([value for _, value in pairs], np.int64)
+    return Ids(bytes(kind for kind, _ in pairs), packed_integers([value for _, value in pairs]) or b"")
 
 
 def _id_of(event: dict[str, Any], strings: StringTable, exact: bool) -> tuple[IdKind, int]:

@@ -4,90 +4,71 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from operator import itemgetter
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import compress, repeat
+from operator import contains, getitem, itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .columns import U32, AnyArray, LiftedColumn
-from .columns_time import columns_of_keys, values_of
-from .interning import StringTable, looked_up
-from .lifted import GROUPS, LIFTED, Kind
+from .columns_time import values_of
+from .interning import StringTable
+from .lifted import GROUPS, LIFTED, Kind, Lifted
+from .packed import packed_floats, packed_integers, packed_numbers
 
-FLUSH_VALUES = 1 << 16
-"""Values of one column kept as Python objects before they become an array."""
-MOST_SHAPES = 10_000
+MOST_SHAPES = 5_000
 """Distinct lists of keys remembered; traces with keys of their own per event have no bound."""
 _DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
+_IS = [bytes(code == letter for letter in range(256)) for code in range(256)]
+"""Tables for `bytes.translate`: 1 for one code, 0 for all others."""
 _GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
-_GROUP_NAMES = tuple(GROUPS)
-_BY_KEY = {lifted.key: lifted for lifted in LIFTED}
-
-Plan = tuple[tuple[str, str], ...]
-"""Which (lifted key, args key) pairs to take from events of one shape."""
-Piece = tuple[str, U32, Sequence[Any]]
-"""Values of one lifted key from one block: key, ordinals, values (TEXT: string numbers)."""
 
 
-class _Column:
-    """The values of one lifted argument so far."""
+class _Fill:
+    """One lifted argument of all events that have the same lifted arguments."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-        self.ordinals: list[U32] = []
-        self.waiting: list[Any] = []
-        self.waiting_ordinals: list[U32] = []
-        self.arrays: list[AnyArray] = []
-
-    def add(self, ordinals: U32, values: Sequence[Any]) -> None:
-        if self.kind is Kind.TEXT:
-            self.ordinals.append(ordinals)
-            self.arrays.append(np.asarray(values, np.uint32))
-            return
-        self.waiting.extend(values)
-        self.waiting_ordinals.append(ordinals)
-        if len(self.waiting) >= FLUSH_VALUES:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self.waiting:
-            return
-        ordinals = np.concatenate(self.waiting_ordinals)
-        values = _as_array(self.waiting, self.kind)
-        if values is None:
-            convert = _integer if self.kind is Kind.INTEGER else _number
-            converted = [convert(value) for value in self.waiting]
-            keep = np.array([value is not None for value in converted], np.bool_)
-            ordinals = ordinals[keep]
-            values = np.array([value for value in converted if value is not None], self.kind.value)
-        self.ordinals.append(ordinals)
-        self.arrays.append(values)
-        self.waiting = []
-        self.waiting_ordinals = []
-
-    def finish(self) -> LiftedColumn | None:
-        self.flush()
-        if not self.arrays:
-            return None
-        ordinals = np.concatenate(self.ordinals)
-        values = np.concatenate(self.arrays)
-        order = np.argsort(ordinals, kind="stable")
-        return LiftedColumn(ordinals[order], values[order]) if ordinals.size else None
+    def __init__(self, lifted: Lifted, key: str) -> None:
+        self.key = lifted.key
+        self.kind = lifted.kind
+        self.get = itemgetter(key)
+        self.values = bytearray()
+        self.count = 0  # values
+        self.dropped: list[int] = []  # numbers of values that mean nothing
 
 
-def _as_array(values: list[Any], kind: Kind) -> AnyArray | None:
-    kinds = set(map(type, values))
-    try:
-        if kind is Kind.INTEGER:
-            return np.fromiter(values, np.int64, len(values)) if kinds == {int} else None
-        if kinds <= {int, float}:
-            numbers = np.fromiter(values, np.float64, len(values))
-            return numbers if np.isfinite(numbers).all() else None
-    except OverflowError:
-        pass
-    return None
+Plan = tuple[_Fill, ...]
+"""What to take from events whose arguments have certain keys."""
+
+
+class LiftedPieces(NamedTuple):
+    """What one block has of lifted arguments; `bytes` are raw native values."""
+
+    codes: bytes = b""  # per timed event the number of its plan, uint32
+    fills: Sequence[tuple[_Fill, int, bytes, Sequence[int]]] = ()  # where to, how many, values, dropped ones
+    named: Sequence[int] = ()  # places of timed events with a `cname`
+    cnames: bytes = b""  # string numbers
+
+
+def _converted(
+    values: Sequence[Any], kind: Kind, strings: StringTable, exact: bool
+) -> tuple[bytes, Sequence[int]]:
+    """Return raw values (texts as string numbers) and the places of those that are not of this kind."""
+    if kind is Kind.TEXT:
+        dropped = [place for place, value in enumerate(values) if value is None] if None in values else ()
+        return strings.numbers(values, exact), dropped
+    packed = packed_integers(values) if kind is Kind.INTEGER else _packed_finite(values)
+    if packed is not None:
+        return packed, ()
+    convert = _integer if kind is Kind.INTEGER else _number
+    numbers = [convert(value) for value in values]
+    dropped = [place for place, number in enumerate(numbers) if number is None]
+    return np.array([number or 0 for number in numbers], kind.value).tobytes(), dropped
+
+
+def _packed_finite(values: Sequence[Any]) -> bytes | None:
+    packed = packed_floats(values)
+    return packed if packed is not None and all(map(math.isfinite, values)) else None
 
 
 def _integer(value: object) -> int | None:
@@ -109,125 +90,128 @@ def _number(value: object) -> float | None:
 
 
 class _Shapes(dict[tuple[str, ...], int]):
-    """The keys that events' arguments have, in order -> number."""
+    """The keys that arguments in a category group have, in order -> number of the plan."""
+
+    def __init__(self, group: str, lifter: Lifter) -> None:
+        super().__init__()
+        self._group = group
+        self._lifter = lifter
 
     def __missing__(self, keys: tuple[str, ...]) -> int:
-        number = self[keys] = len(self)
+        number = self[keys] = self._lifter.plan(self._group, set(keys))
         return number
 
 
-def _plan(group: str, present: set[str]) -> Plan:
-    """Return what to take from events of a category group whose arguments have these keys."""
-    plan: list[tuple[str, str]] = []
-    for lifted in LIFTED:
-        key = next((key for key in lifted.args if key and key in present), None)
-        if key is not None and group in lifted.groups:
-            plan.append((lifted.key, key))
-    return tuple(plan)
-
-
-def _alike(codes: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
-    """Return the places of each code, in the order of the codes."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
-
-
-def _groups_of(categories: U32, strings: StringTable) -> U32:
-    """Return the number of the category group per event."""
-    table = np.zeros(int(categories.max()) + 1, np.uint32)
-    first = int(categories[0])
-    for number in [first] if (categories == first).all() else set(categories.tolist()):
-        table[number] = _GROUP_NAMES.index(_GROUP_OF.get(strings.strings[number], "other"))
-    return table[categories]
-
-
-class Lifter:
-    """Takes the lifted arguments out of a part's timed events."""
+class Lifter(dict[Any, _Shapes]):
+    """Takes the lifted arguments out of a part's timed events; category -> shapes of its group."""
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._columns: dict[str, _Column] = {}
-        self._shapes = _Shapes()
-        self._plans: dict[int, Plan] = {}
+        super().__init__()
+        self._shapes: dict[str, _Shapes] = {}
+        self._numbers: dict[tuple[tuple[str, str], ...], int] = {}
+        self._plans: list[Plan] = []
+        self._codes = bytearray()
+        self._named: list[int] = []
+        self._cnames = bytearray()
+
+    def __missing__(self, category: object) -> _Shapes:
+        """Find a category's group."""
+        group = _GROUP_OF.get(category, "other") if type(category) is str else "other"
+        shapes = self._shapes.get(group)
+        if shapes is None:
+            shapes = self._shapes[group] = _Shapes(group, self)
+        self[category] = shapes
+        return shapes
+
+    def plan(self, group: str, present: set[str]) -> int:
+        """Return the number of the plan for events of a category group whose arguments have these keys."""
+        taken = []
+        for lifted in LIFTED:
+            key = next((key for key in lifted.args if key and key in present), None)
+            if key is not None and group in lifted.groups:
+                taken.append((lifted, key))
+        number = self._numbers.setdefault(tuple((lifted.key, key) for lifted, key in taken), len(self._plans))
+        if number == len(self._plans):
+            self._plans.append(tuple(_Fill(lifted, key) for lifted, key in taken))
+        return number
 
     def pieces(
-        self,
-        events: Sequence[dict[str, Any]],
-        ordinals: U32,
-        categories: U32,
-        strings: StringTable,
-        exact: bool,
-    ) -> list[Piece]:
+        self, events: Sequence[dict[str, Any]], categories: Sequence[Any], strings: StringTable, exact: bool
+    ) -> LiftedPieces:
         """Return what one block's timed events have of lifted arguments; nothing is kept before `keep`."""
-        pieces: list[Piece] = []
-        named = [place for place, event in enumerate(events) if "cname" in event]
-        if named:
-            named_events = [events[place] for place in named]
-            self._take(pieces, (("cname", "cname"),), named_events, ordinals[named], strings, exact)
+        named: list[int] = []
+        cnames = b""
+        if any(map(contains, events, repeat("cname"))):
+            named = [place for place, event in enumerate(events) if event.get("cname") is not None]
+            cnames = strings.numbers([events[place]["cname"] for place in named], exact)
         args = values_of(events, "args")
         if set(map(type, args)) != {dict}:
             args = [arguments_of(event) for event in events]
-        if len(self._shapes) > MOST_SHAPES:
+        codes = self._codes_of(args, categories)
+        fills = []
+        for code, alike in _by_code(codes, args):
+            for fill in self._plans[code]:
+                values = list(map(fill.get, alike))
+                fills.append((fill, len(values), *_converted(values, fill.kind, strings, exact)))
+        return LiftedPieces(packed_numbers(codes), fills, named, cnames)
+
+    def _codes_of(self, args: list[dict[str, Any]], categories: Sequence[Any]) -> list[int]:
+        """Return the number of the plan per event."""
+        if len(self) + sum(map(len, self._shapes.values())) > MOST_SHAPES:
+            self.clear()
             self._shapes.clear()
-            self._plans.clear()
-        codes = looked_up(self._shapes, list(map(tuple, args))).astype(np.intp) * len(_GROUP_NAMES)
-        codes += _groups_of(categories, strings)
-        for places in _alike(codes):
-            code = int(codes[places[0]])
-            plan = self._plans.get(code)
-            if plan is None:
-                group = _GROUP_NAMES[code % len(_GROUP_NAMES)]
-                plan = self._plans[code] = _plan(group, set(args[places[0]]))
-            if plan:
-                alike = args if len(places) == len(args) else itemgetter(*places.tolist(), 0)(args)[:-1]
-                self._take(pieces, plan, alike, ordinals[places], strings, exact)
-        return pieces
+        try:
+            shapes = list(map(self.__getitem__, categories))
+        except TypeError:  # a list or an object cannot be looked up
+            shapes = [self[category if type(category) is str else None] for category in categories]
+        return list(map(getitem, shapes, map(tuple, args)))
 
-    def _take(
-        self,
-        pieces: list[Piece],
-        plan: Plan,
-        sources: Sequence[dict[str, Any]],
-        ordinals: U32,
-        strings: StringTable,
-        exact: bool,
-    ) -> None:
-        columns = columns_of_keys(sources, tuple(key for _, key in plan))
-        for (lifted, _), values in zip(plan, columns):
-            self._piece(pieces, lifted, ordinals, values, strings, exact)
+    def keep(self, pieces: LiftedPieces) -> None:
+        """Add one block's pieces."""
+        first = len(self._codes) // 4
+        self._codes += pieces.codes
+        for fill, count, values, dropped in pieces.fills:
+            fill.dropped += [fill.count + place for place in dropped]
+            fill.count += count
+            fill.values += values
+        self._named += [first + place for place in pieces.named]
+        self._cnames += pieces.cnames
 
-    def _piece(
-        self,
-        pieces: list[Piece],
-        lifted: str,
-        ordinals: U32,
-        values: Sequence[Any],
-        strings: StringTable,
-        exact: bool,
-    ) -> None:
-        """Add one argument of some events; texts become string numbers, null counts as absent."""
-        if _BY_KEY[lifted].kind is not Kind.TEXT:
-            pieces.append((lifted, ordinals, values))
-            return
-        if type(None) in set(map(type, values)):
-            present = [place for place, value in enumerate(values) if value is not None]
-            values = [values[place] for place in present]
-            ordinals = ordinals[present]
-        pieces.append((lifted, ordinals, strings.numbers(values, exact)))  # type: ignore[arg-type]
+    def finish(self, ordinals: U32) -> dict[str, LiftedColumn]:
+        """Return the columns that have values, in the order of the lifted table, by ascending ordinal, which
+        are given for all timed events.
+        """
+        found: dict[str, list[tuple[U32, AnyArray]]] = {lifted.key: [] for lifted in LIFTED}
+        found["cname"].append((ordinals[self._named], np.frombuffer(self._cnames, np.uint32)))
+        codes = np.frombuffer(self._codes, np.uint32)
+        for code, plan in enumerate(self._plans):
+            own = ordinals[codes == code] if plan else ordinals
+            for fill in plan:
+                values = np.frombuffer(fill.values, fill.kind.value)
+                found[fill.key].append((np.delete(own, fill.dropped), np.delete(values, fill.dropped)))
+        return {
+            key: _by_ordinal(pieces) for key, pieces in found.items() if any(len(own) for own, _ in pieces)
+        }
 
-    def keep(self, pieces: Sequence[Piece]) -> None:
-        """Add one block's pieces to the columns."""
-        for key, ordinals, values in pieces:
-            column = self._columns.get(key)
-            if column is None:
-                column = self._columns[key] = _Column(_BY_KEY[key].kind)
-            column.add(ordinals, values)
 
-    def finish(self) -> dict[str, LiftedColumn]:
-        """Return the columns that have values, in the order of the lifted table, by ascending ordinal."""
-        finished = {key: self._columns[key].finish() for key in _BY_KEY if key in self._columns}
-        return {key: column for key, column in finished.items() if column is not None}
+def _by_code(codes: list[int], args: list[dict[str, Any]]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Yield each code and the arguments of its events."""
+    found = set(codes)
+    if len(found) == 1:
+        yield codes[0], args
+        return
+    letters = bytes(codes) if max(found) < 256 else None
+    for code in found:
+        mask = map(code.__eq__, codes) if letters is None else letters.translate(_IS[code])
+        yield code, list(compress(args, mask))
+
+
+def _by_ordinal(pieces: Sequence[tuple[U32, AnyArray]]) -> LiftedColumn:
+    ordinals = np.concatenate([own for own, _ in pieces])
+    values = np.concatenate([values for _, values in pieces])
+    order = np.argsort(ordinals, kind="stable")
+    return LiftedColumn(ordinals[order], values[order])
 
 
 def arguments_of(event: dict[str, Any]) -> dict[str, Any]:

@@ -4,52 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import compress
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from .columns import I64, TABLES, TIME_LIMIT, U8, U32, AnyArray, EventFlag, Metadata, Part, Problem, Table
-from .columns_ids import id_columns
-from .columns_lifted import Lifter, Piece, arguments_of
-from .columns_time import BlockTexts, Times, columns_of_keys, durations, exact_times, values_of
-from .decode import decode_exact
-from .interning import NeedsExact, StringTable, TrackTable, json_text
+from .columns import TABLES, U8, EventFlag, Metadata, Part, Problem, Table
+from .columns_block import ASYNC, COUNTER, FLOW, KINDS, TIMED, BlockColumns, BlockReader, X
+from .columns_lifted import Lifter
+from .columns_settle import settled
+from .decode import decode_exact, decode_fast
+from .interning import NeedsExact, StringTable, TrackTable
 from .repair import repair_array
 
-OTHER = ord("?")
-"""The phase of events whose `ph` is no single ASCII letter, and of X whose duration is unusable."""
-X = ord("X")
-WIDE_TIME = 1 << 60
-"""Below this, a start plus a duration cannot pass TIME_LIMIT."""
+_COMMON = ("phase", "flags", "ordinal", "track", "category", "name", "start")
+"""Columns that all events with a time have, metadata aside."""
 
-_TIMED, _FLOW, _ASYNC, _COUNTER, _METADATA = range(5)
-_KIND = np.zeros(256, np.uint8)
-for _letters, _kind in (("stf", _FLOW), ("bneSTpF", _ASYNC), ("C", _COUNTER), ("M", _METADATA)):
-    for _letter in _letters:
-        _KIND[ord(_letter)] = _kind
-_COMMON = ("ts", "pid", "tid", "cat", "name")
-_INSTANT = np.zeros(256, np.bool_)
-_INSTANT[[ord(letter) for letter in "iIR"]] = True
-_SCOPES = {"p": EventFlag.SCOPE_PROCESS, "g": EventFlag.SCOPE_GLOBAL}
 
-Events = Sequence[dict[str, Any]]
-Mask = npt.NDArray[np.bool_]
+SETTLE_BYTES = 1 << 20
+"""So much text waits until its times are made exact at once: a call of numpy costs what twenty events do."""
 
 
 @dataclass
-class _Chunk:
-    """What one block adds to a part; applied whole or not at all."""
+class _Read:
+    """A block that has been read, and where it stands: offset, elements and counter events before it."""
 
-    tables: list[tuple[str, Table]] = field(default_factory=list)
-    lifted: list[Piece] = field(default_factory=list)
-    metadata: list[Metadata] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    clamped: int = 0
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    offset: int
+    first: int
+    counters: int
+    data: bytes
+    block: BlockColumns
 
 
 class PartBuilder:
@@ -63,7 +46,16 @@ class PartBuilder:
         self._strings = StringTable()
         self._tracks = TrackTable()
         self._lifter = Lifter()
-        self._chunks: dict[str, list[Table]] = {name: [] for name in TABLES}
+        self._reader = BlockReader(self._strings, self._tracks, self._lifter)
+        self._letters = bytearray()
+        self._common = {column: bytearray() for column in _COMMON}
+        self._durations = bytearray()  # of slices
+        self._binding = bytearray()  # of flow events
+        self._ids = {kind: (bytearray(), bytearray()) for kind in (FLOW, ASYNC, COUNTER)}
+        self._samples = {"row": bytearray(), "series": bytearray(), "value": bytearray()}
+        self._counters = 0
+        self._waiting: list[_Read] = []
+        self._settled = 0
         self._blocks: list[tuple[int, int, int, int, bool]] = []
         self._metadata: dict[tuple[str, str, str], Metadata] = {}
         self._counts: Counter[str] = Counter()
@@ -85,31 +77,85 @@ class PartBuilder:
 
         `length` is given where the block covers more of the text than `data` holds.
         """
+        read = _Read(offset, self.events, self._counters, data, BlockColumns(0))
         strings, tracks = len(self._strings.strings), len(self._tracks.tracks)
         try:
-            chunk = self._chunk(data, events, exact=False)
+            read.block = self._reader.read(read.first, read.counters, data, events, defer=not repaired)
         except NeedsExact:
             self._strings.forget(strings)
             self._tracks.forget(tracks)
-            chunk = self._chunk(data, _decoded_again(data, events, repaired), exact=True)
-        for name, table in chunk.tables:
-            self._chunks[name].append(table)
-        self._lifter.keep(chunk.lifted)
-        for metadata in chunk.metadata:
-            key = (metadata.pid, metadata.tid, metadata.name)
-            self._metadata.pop(key, None)
-            self._metadata[key] = metadata
-        self._counts.update(chunk.counts)
-        if chunk.clamped:
-            if self._first_clamped is None:
-                self._first_clamped = offset
-            self._clamped += chunk.clamped
-        self._starts += chunk.starts
-        self._ends += chunk.ends
+            again = _decoded_again(data, events, repaired)
+            read.block = self._reader.read(read.first, read.counters, data, again, exact=True)
+        if COUNTER in read.block.ids:
+            self._counters += len(read.block.ids[COUNTER].kinds)
         if events:
             self._blocks.append((offset, length or len(data), self.events, len(events), repaired))
         self.events += len(events)
         self.bytes += length or len(data)
+        self._waiting.append(read)
+        if self.bytes - self._settled >= SETTLE_BYTES:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make exact times of all blocks that wait for it, at once, and keep the blocks."""
+        waiting = [read for read in self._waiting if read.block.micros is not None]
+        times = settled(
+            [read.data for read in waiting],
+            [read.block.micros or b"" for read in waiting],
+            [read.block.lasting for read in waiting],
+        )
+        for read, found in zip(waiting, times):
+            if found is None:
+                read.block = self._read_again(read)
+            else:
+                read.block.starts, read.block.durations = (values.tobytes() for values in found)
+        for read in self._waiting:
+            self._keep(read)
+        self._waiting.clear()
+        self._settled = self.bytes
+
+    def _read_again(self, read: _Read) -> BlockColumns:
+        """Return the columns of a block whose times must be looked at one by one."""
+        try:
+            return self._reader.read(read.first, read.counters, read.data, decode_fast(read.data))
+        except NeedsExact:
+            again = decode_exact(read.data)
+            return self._reader.read(read.first, read.counters, read.data, again, exact=True)
+
+    def _keep(self, read: _Read) -> None:
+        """Add a block's columns to those of the part."""
+        block = read.block
+        ordinals = block.ordinals
+        if ordinals is None:
+            ordinals = np.arange(read.first, read.first + block.elements, dtype=np.uint32)
+        if block.clamped:
+            if self._first_clamped is None:
+                self._first_clamped = read.offset
+            self._clamped += block.clamped
+        self._letters += block.letters
+        common = self._common
+        common["phase"] += block.phases
+        common["flags"] += block.flags
+        common["ordinal"] += ordinals.tobytes()
+        common["track"] += block.tracks
+        common["category"] += block.categories
+        common["name"] += block.names
+        common["start"] += block.starts
+        self._durations += block.durations
+        self._binding += block.binding
+        for key, values in block.samples.items():
+            self._samples[key] += values
+        for kind, ids in block.ids.items():
+            self._ids[kind][0].extend(ids.kinds)
+            self._ids[kind][1].extend(ids.values)
+        self._lifter.keep(block.lifted)
+        for metadata in block.metadata:
+            owner = (metadata.pid, metadata.tid, metadata.name)
+            self._metadata.pop(owner, None)
+            self._metadata[owner] = metadata
+        self._counts.update(block.counts)
+        self._starts += block.first_starts
+        self._ends += block.last_ends
 
     def report(self, problem: Problem) -> None:
         """Add a problem that reading met within this part; it counts in the ledger under its kind."""
@@ -118,19 +164,20 @@ class PartBuilder:
 
     def finish(self) -> Part:
         """Return the part; the builder is not to be used again."""
+        self._settle()
         problems = list(self._problems)
         if self._clamped:
             text = "times beyond 146 years, drawn at the edge"
             problems.append(Problem("clamped time", self._clamped, self._first_clamped, text))
-        tables = {name: _joined(name, chunks) for name, chunks in self._chunks.items()}
-        if self._blocks:
-            for column, values in zip(tables["blocks"], zip(*self._blocks)):
-                tables["blocks"][column] = np.array(values, TABLES["blocks"][column])
+        totals = np.bincount(np.frombuffer(self._letters, np.uint8))
+        for code in np.flatnonzero(totals).tolist():
+            self._counts[f"phase.{chr(code)}"] += int(totals[code])
+        tables = self._tables()
         return Part(
             number=self.number,
             events=self.events,
             tables=tables,
-            lifted=self._lifter.finish(),
+            lifted=self._lifter.finish(tables["timed"]["ordinal"]),
             strings=self._strings.strings,
             tracks=self._tracks.tracks,
             metadata=list(self._metadata.values()),
@@ -140,185 +187,41 @@ class PartBuilder:
             exact_end=max(self._ends, default=None),
         )
 
-    def _chunk(self, data: bytes, elements: Sequence[object], exact: bool) -> _Chunk:
-        """Return the columns of one block; NeedsExact where the decoder's values are not proof enough."""
-        chunk = _Chunk()
-        ordinals = np.arange(self.events, self.events + len(elements), dtype=np.uint32)
-        events: Events = elements  # type: ignore[assignment]
-        try:
-            letters = values_of(events, "ph")
-        except (TypeError, AttributeError):  # elements that are no objects have no keys
-            objects = [type(element) is dict for element in elements]
-            events = [element for element in elements if type(element) is dict]
-            ordinals = ordinals[objects]
-            chunk.counts["not_object"] = len(elements) - len(events)
-            letters = values_of(events, "ph")
-        if not events:
-            return chunk
-        phases = _phases(letters, chunk.counts, exact)
-        kinds = _KIND[phases]
-        texts = BlockTexts(data, events, guess=exact)
-        told = kinds == _METADATA
-        if told.any():
-            chunk.metadata = _metadata(_chosen(events, told), ordinals[told], exact)
-            keep = ~told
-            events, ordinals, phases, kinds = (
-                _chosen(events, keep),
-                ordinals[keep],
-                phases[keep],
-                kinds[keep],
-            )
-            if not events:
-                return chunk
-
-        stamps, pids, tids, categories, names = columns_of_keys(events, _COMMON)
-        times = exact_times("ts", events, stamps, texts)
-        if times.usable is not None:
-            for phase in phases[~times.usable].tolist():
-                chunk.counts["no_usable_time"] += 1
-                chunk.counts[f"no_usable_time.{chr(phase)}"] += 1
-            keep = times.usable
-            moved = dict(zip(np.flatnonzero(keep).tolist(), range(len(events))))
-            times = Times(times.ns[keep], None, {moved[i]: exact for i, exact in times.clamped.items()})
-            events, ordinals, phases, kinds = (
-                _chosen(events, keep),
-                ordinals[keep],
-                phases[keep],
-                kinds[keep],
-            )
-            if not events:
-                return chunk
-            _, pids, tids, categories, names = columns_of_keys(events, _COMMON)
-
-        common: Table = {
-            "phase": phases,
-            "flags": np.zeros(len(events), np.uint8),
-            "ordinal": ordinals,
-            "track": self._tracks.numbers(pids, tids, exact),
-            "category": self._strings.numbers(categories, exact),
-            "name": self._strings.numbers(names, exact),
-            "start": times.ns,
+    def _tables(self) -> dict[str, Table]:
+        """Return the events by kind, and the blocks."""
+        common = {key: np.frombuffer(raw, TABLES["timed"][key]) for key, raw in self._common.items()}
+        kinds = np.frombuffer(self._common["phase"].translate(KINDS), np.uint8)
+        timed = _of_kind(common, kinds, TIMED)
+        timed["duration"] = np.zeros(len(timed["start"]), np.int64)
+        timed["duration"][timed["phase"] == X] = np.frombuffer(self._durations, np.int64)
+        tables = {"timed": timed}
+        for kind, name in ((FLOW, "flows"), (ASYNC, "asyncs")):
+            tables[name] = {**_of_kind(common, kinds, kind), **self._id_columns(kind)}
+        tables["flows"]["flags"] |= np.frombuffer(self._binding, np.uint8) * np.uint8(
+            EventFlag.BIND_ENCLOSING
+        )
+        rows = np.frombuffer(self._samples["row"], np.uint32)
+        counters = {**_of_kind(common, kinds, COUNTER), **self._id_columns(COUNTER)}
+        tables["counters"] = {
+            **{key: values[rows] for key, values in counters.items()},
+            "series": np.frombuffer(self._samples["series"], np.uint32),
+            "value": np.frombuffer(self._samples["value"], np.float64),
         }
-        for place in times.clamped:
-            common["flags"][place] |= EventFlag.CLAMPED
-        chunk.clamped += len(times.clamped)
-
-        numbers = np.bincount(kinds, minlength=4).tolist()
-        for kind in (_TIMED, _FLOW, _ASYNC, _COUNTER):
-            if not numbers[kind]:
-                continue
-            if numbers[kind] == len(events):
-                here, own, clamped = events, common, times.clamped
-            else:
-                chosen = kinds == kind
-                here = _chosen(events, chosen)
-                own = {name: values[chosen] for name, values in common.items()}
-                clamped = {}
-                if times.clamped:
-                    moved = dict(zip(np.flatnonzero(chosen).tolist(), range(len(here))))
-                    clamped = {moved[i]: at for i, at in times.clamped.items() if i in moved}
-            if kind == _TIMED:
-                self._timed(chunk, here, own, clamped, texts)
-                chunk.lifted = self._lifter.pieces(
-                    here, own["ordinal"], own["category"], self._strings, exact
-                )
-            elif kind == _COUNTER:
-                self._counters(chunk, here, own, exact)
-            else:
-                self._identified(chunk, "flows" if kind == _FLOW else "asyncs", here, own, exact)
-        return chunk
-
-    def _timed(
-        self, chunk: _Chunk, events: Events, table: Table, clamped: dict[int, int], texts: BlockTexts
-    ) -> None:
-        """Add slices, begins, ends and instants: durations of X, scopes of instants."""
-        phases: U8 = table["phase"]
-        duration: I64 = np.zeros(len(events), np.int64)
-        complete = phases == X
-        phases = table["phase"] = phases.copy()
-        long: dict[int, int] = {}
-        if complete.any():
-            every = bool(complete.all())
-            slices = events if every else _chosen(events, complete)
-            places = np.flatnonzero(complete)
-            times, missing = durations(slices, texts)
-            chunk.counts["missing_dur"] += missing
-            duration[places] = times.ns
-            if times.usable is not None:
-                bad = places[~times.usable]
-                phases[bad] = OTHER
-                duration[bad] = 0
-                chunk.counts["no_usable_time"] += len(bad)
-                chunk.counts["no_usable_time.X"] += len(bad)
-            negative = duration < 0
-            if negative.any():
-                chunk.counts["negative_dur"] += int(negative.sum())
-                duration[negative] = 0
-            long = {int(places[i]): max(0, value) for i, value in times.clamped.items()}
-        table["duration"] = duration
-        wide = set(clamped) | set(long)
-        wide.update(np.flatnonzero((abs(table["start"]) > WIDE_TIME) & (duration > 0)).tolist())
-        wide.update(np.flatnonzero(duration > WIDE_TIME).tolist())
-        for place in sorted(wide):
-            self._clamp_slice(chunk, table, place, clamped, long)
-        _scope(events, phases, table["flags"])
-        chunk.tables.append(("timed", table))
-
-    @staticmethod
-    def _clamp_slice(
-        chunk: _Chunk, table: Table, place: int, clamped: dict[int, int], long: dict[int, int]
-    ) -> None:
-        """Keep one slice's end within TIME_LIMIT, and its exact bounds where anything was cut."""
-        begin = clamped.get(place, int(table["start"][place]))
-        end = begin + long.get(place, int(table["duration"][place]))
-        start = int(table["start"][place])
-        drawn = max(start, min(end, TIME_LIMIT)) - start
-        if place not in clamped and end <= TIME_LIMIT:
-            return
-        table["duration"][place] = min(drawn, 2 * TIME_LIMIT - 1)
-        table["flags"][place] |= EventFlag.CLAMPED
-        if place not in clamped:
-            chunk.clamped += 1
-        if table["phase"][place] in b"XB":
-            chunk.starts.append(begin)
-        if table["phase"][place] in b"XE":
-            chunk.ends.append(end)
-
-    def _identified(self, chunk: _Chunk, name: str, events: Events, table: Table, exact: bool) -> None:
-        """Add flow or async events: their ids, and which flow ends bind to the enclosing slice."""
-        if name == "flows":
-            binding = [value == "e" for value in values_of(events, "bp")]
-            table["flags"] |= np.array(binding, np.uint8) * np.uint8(EventFlag.BIND_ENCLOSING)
-        table["id_kind"], table["id_value"] = id_columns(events, self._strings, exact)
-        chunk.tables.append((name, table))
-
-    def _counters(self, chunk: _Chunk, events: Events, table: Table, exact: bool) -> None:
-        """Add counter events: a sample per finite number among their arguments."""
-        kinds, values = id_columns(events, self._strings, exact)
-        rows: list[int] = []
-        series: list[int] = []
-        samples: list[float] = []
-        for place, event in enumerate(events):
-            for key, value in arguments_of(event).items():
-                if type(value) is not float and type(value) is not int:
-                    continue
-                try:
-                    number = float(value)
-                except OverflowError:
-                    continue
-                if number - number == 0.0:  # neither infinite nor NaN
-                    rows.append(place)
-                    series.append(self._strings[key])
-                    samples.append(number)
-        at = np.array(rows, np.intp)
-        columns: Table = {
-            **{column: table[column][at] for column in ("ordinal", "track", "name", "start")},
-            "series": np.array(series, np.uint32),
-            "id_kind": kinds[at],
-            "id_value": values[at],
-            "value": np.array(samples, np.float64),
+        tables["blocks"] = {
+            key: np.array([values[i] for values in self._blocks], dtype)
+            for i, (key, dtype) in enumerate(TABLES["blocks"].items())
         }
-        chunk.tables.append(("counters", columns))
+        return {name: {key: tables[name][key] for key in keys} for name, keys in TABLES.items()}
+
+    def _id_columns(self, kind: int) -> Table:
+        kinds, values = self._ids[kind]
+        return {"id_kind": np.frombuffer(kinds, np.uint8), "id_value": np.frombuffer(values, np.int64)}
+
+
+def _of_kind(common: Table, kinds: U8, kind: int) -> Table:
+    """Return the columns of all events of one kind."""
+    places = np.flatnonzero(kinds == kind)
+    return {key: values[places] for key, values in common.items()}
 
 
 def _decoded_again(data: bytes, events: Sequence[object], repaired: bool) -> Sequence[object]:
@@ -327,60 +230,3 @@ def _decoded_again(data: bytes, events: Sequence[object], repaired: bool) -> Seq
         return decode_exact(data)
     again = [item.value for item in repair_array(data, decode_exact, 0, at_end=True)[0].events]
     return again if len(again) == len(events) else events
-
-
-def _chosen(events: Events, mask: Mask) -> Events:
-    """Return the events where `mask` is true; bytes are what `compress` goes through fastest."""
-    return list(compress(events, mask.tobytes()))
-
-
-def _joined(name: str, chunks: Sequence[Table]) -> Table:
-    """Return one table of all chunks, its columns in the order and of the types of `TABLES`."""
-    columns: dict[str, AnyArray] = {}
-    for column, dtype in TABLES[name].items():
-        pieces = [chunk[column] for chunk in chunks]
-        columns[column] = np.concatenate(pieces).astype(dtype, copy=False) if pieces else np.zeros(0, dtype)
-    return columns
-
-
-def _phases(values: list[Any], counts: Counter[str], exact: bool) -> U8:
-    """Return the phase letter per event and count the phases."""
-    try:
-        letters = "".join(values).encode("latin-1")
-    except (TypeError, UnicodeEncodeError):
-        letters = b""
-    if len(letters) != len(values) or "" in values:
-        named = ["(missing)" if v is None else v if type(v) is str else json_text(v, exact) for v in values]
-        counts.update(f"phase.{name}" for name in named)
-        single = [type(v) is str and len(v) == 1 and v.isascii() for v in values]
-        return np.array([ord(v) if ok else OTHER for v, ok in zip(values, single)], np.uint8)
-    codes = np.frombuffer(letters, np.uint8)
-    totals = np.bincount(codes)
-    for code in np.flatnonzero(totals).tolist():
-        counts[f"phase.{chr(code)}"] += int(totals[code])
-    return codes if codes.max() < 128 else np.where(codes < 128, codes, np.uint8(OTHER)).astype(np.uint8)
-
-
-def _scope(events: Events, phases: U8, flags: U8) -> None:
-    """Set the scope flags of instants."""
-    for place in np.flatnonzero(_INSTANT[phases]).tolist():
-        scope = events[place].get("s")
-        if scope == "p" or scope == "g":
-            flags[place] |= _SCOPES[scope]
-
-
-def _metadata(events: Events, ordinals: U32, exact: bool) -> list[Metadata]:
-    """Return M events as texts."""
-    kept: list[Metadata] = []
-    for event, ordinal in zip(events, ordinals.tolist()):
-        name = event.get("name")
-        kept.append(
-            Metadata(
-                ordinal,
-                name if type(name) is str else "" if name is None else json_text(name, exact),
-                json_text(event.get("pid"), exact),
-                json_text(event.get("tid"), exact),
-                json_text(arguments_of(event), exact),
-            )
-        )
-    return kept

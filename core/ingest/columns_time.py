@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import isfinite
 from operator import itemgetter
 from typing import Any
@@ -14,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.exact import ns_from_floats, ns_from_text, ns_from_texts, ns_of
-from .columns import I64, TIME_LIMIT, U8
+from .columns import I64, TIME_LIMIT
 from .interning import NeedsExact
+from .packed import packed_floats, packed_integers
 
 LARGEST_INTEGER = (1 << 62) // 1000
 """Integer µs up to here become ns within TIME_LIMIT by one multiplication."""
 _TEXTS = {key: re.compile(rb'"%s"\s*:\s*(-?[0-9][0-9.eE+-]*)?' % key.encode()) for key in ("ts", "dur")}
 """A key inside a JSON string would have its quotes escaped, so every match is a key of some object."""
-_DOT, _MINUS, _EXPONENT = b".-e"
-_DIGIT = np.array([chr(code) in "0123456789" for code in range(256)])
+_DOT, _MINUS, _PLUS, _EXPONENT = b".-+e"
+_ZERO = np.uint8(ord("0"))
 _LARGE_DIGITS = 13
 """Digits before the dot of a number from CONCLUSIVE to SPLITTABLE."""
 _LARGE_DECIMALS = 4
@@ -49,19 +49,14 @@ class BlockTexts:
         self._events = events
         self._guess = guess
 
-    @cached_property
-    def _plain_keys(self) -> bool:
-        """Whether no key can be written with escaped letters."""
-        return b"\\" not in self._data or b"\\u00" not in self._data
-
     def written(self, key: str, events: Sequence[dict[str, Any]]) -> list[bytes]:
         """Return the text of `key` per event of a subset, b"" where it is no number.
 
         NeedsExact where the keys found do not stand one in each event (nested, doubled or escaped keys).
         """
-        found: list[bytes] = _TEXTS[key].findall(self._data)
+        found = written_times(key, self._data)
         places = [place for place, event in enumerate(self._events) if key in event]
-        if len(places) != len(found) or not self._plain_keys:
+        if found is None or len(places) != len(found):
             if not self._guess:
                 raise NeedsExact
             return [repr(event[key]).encode() if type(event.get(key)) is float else b"" for event in events]
@@ -71,41 +66,55 @@ class BlockTexts:
         return [by_owner.get(id(event), b"") for event in events]
 
     def large_are_short(self) -> bool:
-        """Whether no number from CONCLUSIVE on has more than 3 decimals, proved from the bytes.
+        """Whether no number from CONCLUSIVE on has more than 3 decimals, proved from the bytes."""
+        return are_short(self._data)
 
-        Written without exponent, such a number has 13 digits before its dot and 4 behind it. With one, it
-        has a negative exponent, or its dot is followed by 5 digits at least, up to the exponent.
-        """
-        if not self._plain_keys:
-            return False
-        letters = np.frombuffer(self._data, np.uint8)
-        dots = np.flatnonzero(letters[:-_LARGE_DECIMALS] == _DOT)
-        for step in range(_LARGE_DECIMALS, 0, -1):
-            dots = dots[_DIGIT[letters[dots + step]]]
+
+def written_times(key: str, data: bytes) -> list[bytes] | None:
+    """Return the texts of a key's numbers, wherever they stand; None where keys may be written otherwise."""
+    return _TEXTS[key].findall(data) if _has_plain_keys(data) else None
+
+
+def _has_plain_keys(data: bytes) -> bool:
+    """Whether no key can be written with escaped letters."""
+    return b"\\" not in data or b"\\u00" not in data
+
+
+def are_short(data: bytes) -> bool:
+    """Whether no number from CONCLUSIVE on has more than 3 decimals, proved from its bytes.
+
+    Written without exponent, such a number has 13 digits before its dot and 4 behind it. With one, it
+    has a negative exponent, or its dot is followed by 5 digits at least, up to the exponent.
+    """
+    letters = np.frombuffer(data, np.uint8)
+    digits = (letters - _ZERO) <= 9  # other letters wrap to more
+    dotted = letters[_LARGE_DIGITS:-_LARGE_DECIMALS] == _DOT
+    dotted &= digits[_LARGE_DIGITS + _LARGE_DECIMALS :]
+    dots = np.flatnonzero(dotted) + _LARGE_DIGITS
+    for step in range(_LARGE_DIGITS, 0, -1):  # the farthest decides nearly always
+        dots = dots[digits[dots - step]]
         if not dots.size:
-            return not _has_negative_exponents(letters)
-        before = dots
-        for step in range(1, _LARGE_DIGITS + 1):
-            before = before[_DIGIT[letters[before - step]]]
-            if not before.size:
-                break
-        if before.size:
-            return False
-        behind = dots + _LARGE_DECIMALS + 1
-        while behind.size:
-            behind = behind[behind < letters.size]
-            running = _DIGIT[letters[behind]]
-            if ((letters[behind[~running]] | 32) == _EXPONENT).any():
-                return False
-            behind = behind[running] + 1
-        return not _has_negative_exponents(letters)
+            break
+    for step in range(1, _LARGE_DECIMALS):
+        dots = dots[digits[dots + step]]
+    if dots.size:
+        return False
+    marks = (letters[1:-1] | 32) == _EXPONENT
+    marks &= digits[:-2]
+    exponents = np.flatnonzero(marks) + 1
+    following = letters[exponents + 1]
+    exponents = exponents[digits[exponents + 1] | (following == _MINUS) | (following == _PLUS)]
+    return not any(_is_long(data, place) for place in exponents.tolist())
 
 
-def _has_negative_exponents(letters: U8) -> bool:
-    minus = np.flatnonzero(letters == _MINUS)
-    minus = minus[minus > 1]
-    minus = minus[(letters[minus - 1] | 32) == _EXPONENT]
-    return bool(_DIGIT[letters[minus - 2]].any())
+def _is_long(data: bytes, exponent: int) -> bool:
+    """Tell whether what looks like a number with an exponent has a negative one, or more than 3 decimals."""
+    if data[exponent + 1] == _MINUS:
+        return True
+    digits = exponent
+    while digits and chr(data[digits - 1]) in "0123456789":
+        digits -= 1
+    return digits > 0 and data[digits - 1] == _DOT and exponent - digits > _LARGE_DECIMALS
 
 
 def values_of(events: Sequence[dict[str, Any]], key: str) -> list[Any]:
@@ -129,23 +138,26 @@ def columns_of_keys(events: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> 
 def durations(events: Sequence[dict[str, Any]], texts: BlockTexts) -> tuple[Times, int]:
     """Return the durations of complete events, and how many have none, which then is 0."""
     values = values_of(events, "dur")
-    missing = 0
-    if type(None) in set(map(type, values)):
-        missing = values.count(None)
-        values = [0 if value is None else value for value in values]
-    return exact_times("dur", events, values, texts), missing
+    times = exact_times("dur", events, values, texts)
+    if times.usable is None:
+        return times, 0
+    missing = np.array([value is None for value in values], np.bool_)
+    usable = times.usable | missing
+    return Times(times.ns, None if usable.all() else usable, times.clamped), int(missing.sum())
 
 
 def exact_times(
     key: str, events: Sequence[dict[str, Any]], values: Sequence[Any], texts: BlockTexts
 ) -> Times:
     """Return the times that the values of `key` mean; bytes are searched only where values leave a doubt."""
-    kinds = set(map(type, values))
-    if kinds == {float} or kinds == {float, int}:
-        try:
-            micros = np.fromiter(values, np.float64, len(values))
-        except OverflowError:
-            return _one_by_one(key, events, values, texts)
+    integers = packed_integers(values) if type(values[0]) is int else None
+    if integers is not None:
+        whole = np.frombuffer(integers, np.int64)
+        if whole.max() <= LARGEST_INTEGER and whole.min() >= -LARGEST_INTEGER:
+            return Times(whole * 1000)
+    floats = packed_floats(values)
+    if floats is not None:
+        micros = np.frombuffer(floats, np.float64)
         ns, unsure = ns_from_floats(micros, texts.large_are_short)
         if unsure is None:
             return Times(ns)
@@ -158,13 +170,6 @@ def exact_times(
         better = _from_texts([written[place] for place in places.tolist()])
         ns[places] = better.ns
         return Times(ns, None, {int(places[i]): exact for i, exact in better.clamped.items()})
-    if kinds == {int}:
-        try:
-            whole = np.array(values, np.int64)
-        except OverflowError:
-            return _one_by_one(key, events, values, texts)
-        if whole.max() <= LARGEST_INTEGER and whole.min() >= -LARGEST_INTEGER:
-            return Times(whole * 1000)
     return _one_by_one(key, events, values, texts)
 
 

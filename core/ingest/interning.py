@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from operator import itemgetter
+from operator import getitem, itemgetter
 from typing import Any
 
-import numpy as np
 import orjson
 
-from .columns import U32
+from .packed import packed_numbers
 
 EXACT_FLOAT = 2.0**53
 """From here on a float from the fast decoder may stand for an integer that had more digits."""
@@ -61,24 +60,26 @@ def _has_large_float(value: object) -> bool:
     return False
 
 
-def looked_up(table: Mapping[Any, int], keys: Sequence[Any]) -> U32:
-    """Return what `table` holds for each key; one itemgetter call is the fastest loop over a dict."""
+def looked_up(table: Mapping[Any, int], keys: Sequence[Any]) -> bytes:
+    """Return what `table` holds for each key, as uint32; one itemgetter call is the fastest loop over a
+    dict.
+    """
     if len(keys) < 2:
-        return np.array([table[key] for key in keys], np.uint32)
-    return np.fromiter(itemgetter(*keys)(table), np.uint32, len(keys))
+        return packed_numbers([table[key] for key in keys])
+    return packed_numbers(itemgetter(*keys)(table))
 
 
-class StringTable(dict[str, int]):
-    """String -> number in order of first appearance; 0 is the empty string."""
+class StringTable(dict[str | None, int]):
+    """String -> number in order of first appearance; 0 is the empty string, and stands for null."""
 
     def __init__(self) -> None:
         """Begin with the empty string alone."""
-        super().__init__({"": 0})
+        super().__init__({"": 0, None: 0})
         self.strings = [""]
         self.size = 0
         self._of_json: dict[bytes, int] = {}
 
-    def __missing__(self, text: str) -> int:
+    def __missing__(self, text: str | None) -> int:
         """Give a new string the next number; TypeError for anything else."""
         if type(text) is not str:
             raise TypeError("no string")
@@ -88,18 +89,18 @@ class StringTable(dict[str, int]):
         self[text] = number
         return number
 
-    def numbers(self, values: Sequence[Any], exact: bool) -> U32:
-        """Return a number per value; null is the empty string, other values go by their JSON texts."""
+    def numbers(self, values: Sequence[Any], exact: bool) -> bytes:
+        """Return a number per value, as uint32; null is the empty string, other values go by their JSON
+        texts.
+        """
         if values and type(values[0]) is list and set(map(type, values)) == {list}:
             return self._numbers_of_lists(values, exact)
         try:
-            if len(values) and values.count(values[0]) == len(values):
-                return np.full(len(values), self[values[0]], np.uint32)
             return looked_up(self, values)
         except TypeError:
-            return np.array([self.number(value, exact) for value in values], np.uint32)
+            return packed_numbers([self.number(value, exact) for value in values])
 
-    def _numbers_of_lists(self, values: Sequence[list[Any]], exact: bool) -> U32:
+    def _numbers_of_lists(self, values: Sequence[list[Any]], exact: bool) -> bytes:
         """Return a number per list, as shapes and grids come by the thousand."""
         texts: list[bytes] = []
         try:
@@ -111,7 +112,7 @@ class StringTable(dict[str, int]):
         for text, number in zip(texts, numbers):
             if not _LARGE_NUMBER.search(text):
                 self._of_json[text] = number
-        return np.array(numbers, np.uint32)
+        return packed_numbers(numbers)
 
     def number(self, value: object, exact: bool) -> int:
         """Return the number of one value of any type."""
@@ -128,62 +129,56 @@ class StringTable(dict[str, int]):
         del self.strings[count:]
 
 
-class TrackTable(dict[tuple[Any, Any], int]):
-    """(pid, tid) as decoded -> number of the pair of their JSON texts."""
+class TrackTable(dict[Any, "_Within"]):
+    """pid as decoded -> tid as decoded -> number of the pair of their JSON texts."""
 
     def __init__(self) -> None:
         """Begin empty."""
         super().__init__()
         self.tracks: list[tuple[str, str]] = []
         self._by_text: dict[tuple[str, str], int] = {}
-        self._within: dict[Any, _Within] = {}
 
-    def __missing__(self, track: tuple[Any, Any]) -> int:
-        """Number a pair of plain values."""
-        number = self._by_texts(json_text(track[0], True), json_text(track[1], True))
-        self[track] = number
-        return number
+    def __missing__(self, pid: object) -> _Within:
+        """Begin the tracks of another plain pid."""
+        within = self[pid] = _Within(self, pid)
+        return within
 
-    def _by_texts(self, pid: str, tid: str) -> int:
+    def number(self, pid: str, tid: str) -> int:
+        """Return the number of a pair of JSON texts."""
         number = self._by_text.setdefault((pid, tid), len(self.tracks))
         if number == len(self.tracks):
             self.tracks.append((pid, tid))
         return number
 
-    def numbers(self, pids: Sequence[Any], tids: Sequence[Any], exact: bool) -> U32:
-        """Return the track number per event."""
+    def numbers(self, pids: Sequence[Any], tids: Sequence[Any], exact: bool) -> bytes:
+        """Return the track number per event, as uint32."""
         kinds = set(map(type, pids))
         kinds.update(map(type, tids))
-        if kinds <= _PLAIN:
-            if pids.count(pids[0]) == len(pids):
-                within = self._within.get(pids[0])
-                if within is None:
-                    within = self._within[pids[0]] = _Within(self, pids[0])
-                return looked_up(within, tids)
-            return looked_up(self, list(zip(pids, tids)))
-        texts = [(json_text(pid, exact), json_text(tid, exact)) for pid, tid in zip(pids, tids)]
-        return np.array([self._by_texts(pid, tid) for pid, tid in texts], np.uint32)
+        if not kinds <= _PLAIN:
+            texts = [(json_text(pid, exact), json_text(tid, exact)) for pid, tid in zip(pids, tids)]
+            return packed_numbers([self.number(pid, tid) for pid, tid in texts])
+        if pids.count(pids[0]) == len(pids):
+            return looked_up(self[pids[0]], tids)
+        return packed_numbers(list(map(getitem, map(self.__getitem__, pids), tids)))
 
     def forget(self, count: int) -> None:
         """Keep only the first `count` tracks."""
         if count == len(self.tracks):
             return
-        self._within.clear()
+        self.clear()
         for texts in self.tracks[count:]:
             del self._by_text[texts]
         del self.tracks[count:]
-        for track in [track for track, number in self.items() if number >= count]:
-            del self[track]
 
 
 class _Within(dict[Any, int]):
-    """tid -> track number within one pid, as most blocks have only one."""
+    """tid -> track number within one pid."""
 
     def __init__(self, tracks: TrackTable, pid: object) -> None:
         super().__init__()
         self._tracks = tracks
-        self._pid = pid
+        self._pid = json_text(pid, True)
 
     def __missing__(self, tid: object) -> int:
-        number = self[tid] = self._tracks[(self._pid, tid)]
+        number = self[tid] = self._tracks.number(self._pid, json_text(tid, True))
         return number
