@@ -34,7 +34,6 @@ from .search import Rows, Search
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
 """Less text than this is looked through before a process has started."""
-NICENESS = 5
 _ENDED = 3
 """Exit status when the starter went away."""
 
@@ -79,7 +78,9 @@ def here(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
     """Do a job in this process."""
     search = Search(job.index, job.titles, job.filter, cancelled)
     sure, unsure = search.by_columns()
-    candidates = np.union1d(sure, unsure) if search.scanned else unsure
+    candidates = unsure
+    if search.scanned:
+        candidates = np.union1d(sure, unsure) if len(unsure) else sure
     return scan(job.index, search.to_scan(candidates), candidates, _in_window(job, candidates), cancelled)
 
 
@@ -136,7 +137,6 @@ def main() -> int:
     if not line:
         return 0
     threading.Thread(target=_end_with_input, daemon=True).start()
-    os.nice(NICENESS)
     try:
         for step in here(_job(json.loads(line))):
             found = b64encode(step.found.astype(np.uint32).tobytes()).decode()

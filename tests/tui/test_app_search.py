@@ -13,7 +13,7 @@ from tests.events import complete
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
-from tracelane.core.query.hits import Found, matches
+from tracelane.core.query.hits import Found, find, matches
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -226,6 +226,10 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
         await pilot.press("escape")
         await settled(app, pilot)
         assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"
+        monkeypatch.setattr(searching, "find", find)
+        app.search_for("arg.nothing")
+        await settled(app, pilot)
+        assert "/arg.nothing: 0" in header(app) and "stopped" not in header(app), "begun anew"
         await pilot.press("escape")
         await settled(app, pilot)
         assert app.session.search == "" and "arg.nothing" not in header(app)

@@ -42,6 +42,7 @@ class Viewer(PacedApp):
         self.history = History()
         self.lane_lines = 1  # lines of the lane area
         self.left: Hits | None = None  # what the session's filter leaves, None while it is not known
+        self.whole_left: Hits | None = None  # the same once all of the trace was looked through
         self._widgets_there = False
         self._laid_out: Layout | None = None
         self.set_reactive(Viewer.session, session or view.first_session(trace, 80))

@@ -50,7 +50,9 @@ class Searching(Viewer):
     def search_for(self, text: str) -> None:
         """Search for what a text means; UsageError where it means nothing."""
         wanted = parse(text).text
-        if wanted == self.session.search and self.hits is not None:
+        if wanted == self.session.search and self.stopped_at is not None:
+            self.search_again()
+        elif wanted == self.session.search and self.hits is not None:
             self._say_found()
         self.go(replace(self.session, search=wanted))
 
@@ -107,7 +109,7 @@ class Searching(Viewer):
         if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
         if self.left is not None and self.left.filter.text != session.filter:
-            self.left = None
+            self.left = self.whole_left = None
         if session.search or session.filter:
             self.looked_through = 0.0
             self._search(session)
@@ -158,6 +160,7 @@ class Searching(Viewer):
             return
         told = self.looked_through > 0
         self.hits, self.left = hits, left
+        self.whole_left = left if hits is not None or share >= 1 else None
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:

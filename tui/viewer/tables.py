@@ -16,6 +16,7 @@ from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..actions import ranges
@@ -142,13 +143,18 @@ ANALYSES: Final = {
 Key = tuple[object, ...]
 
 
-def scope_of(trace: Trace, session: Session, cancelled: CancelledCallback = never) -> Scope:
+def scope_of(
+    trace: Trace, session: Session, cancelled: CancelledCallback = never, left: Hits | None = None
+) -> Scope:
     """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave.
 
-    Raises Cancelled: a filter may have to look through the arguments in the file.
+    `left` is what the filter leaves, if it is known already: else it may have to look through the arguments
+    in the file. Raises Cancelled.
     """
     lanes = where = None
-    if session.filter:
+    if left is not None and left.filter.text == session.filter and left.indexes == trace.indexes:
+        where = left.where
+    elif session.filter:
         from tracelane.core.query.filter import parse
         from tracelane.core.query.hits import matches
 
@@ -227,12 +233,12 @@ class Tables(Panels, Following):
     def _table(self, name: str, session: Session, cancelled: CancelledCallback) -> Table:
         """Return a panel's table, held against that of the baseline if there is one. Raises Cancelled."""
         analysis = ANALYSES[name]
-        scope = scope_of(self.trace, session, cancelled)
+        scope = scope_of(self.trace, session, cancelled, self.whole_left)
         if self._key(session)[-1] is None:
             return analysis.make(scope)
         kept = replace(session, range=session.baseline, baseline=None)
         found = self._tables.get(self._key(kept))
-        against = scope_of(self.trace, kept, cancelled)
+        against = scope_of(self.trace, kept, cancelled, self.whole_left)
         past = analysis.make(against) if found is None else found[0]
         now = analysis.make(replace(scope, against=against.when))
         return analysis.against(now, past, now.scope)
