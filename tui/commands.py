@@ -192,6 +192,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "panel-ranks", "Ranks", ("9",), "Show the ranks; again: their collectives, the slowest by step", _VIEW
     ),
+    Command("captures", "Captures", (), "List the captures that lie together; Enter opens another", _VIEW),
     Command(
         "rank-clocks",
         "Ranks: aligned or as stamped",

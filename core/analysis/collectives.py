@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -228,6 +228,7 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
     return number, tuple(sequenced)
 
 
+@lru_cache(maxsize=1 << 14)
 def _name(name: str, level: int) -> str:
     """Return which collective a slice's name stands for, "" for none."""
     if level == AIU:

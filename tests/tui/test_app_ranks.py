@@ -10,6 +10,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
+from tests.tui.cli_process import on_terminal
 from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
@@ -120,3 +121,42 @@ async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
         await pilot.press("tab", "9")
         await settled(app, pilot)
         assert "slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)
+
+
+def two_captures(folder: Path) -> None:
+    folder.mkdir()
+    for second in (1_700_000_000, 1_700_009_000):
+        for rank in (0, 1):
+            text = json.dumps({"traceEvents": [complete(1, 900, f"op_{second}", pid=5)]})
+            (folder / f"rank{rank}.{second}.json").write_text(text)
+
+
+async def test_captures_are_listed(tmp_path: Path) -> None:
+    """The captures that lie together are listed, the one shown marked; choosing another asks for it."""
+    two_captures(tmp_path / "run")
+    async with shown(open_trace(tmp_path / "run")) as (app, pilot):
+        app.run_command("captures")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "2023-11-15 00:43:20 UTC" in text and "2023-11-14 22:13:20 UTC" in text and "0-1" in text
+        await pilot.press("down", "enter")
+        await pilot.pause()
+    assert app.wanted_capture == 2
+    async with shown(open_trace(sorted((tmp_path / "run").glob("*.1700000000.json")))) as (app, pilot):
+        app.run_command("captures")
+        assert "no other capture" in message(app) and app.wanted_capture is None
+
+
+def test_another_capture_opens_on_a_terminal(tmp_path: Path) -> None:
+    """Choosing the older capture closes the newer one's view and opens its own."""
+    two_captures(tmp_path / "run")
+    played = on_terminal(
+        str(tmp_path / "run"),
+        play=(
+            ("1700009000", ":"),
+            ("only REGEX", "captures\r"),
+            ("22:13:20", "\x1b[B\r"),
+            ("1700000000", "Q"),
+        ),
+    )
+    assert played.code == 0

@@ -29,7 +29,11 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
     """Tell whether one file is asked for, and not what several say of themselves."""
     from tracelane.core.index.choice import Choice as AnyChoice
 
-    return len(traces) == 1 and choice == AnyChoice() and (traces[0] == STDIN or not os.path.isdir(traces[0]))
+    return (
+        len(traces) == 1
+        and choice == AnyChoice()
+        and (traces[0] == STDIN or (os.path.exists(traces[0]) and not os.path.isdir(traces[0])))
+    )
 
 
 def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, force: bool) -> Trace | Indexing:
@@ -76,15 +80,19 @@ def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
     return trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
 
 
-def show(prepared: Prepared) -> None:
-    """Show a trace until the user quits."""
+def show(prepared: Prepared, other: Callable[[int], Prepared]) -> None:
+    """Show a trace until the user quits, and then `other` captures of it as long as one is chosen."""
     from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
 
-    app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
-    with packing(prepared.trace.indexes):
-        app.run()
-    _leave(app)
+    while True:
+        app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
+        with packing(prepared.trace.indexes):
+            app.run()
+        _leave(app)
+        if app.wanted_capture is None:
+            return
+        prepared = other(app.wanted_capture)
 
 
 def show_while_indexing(

@@ -116,6 +116,10 @@ def view(
             import_marks(trace, Path(marks))
         return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
 
+    def other_capture(number: int) -> Prepared:
+        other = replace(choice, capture=str(number))
+        return prepare(_open_all(traces, title, index_dir, decoder, False, other))
+
     from tracelane.core.index.indexing import Indexing
 
     title = _title(traces)
@@ -128,7 +132,7 @@ def view(
     else:
         opened = _open_all(traces, title, index_dir, decoder, force, choice)
     if can_draw() and take_keyboard():
-        show(prepare(opened))
+        show(prepare(opened), other_capture)
         return
     trace, offer = _with_logs(opened, logs, options)
     _print(trace, asked, width, height)
