@@ -200,8 +200,8 @@ class OpeningScreen(Screen[None]):
             Text(f" {name}", "bold"),
             Text(" provisional ", "bold reverse"),
             Text(f"{stage} {bar}{words[0] if words else ''}".rstrip()),
-            *map(Text, words[1:]),
             *([] if source.seekable else [Text("compressed: in file order")]),
+            *map(Text, words[1:]),
             Text("coarse, without labels"),
         ]
         self.query_one("#header", Bar).pieces = tuple(pieces)

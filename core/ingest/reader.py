@@ -30,6 +30,9 @@ PART_WEIGHT = 24 << 20
 """A part ends early when its strings and metadata take about so much memory."""
 MOST_EVENTS = 1 << 20
 """A part ends early at so many elements, however short they are."""
+FIRST_PART = 4 << 20
+"""Bytes of text in the first part where pictures are drawn: the first of them is to come soon."""
+PROGRESS_BYTES = 4 << 20
 PARALLEL_FROM = 16 << 20
 """Smaller sources are read in this process: starting workers takes longer than reading them."""
 MOST_WORKERS = 4
@@ -57,16 +60,21 @@ class Reading:
         decoder: str = "orjson",
         part_size: int = PART_SIZE,
         block_size: int = BLOCK_SIZE,
+        first_part: int | None = None,
         progress: ProgressCallback = no_progress,
         cancelled: CancelledCallback = never,
     ) -> None:
-        """Prepare to read; the source is opened when the iteration begins."""
+        """Prepare to read; the source is opened when the iteration begins.
+
+        With `first_part` the first part is that small; each further one is twice as large, up to `part_size`.
+        """
         self.envelope = Envelope()
         self.problems: list[Problem] = []
         self.found = False
         self._source = source
         self._decode = DECODERS[decoder]
         self._part_size = part_size
+        self._first_part = part_size if first_part is None else first_part
         self._block_size = block_size
         self._progress = progress
         self._cancelled = cancelled
@@ -76,18 +84,21 @@ class Reading:
         try:
             scanner = Scanner(stream, self._decode, self._block_size)
             builder = PartBuilder(0)
-            events = 0
+            size, events, told = self._first_part, 0, 0
             for item in scanner:
                 if self._cancelled():
                     raise Cancelled
                 add_item(builder, item)
-                if is_full(builder, self._part_size):
+                full = is_full(builder, min(size, self._part_size))
+                if full or builder.bytes - told >= PROGRESS_BYTES:
+                    told = builder.bytes
+                    done, known = stream.position_on_disk(), self._source.size or None
+                    self._progress(Progress("reading", done, known, events + builder.events))
+                if full:
                     events += builder.events
                     yield builder.finish()
                     builder = PartBuilder(builder.number + 1)
-                    self._progress(
-                        Progress("reading", stream.position_on_disk(), self._source.size or None, events)
-                    )
+                    size, told = 2 * size, 0
             if builder.events or builder.number == 0:
                 yield builder.finish()
             self.found = scanner.found
@@ -159,7 +170,8 @@ def read_to_folder(
             why = str(reason)
             for file in folder.glob("part-*"):
                 file.unlink()
-    reading = Reading(source, decoder=decoder, progress=progress, cancelled=cancelled)
+    first = None if pictured is None else FIRST_PART
+    reading = Reading(source, decoder=decoder, first_part=first, progress=progress, cancelled=cancelled)
     files = []
     with collector_paused():
         for part in reading:

@@ -46,7 +46,7 @@ def words(progress: Progress, moved: int, elapsed: float) -> list[str]:
     parts = [] if share is None else [f"{int(share * 100)} %"]
     if elapsed >= SETTLE_S and moved > 0:
         rate = moved / elapsed
-        parts.append(f"{rate / MB:.0f} MB/s")
+        parts.append(f"{rate / MB:.{0 if rate >= MB else 1}f} MB/s")
         if progress.total is not None:
             parts.append(f"{_seconds((progress.total - progress.done) / rate)} left")
     elif share is None:
