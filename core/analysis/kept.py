@@ -1,4 +1,4 @@
-"""Tables of whole large traces, kept beside the index so that they are there at once the next time.
+"""Results of whole traces, kept beside the index so that they are there at once the next time.
 
     derived/<name>-<hash of code, sources and clocks>.json
 
@@ -33,25 +33,26 @@ COUNTING = ("base", "query", "analysis")
 
 def kept(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
     """Return the table that `make` makes of a scope; that of a whole large trace is kept under a name."""
-    if not _worth_keeping(scope):
+    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
+    if size < LEAST_SLICES or not is_whole(scope):
         return make()
-    path = _file(scope, name)
+    path = kept_file(scope, name)
     table = _read(path)
     if table is None:
         table = make()
-        _write(path, table)
+        write_kept(path, _table_object(table))
     return table
 
 
-def _worth_keeping(scope: Scope) -> bool:
-    """Tell whether a scope is a whole, large trace under the clocks that it opens with."""
+def is_whole(scope: Scope) -> bool:
+    """Tell whether a scope is a whole trace under the clocks that it opens with."""
     parts = (scope.range, scope.lanes, scope.where, scope.source, scope.steps or None)
     usual = not scope.clocks.offsets or scope.clocks == scope.trace.clocks
-    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
-    return size >= LEAST_SLICES and usual and all(part is None for part in parts)
+    return usual and bool(scope.trace.indexes) and all(part is None for part in parts)
 
 
-def _file(scope: Scope, name: str) -> Path:
+def kept_file(scope: Scope, name: str) -> Path:
+    """Return where a result of this name is kept of a scope that is a whole trace."""
     folders = [index.folder for index in scope.trace.indexes]
     clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
     text = json.dumps([code_hash(), name, [folder.name for folder in folders], clocks])
@@ -98,9 +99,8 @@ def _told(values: Any) -> tuple[str, Any]:
     return (values.dtype.str, values.tolist()) if isinstance(values, np.ndarray) else ("", values)
 
 
-def _write(path: Path, table: Table) -> None:
-    """Write a table; where that is not possible it is made anew the next time."""
-    told = {
+def _table_object(table: Table) -> dict[str, Any]:
+    return {
         "schema": table.schema,
         "title": table.title,
         "scope": table.scope,
@@ -113,6 +113,10 @@ def _write(path: Path, table: Table) -> None:
         "sources": _told(table.sources),
         "keys": table.keys,
     }
+
+
+def write_kept(path: Path, told: Any) -> None:
+    """Write a result as JSON; where that is not possible it is made anew the next time."""
     with suppress(OSError):
         path.parent.mkdir(PRIVATE, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

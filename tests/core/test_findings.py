@@ -10,8 +10,8 @@ import pytest
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
 from tests.core.test_findings_rules import CASES
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.analysis.findings import saved
-from tracelane.core.analysis.findings.forms import findings_markdown, findings_object, findings_of
+from tracelane.core.analysis import kept
+from tracelane.core.analysis.findings.forms import claim_text, findings_markdown, findings_object, findings_of
 from tracelane.core.analysis.findings.judge import findings
 from tracelane.core.analysis.findings.rules import RULES
 from tracelane.core.analysis.findings.saved import kept_findings, saved_findings
@@ -152,8 +152,10 @@ def test_clocks(tmp_path: Path) -> None:
 def test_several_files_tell_once(tmp_path: Path) -> None:
     """A rule that holds in several files is told for the one with the greatest claim; none are added."""
     parts = [trace_of([kernel(0, ns)], tmp_path / str(ns)).indexes[0] for ns in (100, 300, 200)]
+    parts[1].path = "runs/two.json"
     (found,) = findings(Scope(Trace(parts))).losses
     assert (found.rule, found.claimed_ns, found.sources) == ("device-bound", 300_000, (1, 0, 2))
+    assert claim_text(found).endswith("in 3 files, most in two.json")
 
 
 def test_stray_device_work_is_not_judged(tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file.write_text("{}")
     assert kept_findings(scope) is None
     assert saved_findings(scope) == found == kept_findings(scope)
-    monkeypatch.setattr(saved, "VERSION", saved.VERSION + 1)
+    monkeypatch.setattr(kept, "code_hash", lambda: "other")
     assert kept_findings(scope) is None
 
 

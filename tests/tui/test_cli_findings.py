@@ -63,3 +63,12 @@ def test_range(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = _told(capsys, trace, "--json", "--from", "+60us", "--to", "+90us")
     assert "launch-gaps" not in [row["rule"] for row in told["rows"]]
     assert main(["findings", trace, "--from", "nonsense"]) == EXIT_USAGE
+    assert main(["findings", trace, "--lanes", "Stream"]) == EXIT_USAGE
+
+
+def test_sort(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any column sorts, before the limit is applied."""
+    rules = sorted(row["rule"] for row in _told(capsys, trace, "--json")["rows"])
+    assert len(rules) > 1
+    (first,) = _told(capsys, trace, "--json", "--sort", "-rule", "--limit", "1")["rows"]
+    assert first["rule"] == rules[0]

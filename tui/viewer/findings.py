@@ -32,7 +32,8 @@ KEPT = 8
 ROOM = 3
 """A window of evidence takes one part in so many of the view."""
 
-Key = tuple[tuple[int, int] | None, Clocks]
+Key = tuple[tuple[int, int] | None, Clocks, str]
+"""Range, clocks, name of the steps."""
 
 
 class FindingsPanel(Panels, Following):
@@ -46,7 +47,7 @@ class FindingsPanel(Panels, Following):
 
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
-        key = (None, self.session.clocks)
+        key = (None, self.session.clocks, self.session.steps)
         kept = kept_findings(self._scope(key))
         if kept is not None:
             self._have_findings(key, kept)
@@ -56,7 +57,7 @@ class FindingsPanel(Panels, Following):
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
         # Logs are no part of what is judged.
         trace = self.trace.own if isinstance(self.trace, Overlay) else self.trace
-        return Scope(trace, key[0], clocks=key[1], cancelled=cancelled)
+        return Scope(trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
     @work(thread=True, exclusive=True, group="findings")
     def _find(self, key: Key) -> None:
@@ -87,7 +88,7 @@ class FindingsPanel(Panels, Following):
 
     def _fill_findings(self) -> None:
         pane = self.main.query_one(FindingsPane)
-        key = (self.session.range, self.session.clocks)
+        key = (self.session.range, self.session.clocks, self.session.steps)
         found = self._found.get(key)
         if found is None:
             pane.say("looking…")
@@ -97,7 +98,7 @@ class FindingsPanel(Panels, Following):
 
     def nothing_selected(self) -> Text:
         """Return the banner of the whole trace's findings, where there are some."""
-        found = self._found.get((None, self.session.clocks))
+        found = self._found.get((None, self.session.clocks, self.session.steps))
         pane = self.main.query_one("#details", TextPane)
         usual, height = super().nothing_selected(), pane.size.height
         # Of a single line the findings are worth more than what can be pressed.

@@ -168,7 +168,7 @@ class Facts:
     def steps(self) -> Steps | None:
         """The steps that lie in the scope wholly, None where there are none."""
         self.scope.check()
-        found = find_steps(self.scope.trace, self.source, self.scope.clocks)
+        found = find_steps(self.scope.trace, self.source, self.scope.clocks, self.scope.steps or None)
         if found is None or self.scope.range is None:
             return found
         low, high = self.scope.range

@@ -55,7 +55,9 @@ def claim_text(finding: Finding) -> str:
     else:
         parts.insert(0, "claims no time")
     if len(finding.sources) > 1:
-        parts.append(f"in {len(finding.sources)} files, most in file {finding.sources[0]}")
+        parts.append(f"in {len(finding.sources)} files, most in {finding.place}")
+    elif finding.place:
+        parts.append(f"in {finding.place}")
     return "; ".join(parts)
 
 
@@ -70,6 +72,7 @@ def _row(finding: Finding, origin: int) -> dict[str, Any]:
         "in_steps": finding.in_steps,
         "of_steps": finding.of_steps,
         "sources": list(finding.sources),
+        "place": finding.place,
         "threshold": finding.threshold,
         "from": finding.origin,
         "helps": finding.helps,
@@ -103,6 +106,7 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         in_steps=int(row["in_steps"]),
         of_steps=int(row["of_steps"]),
         sources=tuple(int(source) for source in row["sources"]),
+        place=str(row["place"]),
     )
 
 

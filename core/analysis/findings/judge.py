@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from ...base.units import format_ns
 from ..scope import Scope
-from ..work import work_of
+from ..work import rank_of, work_of
 from . import aiu, compiled, device, host, kernels, memory, steps
 from .facts import Facts, share
 from .finding import Finding, Findings, Found, NotJudged, Verdict
@@ -115,7 +116,16 @@ def _weighed(name: str, found: Found, facts: Facts) -> Finding | None:
         hit,
         total,
         (facts.source,),
+        _place(facts),
     )
+
+
+def _place(facts: Facts) -> str:
+    """Return which of several files is meant: by its rank, else by its name; "" where it is the only one."""
+    if len(facts.scope.trace.indexes) < 2:
+        return ""
+    rank = rank_of(facts.index, -1)
+    return f"that of rank {rank}" if rank >= 0 else Path(facts.index.path).name
 
 
 def _recurrence(found: Found, facts: Facts) -> tuple[int, int]:
