@@ -61,7 +61,8 @@ class Skew:
         """The column of the rank that began last, by row."""
         if not len(self):
             return np.empty(0, np.int64)
-        return np.where(self.has, self.starts, NOTHING).argmax(axis=1).astype(np.int64)
+        column: I64 = np.where(self.has, self.starts, NOTHING).argmax(axis=1).astype(np.int64)
+        return column
 
     @property
     def waits(self) -> I64:

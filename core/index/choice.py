@@ -47,15 +47,21 @@ def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
         return Chosen(_of_ranks(members, choice.ranks), tuple(of_run), None, ())
     number = _numbered(of_run, choice.capture)
     capture = of_run[number]
-    notes = []
-    if len(of_run) > 1:
-        others = "1 other capture" if len(of_run) == 2 else f"{len(of_run) - 1} other captures"
-        notes.append(f"capture of {capture.when}; left out: {others} (--capture 1..{len(of_run)} or all)")
+    left_out = left_out_text(of_run, number)
+    notes = [left_out] if left_out else []
     members = _of_ranks(capture.members, choice.ranks)
     left = len(capture.members) - len(members)
     if left:
         notes.append(f"left out by --rank: {left} file{'s' if left != 1 else ''}")
     return Chosen(members, tuple(of_run), number, tuple(notes))
+
+
+def left_out_text(captures: Sequence[Capture], shown: int | None) -> str:
+    """Return a line that says which of the captures is open, empty where no other is left out."""
+    if shown is None or len(captures) < 2:
+        return ""
+    others = "1 other capture" if len(captures) == 2 else f"{len(captures) - 1} other captures"
+    return f"capture of {captures[shown].when}; left out: {others} (--capture 1..{len(captures)} or all)"
 
 
 def _numbered(captures: Sequence[Capture], asked: str) -> int:

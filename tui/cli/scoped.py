@@ -54,10 +54,17 @@ def scope_of(
     where: str | None = None,
     skip_first: int | None = None,
 ) -> Scope:
-    """Return the scope that these options mean; UsageError where they mean nothing."""
+    """Return the scope that these options mean; UsageError where they mean nothing.
+
+    Which of several captures is open is said on stderr.
+    """
     from tracelane.core.analysis.scope import Scope
+    from tracelane.core.index.choice import left_out_text
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
+
+    if left_out := left_out_text(trace.captures, trace.shown_capture):
+        click.echo(left_out, err=True)
 
     if step is not None and (begin is not None or end is not None or skip_first):
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
