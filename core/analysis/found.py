@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from ..base.units import format_count, format_ns
 from ..ingest.columns import I64, AnyArray
 from ..query.hits import Hits
 from ..query.search import Rows
-from ..trace import Trace
 from .table import Column, Table
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 COLUMNS = (
     Column("name", "name", "text"),

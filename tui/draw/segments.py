@@ -235,14 +235,15 @@ def busy_segments(
 ) -> list[Segment]:
     """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty.
 
-    Cells with hits are marked.
+    Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen.
     """
+    marked = HIT_STYLE + Style(color=palette.accent_plain.color)
     segments: list[Segment] = []
     for (level, key, hit), cells in groupby(zip(levels, keys, hits or repeat(False))):
         count = sum(1 for _ in cells)
         text = " " if level < 0 else glyphs.bars[max(1, level)]
         style = palette.blank if level < 0 else palette.style(key, Look.FAINT)
-        segments.append(Segment(text * count, style + HIT_STYLE if hit else style))
+        segments.append(Segment(text * count, style + marked if hit else style))
     return segments
 
 
