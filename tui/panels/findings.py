@@ -12,7 +12,7 @@ from tracelane.core.analysis.findings.forms import claim_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns, format_share
 
-from ..text.findings import finding_lines
+from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
 from ..widgets.table import Column, VirtualTable
 from ..widgets.text_pane import TextPane
@@ -88,12 +88,14 @@ class FindingsPane(Vertical):
 
     def _show_text(self) -> None:
         finding, pane = self.finding, self.query_one(TextPane)
-        if finding is None or pane.has_class("-hidden"):
+        if finding is None or self.shown is None or pane.has_class("-hidden"):
             return
         width = max(20, self.size.width - 6)
         lines = list(finding_lines(finding, width, self._origin, threshold=True))
-        title = Text(f"\n{finding.title}: {claim_text(finding)}\n", "bold")
-        pane.show(title.append("\n".join(lines), "not bold"))
+        told = Text(f"\n{finding.title}: {claim_text(finding)}\n", "bold")
+        told.append("\n".join(lines), "not bold")
+        missing = "\n".join(missing_lines(self.shown, width))
+        pane.show(told.append(f"\n\n{missing}" if missing else "", "not bold dim"))
 
 
 def columns_of(found: Findings) -> list[Column]:

@@ -27,13 +27,17 @@ def findings_text(found: Findings, width: int, origin: int, limit: int | None = 
     if limit is not None and len(found.findings) > limit:
         lines += ["", f"… {len(found.findings) - limit} more"]
     if found.not_judged:
-        why: dict[str, list[str]] = {}
-        for rule, reason in found.not_judged:
-            why.setdefault(reason, []).append(rule)
-        lines.append("")
-        for reason, rules in why.items():
-            lines += wrap(f"not judged, as {reason}: {', '.join(rules)}", width, subsequent_indent=INDENT)
+        lines += ["", *missing_lines(found, width)]
     return "\n".join(lines)
+
+
+def missing_lines(found: Findings, width: int) -> list[str]:
+    """Return which rules could not be judged, by the reason."""
+    why: dict[str, list[str]] = {}
+    for rule, reason in found.not_judged:
+        why.setdefault(reason, []).append(rule)
+    texts = (f"not judged, as {reason}: {', '.join(rules)}" for reason, rules in why.items())
+    return [line for text in texts for line in wrap(text, width, subsequent_indent=INDENT)]
 
 
 def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = False) -> Iterator[str]:

@@ -54,10 +54,11 @@ def claim_text(finding: Finding) -> str:
         parts.insert(0, f"{format_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
     else:
         parts.insert(0, "claims no time")
-    if len(finding.sources) > 1:
-        parts.append(f"in {len(finding.sources)} files, most in {finding.place}")
-    elif finding.place:
-        parts.append(f"in {finding.place}")
+    if finding.place:
+        word, files = ("on", "ranks") if finding.place.startswith("rank ") else ("in", "files")
+        count = len(finding.sources)
+        several = f"{word} {count} {files}, most " if count > 1 else ""
+        parts.append(f"{several}{word} {finding.place}")
     return "; ".join(parts)
 
 

@@ -125,7 +125,7 @@ def _place(facts: Facts) -> str:
     if len(facts.scope.trace.indexes) < 2:
         return ""
     rank = rank_of(facts.index, -1)
-    return f"that of rank {rank}" if rank >= 0 else Path(facts.index.path).name
+    return f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
 
 
 def _recurrence(found: Found, facts: Facts) -> tuple[int, int]:

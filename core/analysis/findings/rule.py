@@ -39,5 +39,5 @@ class Rule:
 
 def _shown(key: str, limit: float) -> str:
     if key.endswith("share"):
-        return f"{limit:.0%}"
+        return f"{limit * 100:g} %"
     return format_ns(limit) if key.endswith("_ns") else f"{limit:g}"

@@ -11,6 +11,7 @@ from ..op_events import ANNOTATION, OP, RUNTIME
 from .device import NO_HOST
 from .facts import Facts, counted, share
 from .finding import Found, NotJudged, Verdict
+from .host import LOADER
 from .rules import RULES
 
 NO_STEPS = NotJudged("the trace has no steps")
@@ -42,7 +43,9 @@ def late_first_op(facts: Facts) -> Verdict:
     notes = np.flatnonzero(host.kinds == ANNOTATION)
     if not len(notes):
         return NotJudged("the trace holds no annotations")
-    operators = np.flatnonzero((host.kinds == OP) | (host.kinds == RUNTIME))
+    running = (host.kinds == OP) | (host.kinds == RUNTIME)
+    running[host.named(LOADER)] = True  # an annotation in newer traces, and told by a rule of its own
+    operators = np.flatnonzero(running)
     limits = RULES["late-first-op"].limits
     late: list[I64] = []
     for lane in np.unique(host.lanes[notes]).tolist():
