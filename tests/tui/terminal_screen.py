@@ -12,6 +12,13 @@ SEQUENCE = re.compile(
 )
 BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[()])?$")
 NOT_DRAWN = "\ufffd"
+PANEL = "1 Details"
+"""What the panel begins with."""
+
+
+def lanes_of(text: str) -> str:
+    """Return a screen's lines between header and panel."""
+    return "\n".join(text[: text.rindex("\n", 0, text.index(PANEL))].split("\n")[1:])
 
 
 class TerminalScreen:
@@ -28,6 +35,11 @@ class TerminalScreen:
     def text(self) -> str:
         """The screen's lines."""
         return "\n".join("".join(line) for line in self._cells)
+
+    @property
+    def lanes(self) -> str:
+        """The lines of the viewer between header and panel: what comes in later changes only those around."""
+        return lanes_of(self.text)
 
     def feed(self, data: bytes) -> None:
         """Take what was sent."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.slow_line import PATIENCE_S, SlowLine, tracelane_command
-from tests.tui.terminal_screen import NOT_DRAWN
+from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
 from tracelane.core.demo.trace import write_demo
 
 SIZE = (100, 30)
@@ -46,7 +46,8 @@ def viewer(demo: Path, index: Path, *options: str) -> Iterator[SlowLine]:
 
 def shown(line: SlowLine) -> str:
     line.wait_for_quiet(A_MOMENT_S)
-    return line.screen.text
+    assert NOT_DRAWN not in line.screen.text
+    return line.screen.lanes
 
 
 def test_stopped_and_continued(demo: Path, index: Path) -> None:
@@ -92,7 +93,7 @@ def test_stopped_from_outside(demo: Path, index: Path) -> None:
         line.wait_for_stop()
         assert line.screen.modes == LEFT_AS_FOUND
         os.kill(line.pid, signal.SIGCONT)
-        assert NOT_DRAWN not in shown(line)
+        assert shown(line)
 
 
 @pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])
@@ -108,7 +109,7 @@ def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
         else:
             line.type("dddd")
             line.wait_for_quiet(A_MOMENT_S)
-            before = line.screen.text
+            before = line.screen.lanes
             os.kill(line.pid, signal.Signals[how])
         number = signal.SIGTERM if how == "SIGTERM" else signal.SIGHUP
         assert line.wait_for_end() == 128 + number
@@ -116,12 +117,7 @@ def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
         assert processes_of(line.pid) == []
     if how != "hang up":
         with viewer(demo, index) as line:
-            assert lanes_of(shown(line)) == lanes_of(before)
-
-
-def lanes_of(screen: str) -> list[str]:
-    """Return the screen without header and footer, which hold messages."""
-    return screen.split("\n")[1:-1]
+            assert shown(line) == before
 
 
 def processes_of(group: int) -> list[str]:
