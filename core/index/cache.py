@@ -353,6 +353,19 @@ def touch(folder: Path) -> None:
         return
 
 
+def remove_entry(entry: CacheEntry) -> bool:
+    """Remove an index and its locks; False where that cannot be done."""
+    doomed = entry.folder.parent / f"{DOOMED}{entry.key}-{os.getpid()}"
+    try:
+        os.rename(entry.folder, doomed)  # first out of sight, so that nobody opens half of it
+    except OSError:
+        return False
+    shutil.rmtree(doomed, ignore_errors=True)
+    for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
+        (entry.folder.parent / lock).unlink(missing_ok=True)
+    return True
+
+
 def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:
     """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers.
 
@@ -364,18 +377,9 @@ def clear_cache(index_dir: Path | None = None, older_than: float | None = None) 
     for entry in list_cache(index_dir):
         if older_than is not None and now - entry.used < older_than:
             continue
-        if entry.in_use:
+        if entry.in_use or not remove_entry(entry):
             kept += 1
             continue
-        doomed = entry.folder.parent / f"{DOOMED}{entry.key}-{os.getpid()}"
-        try:
-            os.rename(entry.folder, doomed)  # first out of sight, so that nobody opens half of it
-        except OSError:
-            kept += 1
-            continue
-        shutil.rmtree(doomed, ignore_errors=True)
-        for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
-            (entry.folder.parent / lock).unlink(missing_ok=True)
         removed, size = removed + 1, size + entry.bytes
     for version in () if root is None else _folders(root):
         if version.name.startswith("v"):

@@ -13,6 +13,7 @@ from ..ingest.child import ChildrenError
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, touch
+from .quota import cache_limit, keep_within
 from .store import Index
 
 PARTS = ".parts"
@@ -174,9 +175,12 @@ def build_index(
         if not force and (index := _opened(place, source)) is not None:
             index.close()
             return
+        limit = cache_limit()
         with place.building() as folder:
             begun(folder)
             _build(source, folder, decoder, workers, progress, cancelled, pictured)
+        if limit is not None and not place.temporary:
+            keep_within(limit, place.folder.parent.parent, place.key)
 
 
 def _build(

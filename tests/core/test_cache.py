@@ -13,13 +13,15 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tracelane.core import open_trace
-from tracelane.core.base.errors import CacheError, Cancelled
+from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, ingest
 from tracelane.core.index.cache import cache_root, clear_cache, index_key, list_cache, locate
-from tracelane.core.index.store import MANIFEST, Index
+from tracelane.core.index.quota import cache_limit
+from tracelane.core.index.store import MANIFEST, Index, checksum_of
 from tracelane.core.ingest.source import Source
 
 
@@ -355,3 +357,73 @@ def test_readers_keep_an_index_that_is_replaced(trace_file: Path) -> None:
     assert isinstance(first, Index)
     open_trace([trace_file], force=True)
     assert first.column("slices.name").shape == first.column("slices.start").shape == (50,)
+
+
+# -- how large, and whose ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("", None),
+        ("0", 0),
+        ("500", 500),
+        ("2k", 2048),
+        ("1.5 MB", 1_572_864),
+        ("20GiB", 20 << 30),
+        ("1T", 1 << 40),
+    ],
+)
+def test_the_limit_is_read(monkeypatch: pytest.MonkeyPatch, text: str, size: int | None) -> None:
+    """TRACELANE_CACHE_SIZE takes bytes and the usual units; nothing means no limit."""
+    monkeypatch.setenv("TRACELANE_CACHE_SIZE", text)
+    assert cache_limit() == size
+
+
+def test_a_limit_that_is_no_size_is_told(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong size is a line that says how to write one, before anything is built."""
+    monkeypatch.setenv("TRACELANE_CACHE_SIZE", "lots")
+    with pytest.raises(UsageError, match="no size: write 500M"):
+        open_trace(trace_file)
+    assert not list_cache()
+
+
+def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a new index the oldest ones go until the rest fits; what is open or fresh stays."""
+    opened = [open_trace(write_trace(tmp_path / f"{n}.json", 50 + n)) for n in range(5)]
+    keys = [trace.indexes[0].folder.name for trace in opened]
+    for age, trace in zip((500, 400, 300, 200, 10), opened):
+        os.utime(trace.indexes[0].folder, (time.time() - age,) * 2)
+    for trace in opened[1:]:
+        trace.close()
+    one = max(entry.bytes for entry in list_cache())
+    monkeypatch.setenv("TRACELANE_CACHE_SIZE", str(4 * one))
+    newest = open_trace(write_trace(tmp_path / "new.json", 60))
+    left = {entry.key for entry in list_cache()}
+    assert left == {keys[0], keys[3], keys[4], newest.indexes[0].folder.name}  # 0 is open, 1 and 2 went
+    monkeypatch.setenv("TRACELANE_CACHE_SIZE", "0")
+    last = open_trace(write_trace(tmp_path / "last.json", 70))
+    left = {entry.key for entry in list_cache()}
+    assert left == {keys[0], keys[4], newest.indexes[0].folder.name, last.indexes[0].folder.name}
+    assert int(last.indexes[0].ledger["slices"]) == 70
+
+
+def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:
+    """An index that another machine wrote, every number the other way round, is built anew, not read."""
+    first = open_trace(trace_file)
+    folder, starts = first.indexes[0].folder, first.indexes[0].column("slices.start").tolist()
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    first.close()
+    for name, entry in manifest["columns"].items():
+        path = folder / f"{name}.{entry['dtype']}"
+        if int(entry["length"]):
+            np.fromfile(path, entry["dtype"]).byteswap().tofile(path)
+    manifest["byte_order"] = "big" if sys.byteorder == "little" else "little"
+    manifest["checksum"] = checksum_of(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(CacheError, match="another byte order"):
+        Index.open(folder)
+    again = open_trace(trace_file)
+    assert again.indexes[0].folder == folder
+    assert again.indexes[0].manifest["byte_order"] == sys.byteorder
+    assert again.indexes[0].column("slices.start").tolist() == starts
