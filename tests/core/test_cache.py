@@ -397,7 +397,7 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
     for trace in opened[1:]:
         trace.close()
     one = max(entry.bytes for entry in list_cache())
-    monkeypatch.setenv("TRACELANE_CACHE_SIZE", str(4 * one))
+    monkeypatch.setenv("TRACELANE_CACHE_SIZE", str(4 * one + one // 2))
     newest = open_trace(write_trace(tmp_path / "new.json", 60))
     left = {entry.key for entry in list_cache()}
     assert left == {keys[0], keys[3], keys[4], newest.indexes[0].folder.name}  # 0 is open, 1 and 2 went
