@@ -112,6 +112,10 @@ def test_the_selection_is_seen_without_colours() -> None:
     assert [segment.text for segment in marked] == [UNICODE.single]
 
 
+LENGTHS = {"bars": 9, "lefts": 9, "baseline": 3}
+"""Glyphs that are several: levels of a bar; begin, middle and end of a stretch."""
+
+
 def test_ascii_glyphs_are_ascii() -> None:
     """The ASCII set holds nothing else, each glyph of either set takes one cell."""
     for glyphs in (UNICODE, ASCII):
@@ -120,7 +124,7 @@ def test_ascii_glyphs_are_ascii() -> None:
                 continue
             assert value.isascii() or glyphs is UNICODE
             assert all(cell_len(character) == 1 for character in value)
-            assert len(value) == (9 if name in ("bars", "lefts") else 1)
+            assert len(value) == LENGTHS.get(name, 1)
 
 
 @pytest.mark.parametrize(
