@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import call, launched, op, trace_of
+from tests.core.test_findings import AIU, JAMIE
+from tests.corpus import CORPUS, needs_corpus
 from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.analysis.findings import judge, saved
-from tracelane.core.trace import Trace
+from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.smi import log_options
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import FindingsPane, banner
 from tracelane.tui.widgets.table import VirtualTable
@@ -163,6 +167,22 @@ def test_banner(trace: Trace) -> None:
             assert all(line.cell_len <= width for line in told.split("\n"))
             assert len(told.split("\n")) <= lines
     assert banner(replace(found, findings=()), 80, 1) is None
+
+
+@needs_corpus
+async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
+    """With a log over the trace, and its clock moved, the findings stay those of the trace."""
+    own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
+    log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
+    over = lay_over(own, [str(log)], log_options("UTC", None, ()))
+    async with shown(over, SMALL) as (app, pilot):
+        await settled(app, pilot)
+        assert "2: One operator dominates the host" in screen_text(app)
+        clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
+        app.session = replace(app.session, clocks=clocks, panel="findings")
+        await settled(app, pilot)
+        pane = app.main.query_one(FindingsPane)
+        assert pane.shown is not None and pane.shown == saved.saved_findings(saved.Scope(own))
 
 
 async def test_nothing_to_find(tmp_path: Path) -> None:

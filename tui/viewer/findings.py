@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from rich.text import Text
 from textual import on, work
@@ -47,17 +48,27 @@ class FindingsPanel(Panels, Following):
 
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
-        key = (None, self.session.clocks, self.session.steps)
+        key = self._whole
         kept = kept_findings(self._scope(key))
         if kept is not None:
             self._have_findings(key, kept)
         else:
             self._find(key)
 
+    @property
+    def _judged(self) -> Trace:
+        """What is judged: logs are no part of it."""
+        return self.trace.own if isinstance(self.trace, Overlay) else self.trace
+
+    @property
+    def _whole(self) -> Key:
+        """The key of the whole trace under the present clocks, those of logs aside."""
+        count = len(self._judged.indexes)
+        own = {key: ns for key, ns in self.session.clocks.offsets.items() if key[0] < count}
+        return None, Clocks(MappingProxyType(own)), self.session.steps
+
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
-        # Logs are no part of what is judged.
-        trace = self.trace.own if isinstance(self.trace, Overlay) else self.trace
-        return Scope(trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
+        return Scope(self._judged, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
     @work(thread=True, exclusive=True, group="findings")
     def _find(self, key: Key) -> None:
@@ -77,7 +88,10 @@ class FindingsPanel(Panels, Following):
         while len(self._found) >= KEPT:
             self._found.pop(next(iter(self._found)))
         self._found[key] = found
-        if self.shows_panel and self.session.panel in ("details", "findings"):
+        waiting = self.session.panel == "findings" or (
+            self.session.panel == "details" and self.session.selection is None
+        )
+        if self.shows_panel and waiting:
             self._fill_panel()
 
     def _fill_panel(self) -> None:
@@ -88,7 +102,7 @@ class FindingsPanel(Panels, Following):
 
     def _fill_findings(self) -> None:
         pane = self.main.query_one(FindingsPane)
-        key = (self.session.range, self.session.clocks, self.session.steps)
+        key = (self.session.range, *self._whole[1:])
         found = self._found.get(key)
         if found is None:
             pane.say("looking…")
@@ -98,7 +112,7 @@ class FindingsPanel(Panels, Following):
 
     def nothing_selected(self) -> Text:
         """Return the banner of the whole trace's findings, where there are some."""
-        found = self._found.get((None, self.session.clocks, self.session.steps))
+        found = self._found.get(self._whole)
         pane = self.main.query_one("#details", TextPane)
         usual, height = super().nothing_selected(), pane.size.height
         # Of a single line the findings are worth more than what can be pressed.
