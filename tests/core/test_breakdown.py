@@ -9,8 +9,15 @@ import pytest
 
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.breakdown import breakdown, breakdown_object, exclusive, stream_table
+from tracelane.core.analysis.breakdown import (
+    breakdown,
+    breakdown_object,
+    breakdown_table,
+    exclusive,
+    stream_table,
+)
 from tracelane.core.analysis.devices import kernel_types
+from tracelane.core.analysis.kernels import kernels
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.work import KindRule
 from tracelane.core.base.intervals import merge
@@ -59,6 +66,18 @@ def test_object_has_what_the_command_promises(name: str, corpus_cache: Path) -> 
     assert device["kernel_time_ns"] == device["idle_ns"] + device["compute_ns"] + device["non_compute_ns"]
     assert device["busy_ns"] == sum(device["types_ns"].values())
     assert len(stream_table(found)) == len(device["streams"])
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("hta")])
+def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> None:
+    """The jump of a device's row is a slice of the longest duration that its kernels have."""
+    scope = Scope(opened(name, "0", corpus_cache))
+    table = breakdown_table(breakdown(scope))
+    assert table.positions is not None and len(table.positions) == len(table) == 1
+    (length,) = scope.trace.indexes[0].duration(table.positions)
+    assert length == kernels(scope).data["max_ns"].max()  # type: ignore[union-attr]
 
 
 @needs_corpus

@@ -280,7 +280,7 @@ def _steps(
         canvas.put(min(max(0, middle), max(0, look.area - cell_len(text))), text, palette.range_edge)
     if measured_from is not None:
         text = distance_text(session.cursor, measured_from, glyphs.pinned)
-        if cell_len(text) <= look.area:
+        if text and cell_len(text) <= look.area:
             canvas.put(look.area - cell_len(text), text, palette.accent_plain)
     return canvas.segments()
 
@@ -303,8 +303,12 @@ def _baseline(canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: 
 
 
 def distance_text(cursor: int, mark: Mark, glyph: str) -> str:
-    """Return how far the cursor is from a mark: before it (-) or after it; of a range from its nearer end."""
+    """Return how far the cursor is from a mark: before it (-) or after it, of a range from its nearer end; ""
+    where it stands on it.
+    """
     edge = mark.start if cursor <= mark.start or cursor - mark.start < mark.end - cursor else mark.end
+    if cursor == edge:
+        return ""
     sign = "-" if cursor < edge else "+"
     name = f"{safe(mark.text)[:MARK_NAME]} " if mark.text else ""
     return f" {glyph} {name}{sign}{format_ns(abs(cursor - edge))}"

@@ -58,7 +58,8 @@ class TextPane(VerticalScroll, can_focus=True):
 
     def show(self, text: Text, *, top: bool = True) -> None:
         """Show a text, from its first line on unless told otherwise."""
-        self.query_one(Static).update(text)
+        for body in self.query(Static):  # while the App closes, the pane may have lost it already
+            body.update(text)
         if top:
             self.scroll_to(0, 0, animate=False, immediate=True)
 
