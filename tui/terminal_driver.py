@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 QUESTION: Final = "\x1b[6n"
 """Asks the terminal where its cursor is: it answers once it has drawn all that came before."""
+LOOK_EVERY_S: Final = 2.0
 SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
@@ -58,6 +60,7 @@ class TerminalDriver(LinuxDriver):
             loop.add_signal_handler(signal.SIGCONT, self._continued)
             loop.add_signal_handler(signal.SIGHUP, self._output.let_go)
             loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
+        loop.call_later(LOOK_EVERY_S, self._look_for_terminal)
 
     # -- pacing ---------------------------------------------------------------------------------------------
 
@@ -105,6 +108,15 @@ class TerminalDriver(LinuxDriver):
         self._sigcont_application()
 
     # -- the end --------------------------------------------------------------------------------------------
+
+    def _look_for_terminal(self) -> None:
+        """Notice that the terminal is gone where no signal says so: to a child of a shell that was killed."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        if any(event & select.POLLHUP for _, event in poll.poll(0)):
+            self._output.let_go()
+        else:
+            asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look_for_terminal)
 
     def run_input_thread(self) -> None:
         """Read the keyboard until the end, or until there is none."""

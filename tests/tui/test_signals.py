@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,6 +119,20 @@ def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
     if how != "hang up":
         with viewer(demo, index) as line:
             assert shown(line) == before
+
+
+def test_a_terminal_that_goes_without_a_word(demo: Path, index: Path) -> None:
+    """Where SIGHUP does not arrive, the viewer sees for itself that its terminal is gone."""
+    command = tracelane_command("view", str(demo), "--index-dir", str(index), "--fresh")
+    deaf = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        f"sys.exit(subprocess.call({command!r}))"
+    )
+    with SlowLine([sys.executable, "-c", deaf], SIZE) as line:
+        line.wait_for("lanes")
+        line.wait_for_quiet(A_MOMENT_S)
+        line.hang_up()
+        assert line.wait_for_end() == 128 + signal.SIGHUP
 
 
 def processes_of(group: int) -> list[str]:
