@@ -26,6 +26,7 @@ from typing import Any
 
 from ..base.errors import Cancelled, TracelaneError
 from ..base.progress import Progress
+from ..ingest.child import stand_back
 from ..ingest.source import Source
 from ..ingest.worker import source_facts
 from .cache import Place
@@ -35,8 +36,6 @@ from .sketching import Sketching
 PROGRESS_S = 0.1
 GRACE_S = 1.0
 """So long the work may take to notice that it is not wanted any more."""
-NICENESS = 10
-"""With pictures somebody is looking: what draws them comes first."""
 _ENDED = 3
 
 
@@ -58,6 +57,8 @@ class _Indexer:
         self._orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._next = 0.0
         self._stage = ""
+        self._stands_back = False
+        self._sketching: Sketching | None = None
 
     def run(self) -> int:
         """Do what the first line of standard input asks for."""
@@ -65,9 +66,6 @@ class _Indexer:
         asked = self._orders.get()
         if asked is None:
             return _ENDED
-        if asked["pictures"]:
-            with contextlib.suppress(OSError):
-                os.nice(NICENESS)
         facts = asked["source"]
         source = Source(**{**facts, "file": Path(facts["file"])})
         try:
@@ -96,13 +94,22 @@ class _Indexer:
 
     def _begun(self, folder: Path) -> None:
         self.building = folder
-        self._sketching = Sketching(folder, lambda file: _tell({"picture": str(file)}))
+        self._sketching = Sketching(folder, self._announce)
 
     def _draw(self, picture: Path) -> None:
-        self._sketching.take(picture)
+        if self._sketching is not None:
+            self._sketching.take(picture)
+
+    def _announce(self, picture: Path) -> None:
+        _tell({"picture": str(picture)})
+        if not self._stands_back:  # workers do so by themselves
+            self._stands_back = True
+            stand_back()
 
     def _progress(self, progress: Progress) -> None:
         now = time.monotonic()
+        if progress.stage != self._stage and self._sketching is not None:
+            self._sketching.pass_on()  # all has been read
         if now >= self._next or progress.stage != self._stage:
             self._next, self._stage = now + PROGRESS_S, progress.stage
             _tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..base.errors import CacheError, Cancelled
-from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..ingest.child import ChildrenError
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
@@ -205,8 +205,9 @@ def _build(
             cancelled=cancelled,
             pictured=pictured,
         )
-        from .build import build  # not before it is needed: the first picture comes sooner
+        from .build import STAGE, build  # not before they are needed: the first picture comes sooner
 
+        progress(Progress(STAGE, 0, 1, read.events))
         build(read.parts, read, folder, progress, cancelled, path=source.path, fingerprint=source.fingerprint)
     finally:
         shutil.rmtree(parts, ignore_errors=True)

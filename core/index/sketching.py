@@ -36,14 +36,14 @@ class Sketching:
     def take(self, picture: Path) -> None:
         """Take the picture of a part; now and then all that came since is passed on."""
         self._waiting.append(picture)
-        began = time.monotonic()
-        if began < self._next:
-            return
-        self._pass_on()
-        now = time.monotonic()
-        self._next = now + max(INTERVAL_S, SHARE * (now - began))
+        if time.monotonic() >= self._next:
+            self.pass_on()
 
-    def _pass_on(self) -> None:
+    def pass_on(self) -> None:
+        """Pass on what has not been yet."""
+        if not self._waiting:
+            return
+        began = time.monotonic()
         pieces = [] if self._coarse is None else [self._coarse]
         told = len(self._metadata)
         for picture in self._waiting:
@@ -64,6 +64,8 @@ class Sketching:
             old.unlink(missing_ok=True)
         del self._written[:-KEPT]
         self._announce(path)
+        now = time.monotonic()
+        self._next = now + max(INTERVAL_S, SHARE * (now - began))
 
 
 def lanes_of(coarse: Coarse, names: Names) -> list[dict[str, Any]]:

@@ -29,7 +29,15 @@ DECODING: Mapping[str, str] = {
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
 
+NICENESS = 10
+
 Message: TypeAlias = dict[str, Any]
+
+
+def stand_back() -> None:
+    """Let other processes come first from now on: somebody is looking at what they draw."""
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
 
 
 class ChildrenError(Exception):

@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..base.errors import TracelaneError
+from .child import stand_back
 from .coarse import write_picture
 from .columns import Part
 from .columns_of import PartBuilder
@@ -113,9 +114,15 @@ def main() -> int:
     source = Source(**{**start["source"], "file": Path(start["source"]["file"]), "fingerprint": {}})
     separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
 
+    drawn = 0
+
     def pictured(part: Part) -> None:
+        nonlocal drawn
         if start["pictures"]:
             _tell({"picture": str(write_picture(part, Path(start["folder"])))})
+            drawn += 1
+            if drawn == 1:  # the first picture is waited for, the rest is not
+                stand_back()
 
     try:
         for job in lines:

@@ -46,10 +46,9 @@ def sketches(path: Path, folder: Path) -> list[Sketch]:
     """Return the pictures that are passed on, parts being drawn last first."""
     found: list[Sketch] = []
     sketching = Sketching(folder, lambda file: found.append(Sketch.read(file)))
-    sketching._next = -1.0
     for part in reversed(list(Reading(open_source(path), part_size=40_000, block_size=8000))):
         sketching.take(write_picture(part, folder))
-        sketching._next = -1.0  # as if time had gone by
+        sketching.pass_on()
     return found
 
 
