@@ -206,7 +206,7 @@ def _row(found: Memory, use: AllocatorUse) -> dict[str, Any]:
         "first_bytes": use.first_bytes,
         "peak_bytes": use.peak_bytes,
         "peak_ns": None if use.peak is None else use.peak_at - found.origin,
-        "last_bytes": int(one.total[use.end - 1]),
+        "last_bytes": None if use.peak is None else int(one.total[use.end - 1]),
         "kept": len(use.kept),
         "kept_bytes": int(one.changes[use.kept].sum()),
         "reserved_bytes": reserved,
