@@ -187,9 +187,9 @@ def test_records_without_category_or_totals(corpus_cache: Path) -> None:
     assert records
     assert not any("cat" in e or "Addr" in e["args"] for e in records)
     levels: dict[int, list[int]] = {}
-    for event in sorted(records, key=lambda e: ns(e["ts"])):
-        curve = levels.setdefault(event["args"]["Device Type"], [0])
-        curve.append(curve[-1] + event["args"]["Bytes"])
+    for one in sorted(records, key=lambda e: ns(e["ts"])):
+        curve = levels.setdefault(one["args"]["Device Type"], [0])
+        curve.append(curve[-1] + one["args"]["Bytes"])
     uses = memory(Scope(opened(name, corpus_cache))).uses
     assert {use.allocator.device_type: use.peak_bytes for use in uses} == {
         kind: max(curve) for kind, curve in levels.items()
