@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,12 +56,24 @@ class Host:
         return safe(text) if len(text) <= LONG_NAME else short_name(text)
 
     def named(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
-        """Return the places of the slices whose name fits; each distinct name is asked once."""
-        good = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
+        """Return the places of the slices (of a kind) whose name fits; each distinct name is asked once."""
+        good = np.zeros(len(self.texts), np.bool_)
+        names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
+        good[[name for name in names if pattern.search(self.texts[name])]] = True
         if not good.any():
             return np.empty(0, np.int64)
         mask = good[self.name]
         return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
+
+    @cached_property
+    def _names(self) -> dict[int, list[int]]:
+        """The names that occur in each kind: of runtime calls there are few."""
+        found = {}
+        for kind in np.unique(self.kinds).tolist():
+            seen = np.zeros(len(self.texts), np.bool_)
+            seen[self.name[self.kinds == kind]] = True
+            found[kind] = np.flatnonzero(seen).tolist()
+        return found
 
     def union(self, places: I64) -> Intervals:
         """Return the time that these slices cover."""
