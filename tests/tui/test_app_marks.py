@@ -83,7 +83,8 @@ def test_nothing_is_left_of_a_temporary_index(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "taken").write_text("a file, not a folder")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "taken", workers=1)
-    (private,) = tmp_path.glob("tracelane-*")
+    private = trace.indexes[0].folder.parents[1]
+    assert private.parent == tmp_path and private.name.startswith("tracelane-")
     for kind in ("marks", "view"):
         assert private in _file(trace, kind).parents
     assert private.stat().st_mode & 0o077 == 0
