@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,16 @@ async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
         await pilot.press("tab", "enter")
         await settled(app, pilot)
         assert app.session.selection is not None and app.session.selection.source == 2
-        await pilot.press("tab", "9")
+        await pilot.press("1")
+        await settled(app, pilot)
+        assert re.search(r"rank +2\b", screen_text(app))
+        await pilot.press("tab", "9", "9", "9")
         await settled(app, pilot)
         assert "slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)
+        app.run_command("panel-findings")
+        app.action_panel("problems")
+        await settled(app, pilot)
+        assert "missing: ranks 4-7 of 8" in screen_text(app) and "residual 500 ns" in screen_text(app)
 
 
 def two_captures(folder: Path) -> None:

@@ -27,6 +27,7 @@ from tracelane.core.trace import Link, Trace
 
 from ..clock import Stamps
 from ..draw.labels import fit
+from ..draw.ranks import rank_heads
 from ..things import Thing
 from .fields import Field, fields_of, laid_out, wrap
 from .gap import gap_fields, gap_title
@@ -133,6 +134,7 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
         Field("self", format_ns(found.self_time, 9) + share),
         Field("category", found.category or NONE),
         *_lane_fields(thing),
+        *_rank_fields(trace, thing),
         *_start_fields(stamps, thing),
         _parent(trace, found.id),
         Field("children", format_count(found.children)),
@@ -192,6 +194,12 @@ def _remarks(found: SliceDetail) -> tuple[str, ...]:
 
 def _lane_fields(thing: Thing) -> list[Field]:
     return [Field("lane", thing.lane.title), Field("process", thing.lane.process.title)]
+
+
+def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
+    """Return which rank's a thing is, where there are several."""
+    head = rank_heads(trace).get(thing.row.source)
+    return [] if head is None else [Field("rank", head.title.removeprefix("rank "))]
 
 
 def _start_fields(stamps: Stamps, thing: Thing) -> list[Field]:

@@ -47,7 +47,7 @@ class LedgerRow:
 
     source: str
     what: str
-    count: int
+    count: int | None  # of a note: none
     offset: int | None
     text: str
 
@@ -78,13 +78,16 @@ LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", "damaged
 
 
 def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
-    """Return the ledger of all files: problems first, then what was read."""
+    """Return the ledger of all files: problems first, then notes, then what was read."""
     rows: list[LedgerRow] = []
     several = len(sources) > 1
     for source in sources:
         name = Path(str(source.path)).name if several else ""
         for kind, count, offset, message in _problems(source):
             rows.append(LedgerRow(name, kind, count, offset, message))
+    for source in sources:
+        name = Path(str(source.path)).name if several else ""
+        rows += [LedgerRow(name, "note", None, None, note) for note in getattr(source, "notes", ())]
     for source in sources:
         name = Path(str(source.path)).name if several else ""
         ledger = source.ledger
@@ -109,7 +112,7 @@ def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
     """Return the columns of the panel's table."""
     columns = [
         Column("what", 16, lambda row: rows[row].what),
-        Column("count", 12, lambda row: format_count(rows[row].count), right=True),
+        Column("count", 12, lambda row: _counted(rows[row].count), right=True),
         Column("", 0, lambda row: rows[row].text),
     ]
     if any(row.offset is not None for row in rows):
@@ -117,6 +120,10 @@ def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
     if any(row.source for row in rows):
         columns.insert(0, Column("file", 24, lambda row: rows[row].source))
     return columns
+
+
+def _counted(count: int | None) -> str:
+    return "" if count is None else format_count(count)
 
 
 def _offset(offset: int | None) -> str:
