@@ -86,12 +86,12 @@ def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
     _, launch = found(trace, "launch")
     _, kernel = found(trace, LONG_NAME)
     for details, step, what in ((launch, 0, "around it"), (kernel, 1, "around its launch")):
-        assert details.around_what == what
-        assert [(entry.name, entry.total, entry.self_time) for entry in details.around] == [
+        assert details.around.what == what
+        assert [(entry.name, entry.total, entry.self_time) for entry in details.around.entries] == [
             ("aten::linear", 60_000, 50_000),
             (f"ProfilerStep#{step}", 100_000, 40_000),
         ]
-        assert all(entry.jump.startswith("jump(0, ") for entry in details.around)
+        assert all(entry.jump.startswith("jump(0, ") for entry in details.around.entries)
     lines = details_text(launch, None, 80, LOOK).plain.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("around it"))
     assert lines[at].split()[-2:] == ["total", "self"]
@@ -111,8 +111,8 @@ def test_a_deep_stack_is_bounded(tmp_path: Path, width: int) -> None:
     thing = thing_by_id(trace, session.clocks, SliceId(0, len(frames)))
     assert thing is not None
     details = details_of(trace, stamps_of(trace, session), thing)
-    assert details.around[0].name == "nn.Module: Linear_0" and len(details.around) == 100
-    assert details.more_around == 50
+    assert details.around.entries[0].name == "nn.Module: Linear_0" and len(details.around.entries) == 100
+    assert details.around.more == 50
     text = details_text(details, Arguments({}), width, LOOK)
     assert "50 more farther out" in text.plain
 

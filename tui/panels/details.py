@@ -21,22 +21,18 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.overlay.counter_index import CounterIndex
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.query.args import Arguments
-from tracelane.core.query.chain import enclosing
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.trace import Link, Trace
 
 from ..clock import Stamps
-from ..draw.labels import fit
 from ..draw.ranks import rank_heads
 from ..things import Thing
-from .fields import Field, fields_of, laid_out, wrap
+from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
+from .fields import Field, fields_of, jump_to, laid_out, wrap
 from .gap import gap_fields, gap_title
 from .reading import reading_fields, reading_of, reading_title
 
 FLOWS_SHOWN = 8
-AROUND_SHOWN = 100
-"""Slices around one that are listed, the innermost ones; deeper stacks say how many more there are."""
-TIME_CELLS = 12
 LEAST_NAME = 6
 NONE = "(none)"
 PHASES = {
@@ -67,16 +63,6 @@ class ChainPart:
 
 
 @dataclass(frozen=True)
-class Around:
-    """A slice around the selection, or around what launched it; ns."""
-
-    name: str
-    total: int
-    self_time: int
-    jump: str
-
-
-@dataclass(frozen=True)
 class Details:
     """What the panel shows of one thing, before it is laid out."""
 
@@ -86,9 +72,7 @@ class Details:
     chain: tuple[ChainPart, ...] = ()
     remarks: tuple[str, ...] = ()  # overlap, unclosed, clamped; why a metric may be wrong
     has_arguments: bool = True
-    around: tuple[Around, ...] = ()  # innermost first
-    around_what: str = ""
-    more_around: int = 0  # farther out, not listed
+    around: Around = NOTHING_AROUND
     means: str = ""  # what such a slice does, and who says so
 
 
@@ -142,16 +126,13 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
         Field("event", format_count(found.id.ordinal) + end_event),
     ]
     links = trace.chain(found.id)
-    what, around, more = _around(trace, found, links)
     return Details(
         found.short_name,
         found.name,
         tuple(fields),
         _chain(links, found.id),
         _remarks(found),
-        around=around,
-        around_what=what,
-        more_around=more,
+        around=around_of(trace, found, links),
         means=_means(trace, found),
     )
 
@@ -159,26 +140,6 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
 def _means(trace: Trace, found: SliceDetail) -> str:
     entry = explain(found.name, trace.indexes[found.id.source])
     return "" if entry is None else f"{entry.line} ({entry.source})"
-
-
-def _around(trace: Trace, found: SliceDetail, links: list[Link]) -> tuple[str, tuple[Around, ...], int]:
-    """Return (around what, the slices, how many more); of device work around its launch, if one is known."""
-    index, position, what = trace.indexes[found.id.source], found.position, "around it"
-    if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
-        row, at = launch
-        position, what = int(index.rows[row.number]["first"]) + at, f"around its {links[1].role}"
-    positions = enclosing(index, position)
-    shown = positions[:AROUND_SHOWN]
-    names, ordinals = index.column("slices.name")[shown], index.column("slices.ordinal")[shown]
-    around = tuple(
-        Around(
-            short_name(index.string(int(name))), total, own, jump_to(SliceId(found.id.source, int(ordinal)))
-        )
-        for name, ordinal, total, own in zip(
-            names, ordinals, index.duration(shown).tolist(), index.self_time(shown).tolist()
-        )
-    )
-    return what, around, len(positions) - len(shown)
 
 
 def _remarks(found: SliceDetail) -> tuple[str, ...]:
@@ -245,11 +206,6 @@ def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
     )
 
 
-def jump_to(identity: SliceId) -> str:
-    """Return the action that selects a slice, for a click."""
-    return f"jump({identity.source}, {identity.ordinal})"
-
-
 def name_of(trace: Trace, identity: SliceId) -> str:
     """Return the short name of a slice."""
     found = trace.find(identity)
@@ -284,7 +240,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
         lines.append(Text("arguments: reading…", look.label))
     else:
         lines.extend(_argument_lines(arguments, width, look))
-    lines.extend(_around_lines(details, width, look))
+    lines.extend(around_lines(details.around, width, look.label, look.jump))
     if details.raw_name.strip() and details.raw_name != details.title:
         name = [Field("name in full", details.raw_name)]
         lines.extend(laid_out(name, width, look.label, look.jump))
@@ -292,30 +248,6 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
         what = json.dumps(details.raw_name, ensure_ascii=False)
         lines.append(Text(f"the file gives it a blank name: {what}", look.label))
     return Text("\n").join(lines)
-
-
-def _around_lines(details: Details, width: int, look: Look) -> list[Text]:
-    """Return the slices around as a small table: name, total, self."""
-    if not details.around:
-        return []
-    title = f"{details.around_what}, innermost first"
-    longest = max(cell_len(title), *(cell_len(entry.name) for entry in details.around))
-    room = max(LEAST_NAME, min(longest, width - 2 * TIME_CELLS))
-    underlined = look.label + Style(underline=True)
-    lines = [Text(fit(title, room), underlined, no_wrap=True, end="")]
-    lines[0].append("total".rjust(TIME_CELLS) + "self".rjust(TIME_CELLS))
-    for entry in details.around:
-        line = Text(no_wrap=True, overflow="ellipsis", end="")
-        name = fit(entry.name, room)
-        line.append(name.rstrip(), look.jump + Style(meta={"@click": f"app.{entry.jump}"}))
-        line.append(" " * (room - cell_len(name.rstrip())))
-        line.append(format_ns(entry.total).rjust(TIME_CELLS) + format_ns(entry.self_time).rjust(TIME_CELLS))
-        lines.append(line)
-    for line in lines:
-        line.truncate(width)
-    if details.more_around:
-        lines.append(Text(f"{format_count(details.more_around)} more farther out: ↑ walks them", look.label))
-    return lines
 
 
 def _chain_text(chain: tuple[ChainPart, ...], width: int, look: Look) -> Text:
@@ -378,11 +310,8 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
     value |= {
         field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
     }
-    if details.around:
-        value[details.around_what.replace(" ", "_")] = [
-            {"name": entry.name, "duration_ns": entry.total, "self_ns": entry.self_time}
-            for entry in details.around
-        ]
+    if details.around.entries:
+        value[details.around.what.replace(" ", "_")] = around_object(details.around)
     if arguments is not None:
         value["event"] = arguments.event
         value["args"] = arguments.begin

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 
 COLUMN = 40
@@ -33,6 +34,11 @@ class Field:
     label: str
     value: str
     jump: str = ""
+
+
+def jump_to(identity: SliceId) -> str:
+    """Return the action that selects a slice, for a click."""
+    return f"jump({identity.source}, {identity.ordinal})"
 
 
 def fields_of(values: dict[str, Any]) -> list[Field]:

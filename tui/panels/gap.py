@@ -13,7 +13,7 @@ from tracelane.core.trace import Trace
 from ..clock import Stamps
 from ..steps import step_marks
 from ..things import Thing
-from .fields import Field
+from .fields import Field, jump_to
 
 
 def gap_title(thing: Thing) -> str:
@@ -30,8 +30,8 @@ def gap_fields(trace: Trace, stamps: Stamps, thing: Thing) -> list[Field]:
         Field("length", format_ns(gap.length, 9)),
         *([Field("class", _class_text(gap))] if gap.kind is not None else []),
         Field("comes back", _recurrence_text(trace, stamps, thing)),
-        Field("before it", _name(trace, gap.before), _jump(gap.before)),
-        Field("ended by", _name(trace, gap.after), _jump(gap.after)),
+        Field("before it", _name(trace, gap.before), jump_to(gap.before)),
+        Field("ended by", _name(trace, gap.after), jump_to(gap.after)),
         *_launch_fields(gap),
         *_thread_fields(gap),
     ]
@@ -43,7 +43,7 @@ def _launch_fields(gap: Gap) -> list[Field]:
         return []
     after = launch.start - gap.start
     where = f"{format_ns(after)} into the gap" if after >= 0 else f"{format_ns(-after)} before the gap"
-    return [Field("launched by", f"{safe(launch.short_name)}, {where}", _jump(launch.id))]
+    return [Field("launched by", f"{safe(launch.short_name)}, {where}", jump_to(launch.id))]
 
 
 def _class_text(gap: Gap) -> str:
@@ -77,14 +77,10 @@ def _thread_fields(gap: Gap) -> list[Field]:
             fields.append(Field(doing.lane.title, "nothing that covers most of it"))
             continue
         share = f" · {doing.covered / gap.length:.0%} of it"
-        fields.append(Field(doing.lane.title, safe(doing.label) + share, _jump(doing.slice)))
+        fields.append(Field(doing.lane.title, safe(doing.label) + share, jump_to(doing.slice)))
     if gap.more_threads:
         fields.append(Field("more threads", f"{format_count(gap.more_threads)} are not listed"))
     return fields
-
-
-def _jump(identity: SliceId) -> str:
-    return f"jump({identity.source}, {identity.ordinal})"
 
 
 def _name(trace: Trace, identity: SliceId) -> str:

@@ -1,0 +1,95 @@
+"""The slices around the selection, or around what launched it, as the details list them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from tracelane.core.base.ids import SliceId
+from tracelane.core.base.short_names import short_name
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.query.chain import enclosing
+from tracelane.core.query.detail import SliceDetail
+from tracelane.core.trace import Link, Trace
+
+from ..draw.labels import fit
+from .fields import jump_to
+
+MOST = 100
+"""Slices that are listed, the innermost ones; deeper stacks say how many more there are."""
+TIME_CELLS = 12
+LEAST_NAME = 6
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One slice around; ns."""
+
+    name: str
+    total: int
+    self_time: int
+    jump: str
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a slice, innermost first."""
+
+    what: str = "around it"
+    entries: tuple[Entry, ...] = ()
+    more: int = 0  # farther out, not listed
+
+
+NOTHING_AROUND = Around()
+
+
+def around_of(trace: Trace, found: SliceDetail, links: list[Link]) -> Around:
+    """Return the slices around one; around the launch of device work, where `links`, its chain, know it."""
+    index, position, what = trace.indexes[found.id.source], found.position, "around it"
+    if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
+        row, at = launch
+        position, what = int(index.rows[row.number]["first"]) + at, f"around its {links[1].role}"
+    positions = enclosing(index, position)
+    shown = positions[:MOST]
+    columns = (index.column(name)[shown].tolist() for name in ("slices.name", "slices.ordinal"))
+    times = index.duration(shown).tolist(), index.self_time(shown).tolist()
+    entries = tuple(
+        Entry(short_name(index.string(name)), total, own, jump_to(SliceId(found.id.source, ordinal)))
+        for name, ordinal, total, own in zip(*columns, *times)
+    )
+    return Around(what, entries, len(positions) - len(shown))
+
+
+def around_lines(around: Around, width: int, label: Style, jump: Style) -> list[Text]:
+    """Return the slices around as a small table: name, total, self."""
+    if not around.entries:
+        return []
+    title = f"{around.what}, innermost first"
+    longest = max(cell_len(title), *(cell_len(entry.name) for entry in around.entries))
+    room = max(LEAST_NAME, min(longest, width - 2 * TIME_CELLS))
+    lines = [Text(fit(title, room), label + Style(underline=True), no_wrap=True, end="")]
+    lines[0].append("total".rjust(TIME_CELLS) + "self".rjust(TIME_CELLS))
+    for entry in around.entries:
+        line = Text(no_wrap=True, overflow="ellipsis", end="")
+        name = fit(entry.name, room).rstrip()
+        line.append(name, jump + Style(meta={"@click": f"app.{entry.jump}"}))
+        line.append(" " * (room - cell_len(name)))
+        line.append(format_ns(entry.total).rjust(TIME_CELLS) + format_ns(entry.self_time).rjust(TIME_CELLS))
+        lines.append(line)
+    for line in lines:
+        line.truncate(width)
+    if around.more:
+        lines.append(Text(f"{format_count(around.more)} more farther out: ↑ walks them", label))
+    return lines
+
+
+def around_object(around: Around) -> list[dict[str, Any]]:
+    """Return the slices around as JSON objects, times in ns."""
+    return [
+        {"name": entry.name, "duration_ns": entry.total, "self_ns": entry.self_time}
+        for entry in around.entries
+    ]
