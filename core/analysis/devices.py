@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.columns import AnyArray
+from ..query.titles import plain
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -76,6 +79,24 @@ def devices(trace: Trace) -> tuple[Device, ...]:
     return tuple(found)
 
 
+def device_keys(trace: Trace) -> dict[str, Device]:
+    """Return the devices by key: the pid as people write it, with the source's number where pids repeat."""
+    found = devices(trace)
+    pids = [plain(device.pid) for device in found]
+    return {
+        pid if pids.count(pid) == 1 else f"{device.source}:{pid}": device for pid, device in zip(pids, found)
+    }
+
+
+def device_title(trace: Trace, device: Device) -> str:
+    """Return what sentences call a device, of several files with its rank or file."""
+    title = device.label if device.label != "device" else f"device {plain(device.pid)}"
+    if len(trace.sources) < 2:
+        return title
+    rank = trace.rank(device.source)
+    return f"{title} of {Path(trace.sources[device.source].path).name if rank is None else f'rank {rank}'}"
+
+
 def device_word(trace: Trace) -> str:
     """Return what the accelerators of a trace are called in columns; "Device" where nothing tells."""
     return next((device.word for device in devices(trace)), "Device")
@@ -102,6 +123,7 @@ def lane_categories(index: Index, rows: range) -> set[str]:
     return {index.categories[number] for number in found}
 
 
+@lru_cache(maxsize=1 << 14)
 def kernel_type(name: str, category: str = "") -> KernelType:
     """Return what a device slice is, by its category if that tells, else by its name."""
     if category in COPY_CATEGORIES or MEMORY.search(name):
