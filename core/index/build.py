@@ -24,7 +24,7 @@ from ..ingest.ledger import add_counts, merge_problems
 from . import flows
 from .asyncs import AsyncLane, Asyncs
 from .columns_out import Columns, smallest_unsigned
-from .contents import of_thread
+from .contents import of_thread, put_in_order
 from .counters import CounterLane, Counters
 from .drawing import Drawing
 from .format import COLUMNS, FORMAT_VERSION, NONE, PROCESS, LaneKind
@@ -39,6 +39,8 @@ from .strings import write_strings
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 STAGE = "index"
+MANY = 1 << 16
+"""After lanes of so many slices, memory of what they were made of is given back."""
 
 
 class ReadFacts(Protocol):
@@ -172,7 +174,10 @@ class _Build:
             for entry in process.lanes:
                 if self.cancelled():
                     raise Cancelled
+                before = self.out.slices
                 self._write_lane(i, entry, threads, flow_ends)
+                if self.out.slices - before >= MANY:
+                    self.scratch.let_go()
                 number += 1
                 if number % 64 == 0 or number == total:
                     self.progress(Progress(STAGE, number, total, self.out.slices))
@@ -185,7 +190,11 @@ class _Build:
         elif isinstance(content, CounterLane):
             self.out.counter(entry, process, tid, name, self.counters.contents(content))
         else:
-            slices, instants, unmatched = of_thread(threads.of(content))
+            events = threads.of(content)
+            if threads.count(content) >= MANY:
+                put_in_order(events)
+                self.scratch.let_go()
+            slices, instants, unmatched = of_thread(events)
             self.unmatched_end += unmatched
             a, b = flow_ends.bounds[content], flow_ends.bounds[content + 1]
             ends = flow_ends.of(content) if b > a else None
@@ -198,8 +207,10 @@ class _Build:
         pid = np.repeat(merged.track_pid, np.diff(flow_ends.bounds))
         arrows = flows.pair(events, pid)
         ordinal, category = events["ordinal"], events["category"]
+        del pid
+        self.scratch.let_go()
         source, target = self.bound[arrows.source], self.bound[arrows.target]
-        order = order_by(source, ordinal[arrows.target], ordinal[arrows.source])
+        order = order_by(source, ordinal[arrows.target], ordinal[arrows.source]).astype(np.uint32)
         source, target = source[order], target[order]
         self._writer("flows.source").append(source)
         self._writer("flows.target").append(target)

@@ -87,6 +87,15 @@ def drawing_order(start: I64, duration: I64, ordinal: U32) -> I64 | None:
     return order_by(start, -duration, ordinal)
 
 
+def put_in_order(events: Mapping[str, AnyArray]) -> None:
+    """Put a thread's events in drawing order where they lie, if all are complete slices."""
+    if bool((events["phase"] == _X).all()):
+        order = drawing_order(events["start"], events["duration"], events["ordinal"])
+        if order is not None:
+            for values in events.values():
+                values[:] = values[order]
+
+
 def within_limit(start: I64, duration: I64) -> I64:
     """Return durations such that no slice ends beyond TIME_LIMIT."""
     return np.asarray(np.minimum(duration, TIME_LIMIT - start), np.int64)

@@ -7,7 +7,7 @@ follow the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,10 @@ from .order import group_numbers, order_by, run_starts
 from .scratch import Scratch
 
 COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
+SHARE = 1 << 19
+"""So many flow events are paired at once."""
+_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
+"""An odd number of mixed bits (the golden ratio's): products spread over all values."""
 _S, _T, _F = ord("s"), ord("t"), ord("f")
 
 
@@ -47,6 +51,9 @@ class Lookup:
             ordinals[at : at + len(order)] = column.ordinals[order] + np.uint32(first)
             values[at : at + len(order)] = column.values[order]
             at += len(order)
+        for part in range(len(merged.parts)):
+            merged.let_go(part)
+        scratch.let_go()
         return cls(ordinals, values)
 
     def find(self, ordinals: U32) -> tuple[AnyArray, I64]:
@@ -57,7 +64,7 @@ class Lookup:
         return self.ordinals[place] == ordinals, self.values[place]
 
 
-def bind(slices: Slices, parent: I64, events: Mapping[str, AnyArray], correlation: Lookup) -> I64:
+def bind(slices: Slices, parent: AnyArray, events: Mapping[str, AnyArray], correlation: Lookup) -> I64:
     """Return for each flow event of a lane the index of its slice, -1 if it lies in none.
 
     Starts, steps and ends with "bp": "e" belong to the deepest slice that contains the stamp, other ends to
@@ -136,27 +143,42 @@ def _nearest(group: I64, ordinal: U32, of: I64, before: U32) -> tuple[I64, AnyAr
 class Arrows:
     """Pairs of flow events, as indices into the table that was given."""
 
-    source: I64
-    target: I64
+    source: U32
+    target: U32
     ledger: dict[int, dict[str, int]]  # by category
 
 
 def pair(events: Mapping[str, AnyArray], pid: U32) -> Arrows:
     """Pair starts, steps and ends of one (category, id); ids local to a process also by pid."""
-    sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    sources, targets = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
     ledger: dict[int, dict[str, int]] = {}
-    family = events["category"].astype(np.int64) * 8 + events["id_kind"]
-    for number in np.unique(family).tolist():
-        category, kind = divmod(number, 8)
-        some = np.flatnonzero(family == number)
-        order, group = _grouped(events, pid, some, kind == IdKind.LOCAL)
-        source, target, counts = _arrows(events["phase"][order], group)
-        sources.append(order[source])
-        targets.append(order[target])
-        books = ledger.setdefault(category, dict.fromkeys(counts, 0))
-        for key, count in counts.items():
-            books[key] += count
+    for few in _shares(events["id_value"]):
+        family = events["category"][few].astype(np.int64) * 8 + events["id_kind"][few]
+        for number in np.unique(family).tolist():
+            category, kind = divmod(number, 8)
+            some = few[family == number]
+            order, group = _grouped(events, pid, some, kind == IdKind.LOCAL)
+            source, target, counts = _arrows(events["phase"][order], group)
+            sources.append(order[source].astype(np.uint32))
+            targets.append(order[target].astype(np.uint32))
+            books = ledger.setdefault(category, dict.fromkeys(counts, 0))
+            for key, count in counts.items():
+                books[key] += count
     return Arrows(np.concatenate(sources), np.concatenate(targets), ledger)
+
+
+def _shares(ids: I64) -> Iterator[I64]:
+    """Yield the events in shares of about SHARE, those of one id together."""
+    count = -(-len(ids) // SHARE)
+    if count < 2:
+        yield np.arange(len(ids))
+        return
+    share = np.empty(len(ids), np.uint8)
+    for at in range(0, len(ids), SHARE):
+        mixed = ids[at : at + SHARE].astype(np.uint64) * _MIX
+        share[at : at + SHARE] = (mixed >> np.uint64(40)) % np.uint64(min(count, 256))
+    for number in range(min(count, 256)):
+        yield np.flatnonzero(share == number)
 
 
 def _grouped(events: Mapping[str, AnyArray], pid: U32, some: I64, local: bool) -> tuple[I64, I64]:

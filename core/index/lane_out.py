@@ -19,6 +19,8 @@ from .rows import Rows, assign
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
 _UNUSUAL = _UNCLOSED | _CLAMPED
+PIECE = 1 << 18
+"""Slices that are written at once."""
 
 
 class Bounds:
@@ -131,16 +133,32 @@ class LaneWriter:
         end = slices.start + slices.duration
         self._cover(lane, slices.start, end)
         self._count(lane, slices, rows, end, kind)
+        del end
+        rank = np.empty(n + 1, np.uint32)
+        rank[order] = np.arange(first, first + n, dtype=np.uint32)
+        rank[n] = NONE  # the parent of those at the top, -1
+        for at in range(0, n, PIECE):
+            self._piece(slices, rows, order[at : at + PIECE], rank, first + at)
 
-        start, duration, self_time = slices.start[order], slices.duration[order], rows.self_time[order]
-        self._append("slices.start", start)
+        counts = np.bincount(rows.row)
+        firsts = np.cumsum(counts) - counts
+        table = self._new_rows(lane, RowKind.SLICES, first, len(counts))
+        table["depth"] = np.arange(len(counts))
+        table["first"] += firsts.astype(np.uint64)
+        table["count"] = counts
+        lasts = order[firsts + counts - 1]
+        table["start"] = slices.start[order[firsts]]
+        table["end"] = slices.start[lasts] + slices.duration[lasts]
+        self.slices += n
+
+    def _piece(self, slices: Slices, rows: Rows, order: AnyArray, rank: U32, first: int) -> None:
+        """Write some slices of a lane, in the order of positions, from position `first` on."""
+        duration, self_time = slices.duration[order], rows.self_time[order]
+        self._append("slices.start", slices.start[order])
         self._append("slices.name", slices.name[order])
         self._append("slices.category", slices.category[order])
         ordinal = slices.ordinal[order]
         self._append("slices.ordinal", ordinal)
-        rank = np.empty(n + 1, np.uint32)
-        rank[order] = np.arange(first, first + n, dtype=np.uint32)
-        rank[n] = NONE  # the parent of those at the top, -1
         self._append("slices.parent", rank[rows.parent[order]])
         long = np.flatnonzero(duration >= LONG)  # self time is never longer
         self._append("slices.duration", np.minimum(duration, LONG))
@@ -160,19 +178,9 @@ class LaneWriter:
             self._append("ends.position", some + first)
             self._append("ends.ordinal", ends[some])
         if self._place_of is not None:
-            positions = np.arange(first, first + n, dtype=np.uint32)
+            positions = np.arange(first, first + len(order), dtype=np.uint32)
             self._place_of[ordinal] = positions
             self._place_of[ends[some]] = positions[some]
-
-        counts = np.bincount(rows.row)
-        firsts = np.cumsum(counts) - counts
-        table = self._new_rows(lane, RowKind.SLICES, first, len(counts))
-        table["depth"] = np.arange(len(counts))
-        table["first"] += firsts.astype(np.uint64)
-        table["count"] = counts
-        lasts = firsts + counts - 1
-        table["start"], table["end"] = start[firsts], start[lasts] + duration[lasts]
-        self.slices += n
 
     def _count(self, lane: AnyArray, slices: Slices, rows: Rows, end: I64, kind: LaneKind) -> None:
         """Count a lane's slices; unclosed ones neither count nor make others overlap."""

@@ -47,12 +47,16 @@ def write_lifted(
     by_slice, by_instant = _Dense(slices, scratch), _Dense(instants, scratch)
     for lifted in LIFTED:
         limits = _gather(merged, lifted, place_of, slices, by_slice, by_instant)
+        for part in range(len(merged.parts)):
+            merged.let_go(part)
+        scratch.let_go()
         if limits is None:
             continue
         dtype = {Kind.TEXT: "u4", Kind.FLOAT: "f8"}.get(lifted.kind) or smallest_integer(*limits)
         name = f"lifted.{lifted.key}"
         by_slice.write(columns, f"{name}.position", f"{name}.value", dtype)
         by_instant.write(columns, f"{name}.instant", f"{name}.instant_value", dtype)
+        scratch.let_go()
 
 
 def _gather(

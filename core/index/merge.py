@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ..ingest.columns import TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Problem, Table
+from ..ingest.part_file import PartFile
 from .rows import by_small_key, concatenated_ranges
 from .scratch import Scratch
 from .strings import Strings, merge_strings, strings_of
@@ -88,6 +89,12 @@ class Merged:
             columns = {name: values[order] for name, values in columns.items()}
         return columns
 
+    def let_go(self, part: int) -> None:
+        """Give back the memory that one part's columns take, where they lie on disk."""
+        one = self.parts[part]
+        if isinstance(one, PartFile):
+            one.let_go()
+
     def all(self, table: str, names: Sequence[str]) -> dict[str, AnyArray]:
         """Return columns of all parts' tables in global numbers, in file order."""
         pieces = [self.columns(i, table, names) for i in range(len(self.parts))]
@@ -157,6 +164,7 @@ def bring_together(merged: Merged, table: str, names: Sequence[str], scratch: Sc
     for part in range(len(merged.parts)):
         track = merged.columns(part, table, ["track"])["track"]
         counts += np.bincount(track, minlength=tracks)
+        merged.let_go(part)
     bounds = np.concatenate(([0], np.cumsum(counts)))
     columns = {name: scratch.array(int(bounds[-1]), TABLES[table][name]) for name in names}
     cursor = bounds[:-1].copy()
@@ -169,4 +177,6 @@ def bring_together(merged: Merged, table: str, names: Sequence[str], scratch: Sc
         cursor += sizes
         for name, column in columns.items():
             column[place] = values[name][order]
+        merged.let_go(part)
+        scratch.let_go()
     return ByTrack(columns, bounds.tolist())

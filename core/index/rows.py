@@ -12,29 +12,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..ingest.columns import I64, AnyArray
+from ..ingest.columns import I64, U32, AnyArray
 
+STRETCH = 1 << 18
+"""Slices of a lane that are treated at once, where none is open between them."""
 _FREE_BITS = 4096
 """Rows per word of the map of free rows."""
 _ALL_FREE = (1 << _FREE_BITS) - 1
 
 Flags = npt.NDArray[np.bool_]
+I32 = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Rows:
     """Where a lane's n slices stand; all indices speak of the input order."""
 
-    parent: I64  # innermost open slice that contains this one whole, -1 if none
-    row: I64
+    parent: I64 | I32  # innermost open slice that contains this one whole, -1 if none
+    row: I64 | I32
     overlap: Flags  # overlaps an open slice without nesting in it
     self_time: I64  # ns, duration minus the union of the direct children
-    order: I64  # indices by (row, start): the order of positions
+    order: I64 | U32  # indices by (row, start): the order of positions
     depth: int  # greatest number of slices open at once, the new one included
 
 
@@ -46,6 +50,8 @@ def assign(start: I64, duration: I64) -> Rows:
     if n <= 1:
         zeros = np.zeros(n, np.int64)
         return Rows(zeros - 1, zeros, np.zeros(n, np.bool_), duration.copy(), zeros, n)
+    if n > STRETCH and len(cuts := _cuts(start, duration)) > 2:
+        return _by_stretches(start, duration, cuts)
     end = start + duration
     zero_length = np.flatnonzero(duration == 0)
     level = _open(start, end, zero_length)
@@ -62,6 +68,36 @@ def assign(start: I64, duration: I64) -> Rows:
     siblings = np.argsort(parent, kind="stable")
     self_time = _self_time(duration, start, end, parent, siblings)
     return Rows(parent, row, overlap, self_time, by_small_key(row, int(row.max())), depth)
+
+
+def _cuts(start: I64, duration: I64) -> list[int]:
+    """Return where stretches of about STRETCH slices begin, and the end: nothing is open where one begins."""
+    cuts, reach = [0], np.iinfo(np.int64).min
+    for at in range(0, len(start), STRETCH):
+        some = slice(at, at + STRETCH)
+        before = np.maximum.accumulate(np.append(reach, start[some] + duration[some]))
+        free = np.flatnonzero(before[:-1] <= start[some])
+        # A slice of length zero that ends where it begins does not lie in the one that begins there.
+        free = free[start[some][free] > (start[np.maximum(free + at - 1, 0)])]
+        if len(free) and at:
+            cuts.append(at + int(free[0]))
+        reach = before[-1]
+    return [*cuts, len(start)]
+
+
+def _by_stretches(start: I64, duration: I64, cuts: list[int]) -> Rows:
+    """Assign rows stretch by stretch, which takes less memory at a time."""
+    n = len(start)
+    parent, row, self_time = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
+    overlap = np.empty(n, np.bool_)
+    depth = 0
+    for a, b in pairwise(cuts):
+        some = assign(start[a:b], duration[a:b])
+        parent[a:b] = np.where(some.parent >= 0, some.parent + a, -1)
+        row[a:b], self_time[a:b], overlap[a:b] = some.row, some.self_time, some.overlap
+        depth = max(depth, some.depth)
+    order = by_small_key(row, int(row.max())).astype(np.uint32)
+    return Rows(parent, row, overlap, self_time, order, depth)
 
 
 def by_small_key(key: AnyArray, greatest: int) -> I64:

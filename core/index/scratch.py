@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from ..base.errors import CacheError
+from ..base.mapped import let_go
 from ..ingest.columns import AnyArray
 
 IN_MEMORY = 32 << 20
@@ -23,6 +25,7 @@ class Scratch:
         self._folder = folder / "scratch"
         self._left = in_memory
         self._files = 0
+        self._mappings: list[mmap.mmap] = []
 
     def array(self, size: int, dtype: str, fill: int | None = None) -> AnyArray:
         """Return an array of this size, holding `fill` if given; a full disk is a CacheError."""
@@ -40,9 +43,17 @@ class Scratch:
                 piece = np.full(1 << 18, 0 if fill is None else fill, kind)
                 for at in range(0, size, len(piece)):
                     file.write(piece[: size - at].data.cast("B"))
-            return np.asarray(np.memmap(path, kind, "r+"))
+            with path.open("r+b") as file:
+                mapping = mmap.mmap(file.fileno(), bytes_)
         except OSError as error:
             raise CacheError(f"cannot write the index ({self._folder}): {error.strerror or error}") from error
+        self._mappings.append(mapping)
+        return np.frombuffer(mapping, kind)
+
+    def let_go(self) -> None:
+        """Give back the memory of all mapped arrays, which stay as they are."""
+        for mapping in self._mappings:
+            let_go(mapping)
 
     def __enter__(self) -> Scratch:
         """Return itself."""

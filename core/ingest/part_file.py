@@ -24,6 +24,7 @@ import numpy.typing as npt
 import orjson
 
 from ..base.errors import CacheError
+from ..base.mapped import let_go
 from .columns import I64, U8, AnyArray, LiftedColumn, Metadata, Part, Problem, Table
 
 MAGIC = b"TLPART1\n"
@@ -184,10 +185,10 @@ class PartFile:
         """The metadata that count, in file order."""
         return [Metadata(*fields) for fields in orjson.loads(self._bytes("metadata"))]
 
-    def close(self) -> None:
-        """Let go of the mapping, which ends with the last array that refers to it; it comes back on use."""
-        for name in ("tables", "lifted", "_map"):
-            self.__dict__.pop(name, None)
+    def let_go(self) -> None:
+        """Give back the memory of what has been read; arrays stay good, and are read again on use."""
+        if "_map" in self.__dict__:
+            let_go(self._map)
 
 
 def open_part(path: Path) -> PartFile:

@@ -24,7 +24,8 @@ from tests.events import (
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
-from tracelane.core.index import scratch
+from tracelane.core.index import build as build_module
+from tracelane.core.index import flows, lane_out, rows, scratch
 from tracelane.core.index.build import Facts, build
 from tracelane.core.index.columns_out import Columns
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
@@ -73,6 +74,19 @@ def test_scratch_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     index_of(events, tmp_path / "files", [50])
     assert files(tmp_path / "memory") == files(tmp_path / "files")
     assert not (tmp_path / "files" / "scratch").exists()
+
+
+def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is the same bytes however little is treated at once, and when all scratch lies in files."""
+    times = np.random.default_rng(3).integers(0, (900, 30), (500, 2)).tolist()
+    events = [*every_phase(), *(complete(start, length, pid=88) for start, length in times)]
+    cuts = [7, 100, 101, 300]
+    index_of(events, tmp_path / "whole", cuts)
+    monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+    for place, name in ((rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (build_module, "MANY")):
+        monkeypatch.setattr(place, name, 3)
+    index_of(events, tmp_path / "pieces", cuts)
+    assert files(tmp_path / "whole") == files(tmp_path / "pieces")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -268,11 +282,11 @@ def deeply_nested() -> Part:
     return part_of([complete(i, 200_000 - 2 * i, "deep") for i in range(100_000)])
 
 
-@pytest.mark.parametrize("make, rows", [(lanes_of_one_slice, 5000), (deeply_nested, 100_000)])
-def test_odd_shapes_take_no_longer(tmp_path: Path, make: Any, rows: int) -> None:
+@pytest.mark.parametrize("make, expected", [(lanes_of_one_slice, 5000), (deeply_nested, 100_000)])
+def test_odd_shapes_take_no_longer(tmp_path: Path, make: Any, expected: int) -> None:
     """5,000 lanes of one slice, or 100,000 rows in one lane, are built in seconds."""
     part = make()
     began = time.process_time()
     build([part], Facts.of([part]), tmp_path)
     assert time.process_time() - began < 20
-    assert len(Index.open(tmp_path).rows) == rows
+    assert len(Index.open(tmp_path).rows) == expected

@@ -131,6 +131,15 @@ def test_named_shapes(slices: Slices) -> None:
     check(slices)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(ANY, DENSE, nested()), st.integers(1, 12))
+def test_stretches_make_no_difference(slices: Slices, stretch: int) -> None:
+    """A lane that is treated stretch by stretch, wherever nothing is open, comes out as defined."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STRETCH", stretch)
+        check(slices)
+
+
 def test_example_of_an_overlap() -> None:
     """A slice that outlives the open one goes to a lower row, is marked, and takes what begins in it."""
     got = run([(0, 10), (2, 10), (3, 2)])
