@@ -65,6 +65,8 @@ class Alignment:
         """A sentence on what was done, empty where there was nothing to do."""
         if not self.ranks:
             return ""
+        if self.matched is None:
+            return "several captures are open: ranks stand as their files' clocks have them"
         clocks = self.rank_clocks
         used = max(clock.matched for clock in clocks)
         if not used:
@@ -85,11 +87,16 @@ NONE = Alignment()
 
 
 def align(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
-    """Return the clocks of the ranks among some sources; where there are not two, of none."""
+    """Return the clocks of the ranks among some sources; where there are not two, of none.
+
+    Of several captures together the wall times alone count: their collectives are not the same.
+    """
     ranks = tuple(source for source, member in enumerate(members) if member.rank is not None)
     if len(ranks) < 2:
         return NONE
     bases = _bases([indexes[source] for source in ranks])
+    if len({members[source].rank for source in ranks}) < len(ranks):
+        return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
     level, found = _collectives([indexes[source] for source in ranks])
     matched = match([_moved(one, base) for one, base in zip(found, bases)])
     clocks = [RankClock(base, base) for base in bases]

@@ -15,6 +15,7 @@ from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.analysis.alignment import align
 from tracelane.core.analysis.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
+from tracelane.core.index.choice import EVERYTHING
 from tracelane.core.index.store import Index
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -174,3 +175,14 @@ def test_what_only_prepares_a_collective_is_none(tmp_path: Path, name: str) -> N
     trace = open_trace(tmp_path / "rank0.json")
     assert not any(len(collectives_at(trace.indexes[0], level)) for level in (DEVICE, AIU, HOST))
     assert align(trace.indexes, trace.members).text == ""
+
+
+def test_captures_opened_together_are_not_aligned_with_each_other(tmp_path: Path) -> None:
+    """The collectives of two captures are not the same, however alike they look."""
+    for capture, at in (("a", 100), ("b", 900_000)):
+        write(tmp_path / capture, 0, [reduce(at, 20), reduce(at + 50, 20)])
+        write(tmp_path / capture, 1, [reduce(at + 3, 20), reduce(at + 53, 20)])
+    together = open_trace(tmp_path, choice=EVERYTHING)
+    assert len(together.indexes) == 4 and offsets(together) == [0, 0, 0, 0]
+    assert "several captures are open" in together.alignment.text
+    assert offsets(open_trace(tmp_path)) == [0, -3_000]
