@@ -11,6 +11,7 @@ import numpy as np
 
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
+from ..ingest.lifted import GROUPS
 from ..query.chain import NOT_LAUNCHED
 from .devices import WORK, Device, devices, kernel_types, lane_categories
 from .scope import Scope
@@ -18,8 +19,16 @@ from .scope import Scope
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> places in KERNEL_TYPES; others (255) are of no type."""
 
-NOT_WORK = NOT_LAUNCHED | {"user_annotation", "Trace", "overhead"}
-"""On a device whose slices have categories of their own everything counts as work but these."""
+NOT_WORK = (
+    NOT_LAUNCHED
+    | {"user_annotation", "Trace", "overhead", "cuda_profiler_range"}
+    | GROUPS["op"]
+    | GROUPS["python"]
+    | GROUPS["runtime"]
+)
+"""On a device whose slices have categories of their own everything counts as work but these: what happens on
+the host stands there too where a process of it has a device's label.
+"""
 
 
 @dataclass(frozen=True)
