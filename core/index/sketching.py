@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..ingest.coarse import Coarse, merged, read_coarse, write_coarse
+from ..ingest.coarse import THREAD, Coarse, LaneName, merged, read_coarse, write_coarse
 from ..ingest.columns import Metadata
-from .lanes import Names, in_display_order, thread_entry
+from .format import LaneKind
+from .lanes import LaneEntry, Names, in_display_order, thread_entry
 
 INTERVAL_S = 0.2
 """Pictures are passed on this often at most, and never take more than a tenth of the time."""
@@ -69,8 +70,8 @@ class Sketching:
 
 
 def lanes_of(coarse: Coarse, names: Names) -> list[dict[str, Any]]:
-    """Return the processes that have lanes, in display order, each with its lanes: (track, thread name)."""
-    entries = (thread_entry(track, pid, tid, names) for track, (pid, tid) in enumerate(coarse.tracks))
+    """Return the processes that have lanes, in display order, each with its lanes: (number, title name)."""
+    entries = (_entry(number, name, names) for number, name in enumerate(coarse.lanes))
     return [
         {
             "pid": process.pid,
@@ -81,3 +82,10 @@ def lanes_of(coarse: Coarse, names: Names) -> list[dict[str, Any]]:
         for process in in_display_order(entries, names)
         if process.lanes
     ]
+
+
+def _entry(number: int, name: LaneName, names: Names) -> LaneEntry:
+    if name.kind == THREAD:
+        return thread_entry(number, name.pid, name.tid, names)
+    key = (name.kind, name.name)
+    return LaneEntry(LaneKind(name.kind), name.pid, name.tid, name.name, 0, 0, number, key)

@@ -8,11 +8,11 @@ no resolution.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,19 +32,37 @@ PICTURE = "picture-"
 WIDEST = 60
 """At this width no time needs more than LEAST_BUCKETS."""
 
-Track = tuple[str, str]
+THREAD, ASYNC, COUNTER = 0, 1, 2
+"""Kinds of lanes, numbered as in the index."""
+FURTHER = ((ASYNC, "asyncs", "category"), (COUNTER, "counters", "name"))
+"""Lanes beside threads: kind, the table that they are of, the column that tells them apart in a process."""
+
+
+class LaneName(NamedTuple):
+    """Names a lane: `pid` and `tid` are JSON texts; `name` is an async category's or a counter's.
+
+    Async spans and counters of one name that differ by their id share a lane here.
+    """
+
+    kind: int
+    pid: str
+    tid: str
+    name: str = ""
+
+
+_NONE = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
 class Coarse:
-    """Busy time by lane and bucket, ordered by both; `tracks` are JSON texts of (pid, tid).
+    """Busy time by lane and bucket, ordered by both.
 
-    Slices that lie over each other within a part count once. Moments (instants, ends of B/E slices) hold a
-    bucket without making it busy.
+    Slices that lie over each other within a part count once. Moments (instants, counter samples, ends of B/E
+    slices and of async spans) hold a bucket without making it busy.
     """
 
     shift: int
-    tracks: tuple[Track, ...]
+    lanes: tuple[LaneName, ...]
     lane: U32
     bucket: I64
     busy: I64  # ns
@@ -66,31 +84,64 @@ def most_buckets(lanes: int) -> int:
 
 
 def coarse_of(part: Part) -> Coarse:
-    """Return the picture of one part's slices and instants."""
-    timed = part.tables.get("timed")
-    if timed is None or not len(timed["start"]):
+    """Return the picture of one part's slices and moments."""
+    names: dict[LaneName, int] = {}
+    pieces = [piece for piece in (_timed(part, names), *_further(part, names)) if len(piece[0])]
+    if not pieces:
         return nothing()
-    tracks = tuple(part.tracks[:MOST_LANES])
-    track, start, duration = timed["track"], timed["start"], timed["duration"]
-    if len(part.tracks) > MOST_LANES:
-        drawn = np.flatnonzero(track < MOST_LANES)
-        track, start, duration = track[drawn], start[drawn], duration[drawn]
-    lane, begin, end = _covered(track, start, start + np.minimum(duration, TIME_LIMIT - 1))
-    return _within(_in_buckets(tracks, lane, begin, end, _shift_for(lane, begin, end, len(tracks))))
+    lane, start, end = (np.concatenate(columns) for columns in zip(*pieces))
+    lanes = tuple(names)
+    if len(lanes) > MOST_LANES:
+        drawn = np.flatnonzero(lane < MOST_LANES)
+        lane, start, end, lanes = lane[drawn], start[drawn], end[drawn], lanes[:MOST_LANES]
+    lane, begin, end = _covered(lane, start, end)
+    return _within(_in_buckets(lanes, lane, begin, end, _shift_for(lane, begin, end, len(lanes))))
+
+
+def _timed(part: Part, names: dict[LaneName, int]) -> tuple[I64, I64, I64]:
+    """Return (lane, start, end) of slices and instants; threads in which none lies get no lane."""
+    table = part.tables.get("timed")
+    if table is None or not len(table["start"]):
+        return _NONE
+    track, start = table["track"], table["start"]
+    used = np.flatnonzero(np.bincount(track, minlength=len(part.tracks)))
+    to_lane = np.zeros(len(part.tracks), np.int64)
+    to_lane[used] = [_number(names, LaneName(THREAD, *part.tracks[number])) for number in used.tolist()]
+    return to_lane[track], start, start + np.minimum(table["duration"], TIME_LIMIT - 1)
+
+
+def _further(part: Part, names: dict[LaneName, int]) -> Iterator[tuple[I64, I64, I64]]:
+    """Yield (lane, start, end) of async spans' ends and of counter samples."""
+    strings = len(part.strings)
+    for kind, name, column in FURTHER:
+        table = part.tables.get(name)
+        if table is None or not len(table["start"]):
+            continue
+        keys, which = np.unique(
+            table["track"].astype(np.int64) * strings + table[column], return_inverse=True
+        )
+        found = []
+        for track, text in (divmod(key, strings) for key in keys.tolist()):
+            found.append(_number(names, LaneName(kind, part.tracks[track][0], "", part.strings[text])))
+        yield np.array(found, np.int64)[which], table["start"], table["start"]
+
+
+def _number(names: dict[LaneName, int], name: LaneName) -> int:
+    return names.setdefault(name, len(names))
 
 
 def merged(pieces: Sequence[Coarse]) -> Coarse:
     """Return several pictures as one, in the width of the widest, or wider where a lane holds too much."""
     if not pieces:
         return nothing()
-    numbers: dict[Track, int] = {}
+    numbers: dict[LaneName, int] = {}
     shift = max(piece.shift for piece in pieces)
     lanes, buckets, busy = [], [], []
     for piece in pieces:
-        for track in piece.tracks:
+        for name in piece.lanes:
             if len(numbers) < MOST_LANES:
-                numbers.setdefault(track, len(numbers))
-        to_common = np.array([numbers.get(track, MOST_LANES) for track in piece.tracks], np.uint32)
+                _number(numbers, name)
+        to_common = np.array([numbers.get(name, MOST_LANES) for name in piece.lanes], np.uint32)
         lane = to_common[piece.lane]
         kept = lane < MOST_LANES
         lanes.append(lane[kept])
@@ -142,7 +193,7 @@ def _shift_for(lane: U32, begin: I64, end: I64, lanes: int) -> int:
     return low
 
 
-def _in_buckets(tracks: tuple[Track, ...], lane: U32, begin: I64, end: I64, shift: int) -> Coarse:
+def _in_buckets(lanes: tuple[LaneName, ...], lane: U32, begin: I64, end: I64, shift: int) -> Coarse:
     first, last = begin >> shift, _ends_in(end, begin, shift)
     held = last - first + 1
     behind = np.cumsum(held)
@@ -150,22 +201,22 @@ def _in_buckets(tracks: tuple[Track, ...], lane: U32, begin: I64, end: I64, shif
     bucket = np.arange(len(which)) - (behind - held)[which] + first[which]
     left = bucket << shift
     inside = np.minimum(end[which], left + (1 << shift)) - np.maximum(begin[which], left)
-    return _grouped(shift, tracks, lane[which], bucket, np.maximum(inside, 0))
+    return _grouped(shift, lanes, lane[which], bucket, np.maximum(inside, 0))
 
 
-def _grouped(shift: int, tracks: tuple[Track, ...], lane: U32, bucket: I64, busy: I64) -> Coarse:
+def _grouped(shift: int, lanes: tuple[LaneName, ...], lane: U32, bucket: I64, busy: I64) -> Coarse:
     """Add up what lies in one bucket; the entries are in order."""
     if not len(lane):
-        return Coarse(shift, tracks, lane, bucket, busy)
+        return Coarse(shift, lanes, lane, bucket, busy)
     firsts = np.flatnonzero(np.concatenate(([True], (lane[1:] != lane[:-1]) | (bucket[1:] != bucket[:-1]))))
-    return Coarse(shift, tracks, lane[firsts], bucket[firsts], np.add.reduceat(busy, firsts))
+    return Coarse(shift, lanes, lane[firsts], bucket[firsts], np.add.reduceat(busy, firsts))
 
 
 def _within(coarse: Coarse) -> Coarse:
     """Double the width until no lane holds too many buckets."""
-    most = most_buckets(len(coarse.tracks))
+    most = most_buckets(len(coarse.lanes))
     while len(coarse.lane) and int(np.bincount(coarse.lane).max()) > most:
-        coarse = _grouped(coarse.shift + 1, coarse.tracks, coarse.lane, coarse.bucket >> 1, coarse.busy)
+        coarse = _grouped(coarse.shift + 1, coarse.lanes, coarse.lane, coarse.bucket >> 1, coarse.busy)
     return coarse
 
 
@@ -180,7 +231,7 @@ def write_picture(part: Part, folder: Path) -> Path:
 
 def write_coarse(path: Path, coarse: Coarse, about: Any) -> None:
     """Write a picture and what belongs to it, of JSON, as one small file; a full disk is a CacheError."""
-    facts = {"shift": coarse.shift, "tracks": coarse.tracks, "about": about}
+    facts = {"shift": coarse.shift, "lanes": coarse.lanes, "about": about}
     text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
     try:
         with path.open("wb") as file:
@@ -196,8 +247,8 @@ def read_coarse(path: Path) -> tuple[Coarse, Any]:
         with path.open("rb") as file:
             text, lane, bucket, busy = (np.load(file, allow_pickle=False) for _ in range(4))
         facts = json.loads(text.tobytes())
-        tracks = tuple((pid, tid) for pid, tid in facts["tracks"])
-        coarse = Coarse(facts["shift"], tracks, lane, bucket, busy)
+        lanes = tuple(LaneName(*name) for name in facts["lanes"])
+        coarse = Coarse(facts["shift"], lanes, lane, bucket, busy)
     except (OSError, ValueError, EOFError) as error:
         raise CacheError(f"cannot read {path}: {error}") from error
     return coarse, facts["about"]

@@ -13,7 +13,7 @@ import numpy as np
 from ..base.clock import Clocks
 from ..index.format import LaneKind
 from ..index.lanes import stands_aside
-from ..ingest.coarse import LANE_BUCKETS, Coarse, nothing, read_coarse
+from ..ingest.coarse import LANE_BUCKETS, Coarse, LaneName, nothing, read_coarse
 from ..ingest.columns import F64, I64
 from .cells import clipped_edges
 from .titles import lane_title, process_title
@@ -27,11 +27,10 @@ read, the parts of a sound trace lie far apart as well.
 
 @dataclass(frozen=True)
 class SketchLane:
-    """A thread or stream that events have been met of; `pid` and `tid` are JSON texts."""
+    """A lane that events have been met of."""
 
-    track: int  # number in the picture
-    pid: str
-    tid: str
+    number: int  # in the picture
+    name: LaneName
     title: str
 
 
@@ -51,7 +50,7 @@ class Sketch:
     def __init__(self, coarse: Coarse, processes: Sequence[SketchProcess]) -> None:
         self.coarse = coarse
         self.processes = tuple(processes)
-        self._bounds = np.searchsorted(coarse.lane, np.arange(len(coarse.tracks) + 1)).tolist()
+        self._bounds = np.searchsorted(coarse.lane, np.arange(len(coarse.lanes) + 1)).tolist()
         self._starts = coarse.bucket << coarse.shift
         self._sums = np.concatenate(([0], np.cumsum(np.minimum(coarse.busy, coarse.width))))
 
@@ -67,9 +66,10 @@ class Sketch:
         processes = []
         for process in told:
             lanes = []
-            for track, name in process["lanes"]:
-                pid, tid = coarse.tracks[track]
-                lanes.append(SketchLane(track, pid, tid, lane_title(LaneKind.THREAD, tid, name)))
+            for number, text in process["lanes"]:
+                name = coarse.lanes[number]
+                title = lane_title(LaneKind(name.kind), name.tid, text)
+                lanes.append(SketchLane(number, name, title))
             title = process_title(process["pid"], process["name"], process["labels"])
             aside = stands_aside(process["pid"], process["name"])
             processes.append(SketchProcess(process["pid"], title, tuple(lanes), aside))
@@ -114,7 +114,7 @@ class Sketch:
         Within a bucket busy time counts as spread evenly.
         """
         bounds = clipped_edges(edges)
-        a, b = self._bounds[lane.track], self._bounds[lane.track + 1]
+        a, b = self._bounds[lane.number], self._bounds[lane.number + 1]
         starts, width = self._starts[a:b], self.coarse.width
         left, right = bounds[:-1], np.maximum(bounds[1:], bounds[:-1] + 1)
         # A bucket touches a cell if it begins before the cell's end and ends after its begin.

@@ -14,8 +14,17 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.base.progress import Progress
+from tracelane.core.index.format import LaneKind
 from tracelane.core.ingest import coarse, parallel
-from tracelane.core.ingest.coarse import Coarse, coarse_of, merged, most_buckets, read_coarse, write_coarse
+from tracelane.core.ingest.coarse import (
+    Coarse,
+    LaneName,
+    coarse_of,
+    merged,
+    most_buckets,
+    read_coarse,
+    write_coarse,
+)
 from tracelane.core.ingest.columns import Part
 from tracelane.core.ingest.parallel import early_first, read_in_parallel
 from tracelane.core.ingest.reader import Reading
@@ -25,13 +34,17 @@ Stretch = tuple[int, int]
 SMALL = 3 << 20
 
 
-def stretches(part: Part) -> dict[tuple[str, str], list[Stretch]]:
-    """Return (start, end) of everything timed, by lane, in plain Python."""
+def stretches(part: Part) -> dict[LaneName, list[Stretch]]:
+    """Return (start, end) of everything that is drawn, by lane, in plain Python."""
     found = defaultdict(list)
     timed = part.tables["timed"]
     columns = (timed[name].tolist() for name in ("track", "start", "duration"))
     for track, start, duration in zip(*columns):
-        found[part.tracks[track]].append((start, start + duration))
+        found[LaneName(LaneKind.THREAD, *part.tracks[track])].append((start, start + duration))
+    for kind, table, column in ((1, "asyncs", "category"), (2, "counters", "name")):
+        rows = zip(*(part.tables[table][name].tolist() for name in ("track", column, "start")))
+        for track, text, start in rows:
+            found[LaneName(kind, part.tracks[track][0], "", part.strings[text])].append((start, start))
     return found
 
 
@@ -45,11 +58,11 @@ def union(pieces: Sequence[Stretch]) -> list[Stretch]:
     return done
 
 
-def by_lane(picture: Coarse) -> dict[tuple[str, str], dict[int, int]]:
-    found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+def by_lane(picture: Coarse) -> dict[LaneName, dict[int, int]]:
+    found: dict[LaneName, dict[int, int]] = defaultdict(dict)
     for lane, bucket, busy in zip(picture.lane.tolist(), picture.bucket.tolist(), picture.busy.tolist()):
-        assert bucket not in found[picture.tracks[lane]]
-        found[picture.tracks[lane]][bucket] = busy
+        assert bucket not in found[picture.lanes[lane]]
+        found[picture.lanes[lane]][bucket] = busy
     return found
 
 
@@ -60,7 +73,7 @@ def check(picture: Coarse, part: Part) -> None:
     assert set(lanes) == set(events)
     for track, pieces in events.items():
         buckets = lanes[track]
-        assert len(buckets) <= most_buckets(len(part.tracks))
+        assert len(buckets) <= most_buckets(len(events))
         for start, end in pieces:
             assert start // width in buckets and max(start, end - 1) // width in buckets
         covered: dict[int, int] = defaultdict(int)
@@ -68,6 +81,11 @@ def check(picture: Coarse, part: Part) -> None:
             for bucket in range(start // width, (max(start, end - 1)) // width + 1):
                 covered[bucket] += max(0, min(end, (bucket + 1) * width) - max(start, bucket * width))
         assert covered == buckets, track
+
+
+def test_kinds_are_those_of_the_index() -> None:
+    """The picture's kinds of lanes are numbered as the index numbers them."""
+    assert tuple(LaneKind) == (coarse.THREAD, coarse.ASYNC, coarse.COUNTER)
 
 
 def corpus_files() -> list[Path]:
@@ -147,9 +165,7 @@ def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyP
     check(picture, part)
     counts = np.bincount(picture.lane)
     assert counts.max() <= {1: 64, 300: 54, 5000: 16}[lanes]
-    more = merged(
-        [picture, Coarse(0, picture.tracks, picture.lane, picture.bucket + (1 << 40), picture.busy)]
-    )
+    more = merged([picture, Coarse(0, picture.lanes, picture.lane, picture.bucket + (1 << 40), picture.busy)])
     assert np.bincount(more.lane).max() <= {1: 64, 300: 54, 5000: 16}[lanes]
 
 
@@ -208,7 +224,7 @@ def test_at_five_percent_nearly_all_is_touched(tmp_path: Path, monkeypatch: pyte
         merged([one for one, _ in early]),
         merged([read_coarse(file)[0] for _, file in pictures]),
     )
-    assert len(some.tracks) >= 0.9 * len(everything.tracks)
+    assert len(some.lanes) >= 0.9 * len(everything.lanes)
     assert extent(some) >= 0.95 * extent(everything)
 
 

@@ -29,6 +29,9 @@ def events() -> list[dict[str, object]]:
         where = {"pid": int(rng.integers(3)), "tid": int(rng.integers(4))}
         found.append({"ph": "X", "name": "a", "ts": 50.0 * n, "dur": float(rng.integers(90)), **where})
     found.append({"ph": "i", "name": "late", "ts": 151_000.5, "pid": 9, "tid": 9, "s": "t"})
+    for n in range(20):
+        found.append({"ph": "C", "name": f"power{n % 2}", "ts": 7000.0 * n, "pid": 1, "args": {"W": n}})
+        found.append({"ph": "be"[n % 2], "name": "req", "cat": "net", "id": 5, "ts": 7000.0 * n, "pid": 2})
     for pid in (9, 2, 1):
         found.append({"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": -pid}})
         found.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"p{pid}"}})
@@ -58,8 +61,8 @@ def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
     drawn = sketches(path, tmp_path)
     sketch, trace = drawn[-1], trace_of(path, ingest_index(path, index_dir=tmp_path / "index"))
     assert len(drawn) > 3
-    assert [(lane.pid, lane.tid, lane.title) for lane in sketch.lanes] == [
-        (lane.pid, lane.tid, lane.title) for lane in trace.lanes
+    assert [(*lane.name[:2], lane.title) for lane in sketch.lanes] == [
+        (lane.kind, lane.pid, lane.title.removesuffix(" 5")) for lane in trace.lanes
     ]
     assert [p.title for p in sketch.processes] == [p.title for p in trace.processes if len(p.lanes)]
     width = sketch.coarse.width
@@ -81,7 +84,7 @@ def test_shares_of_cells(tmp_path: Path) -> None:
     ):
         for lane in sketch.lanes:
             shares = sketch.shares(lane, edges)
-            mine = coarse.lane == lane.track
+            mine = coarse.lane == lane.number
             buckets = list(zip(coarse.bucket[mine].tolist(), coarse.busy[mine].tolist()))
             for left, right, share in zip(edges.tolist(), edges[1:].tolist(), shares.tolist()):
                 over = [

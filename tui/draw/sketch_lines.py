@@ -11,7 +11,6 @@ import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tracelane.core.index.format import LaneKind
 from tracelane.core.query.sketch import Sketch, SketchLane, SketchProcess
 
 from ..session import LaneKey, RowKey, Session, Viewport
@@ -37,7 +36,8 @@ class SketchLine:
         """Name of the lane's first row, None for a title."""
         if self.lane is None:
             return None
-        return RowKey(LaneKey(0, self.lane.pid, self.lane.tid, int(LaneKind.THREAD)), 0)
+        kind, pid, tid, name = self.lane.name
+        return RowKey(LaneKey(0, pid, tid, kind, name), 0)
 
 
 def sketch_lines(sketch: Sketch) -> tuple[SketchLine, ...]:
