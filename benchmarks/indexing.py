@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +18,53 @@ APART = ("strings.", "derived")
 """Files of an index that are counted apart: names and texts, and what is written after it."""
 
 
+@dataclass(frozen=True)
+class Indexed:
+    """One run of `tracelane index`."""
+
+    workers: int
+    run: dict[str, Any]  # what it cost
+    facts: dict[str, Any]  # what it said
+    text_bytes: int  # of the JSON, inflated
+    folder: Path  # where the index lies
+
+
+def indexed(trace: Path, workers: int, index_dir: Path) -> Indexed:
+    """Index a trace anew with so many processes."""
+    arguments = ["index", str(trace), "--force", "--json", "--workers", str(workers)]
+    cost = measured_python(TRACELANE, *arguments, "--index-dir", str(index_dir))
+    with contextlib.closing(open_trace(trace, index_dir=index_dir)) as opened:
+        index = opened.indexes[0]
+        text = int(index.column("blocks.offset")[-1] + index.column("blocks.length")[-1])
+        folder = Path(index.folder)
+    run = {
+        "seconds": round(cost.seconds, 2),
+        "cpu_s": round(cost.cpu_s, 2),
+        "mb_per_s": round(text / 1e6 / cost.seconds, 1),
+        "peak_private_bytes": cost.peak.private,
+        "peak_proportional_bytes": cost.peak.proportional,
+    }
+    return Indexed(workers, run, json.loads(cost.output), text, folder)
+
+
 def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: bool) -> dict[str, Any]:
     """Return what indexing a trace costs with so many processes each; the index stays."""
-    runs = {}
-    facts: dict[str, Any] = {}
-    text = 0
-    for count in workers:
-        arguments = ["index", str(trace), "--force", "--json", "--workers", str(count)]
-        cost = measured_python(TRACELANE, *arguments, "--index-dir", str(index_dir))
-        facts = json.loads(cost.output)
-        with contextlib.closing(open_trace(trace, index_dir=index_dir)) as opened:
-            blocks = opened.indexes[0]
-            text = int(blocks.column("blocks.offset")[-1] + blocks.column("blocks.length")[-1])
-            folder = Path(opened.indexes[0].folder)
-        runs[str(count)] = {
-            "seconds": round(cost.seconds, 2),
-            "cpu_s": round(cost.cpu_s, 2),
-            "mb_per_s": round(text / 1e6 / cost.seconds, 1),
-            "peak_private_bytes": cost.peak.private,
-            "peak_proportional_bytes": cost.peak.proportional,
-        }
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files_of(folder)}
+    done = [indexed(trace, count, index_dir) for count in workers]
+    last = done[-1]
+    sizes = {path.relative_to(last.folder).as_posix(): path.stat().st_size for path in files_of(last.folder)}
     apart = sum(size for name, size in sizes.items() if name.startswith(APART))
-    slices = max(1, facts["slices"])
+    slices = max(1, last.facts["slices"])
     return {
         "trace": trace.name,
         "bytes": trace.stat().st_size,
-        "text_bytes": text,
-        "events": facts["events"],
-        "slices": facts["slices"],
-        "workers": runs,
+        "text_bytes": last.text_bytes,
+        "events": last.facts["events"],
+        "slices": last.facts["slices"],
+        "workers": {str(each.workers): each.run for each in done},
         "index_bytes": sum(sizes.values()),
         "index_bytes_per_slice": round((sum(sizes.values()) - apart) / slices, 1),
         "apart_bytes_per_slice": round(apart / slices, 1),
-        "peers": peers(trace, text) if with_peers else {},
+        "peers": peers(trace, last.text_bytes) if with_peers else {},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,12 +13,16 @@ import numpy as np
 from tracelane.core.demo.trace import demo_files
 
 EVENT = re.compile(r"\n  \{.*?\n  \}", re.DOTALL)
+BASE = re.compile(r' *"baseTimeNanoseconds": (\d+),\n')
+BREAK = re.compile(r"\n *")
+"""White space between values: within a text no line ends."""
 STAMP = re.compile(r'"ts": (\d+)\.(\d{3})')
 DURATION = re.compile(r'"dur": (\d+)\.(\d{3})')
 NUMBER = re.compile(
     r'"(id|correlation|External id|Record function id|Ev Idx|Sequence number|Python(?: parent)? id)": (\d+)'
     r"|(ProfilerStep#)(\d+)"
 )
+GZIP_LEVEL = 1
 PAUSE_NS = 1_000_000
 """Time between two copies."""
 WHAT_DEVICES_DO = '"pid": 0,'
@@ -59,9 +64,14 @@ class Pattern:
         return len(self.host.text(0)) + len(self.device.text(0))
 
 
-def pattern() -> Pattern:
-    """Return the demo's first rank as a pattern."""
+def pattern(epoch: bool = False) -> Pattern:
+    """Return the demo's first rank as a pattern; stamps since 1970 if asked for, as torch wrote them once."""
     text = demo_files()[0].data.decode()
+    if epoch:
+        base = BASE.search(text)
+        assert base is not None
+        since = int(base[1]) // 1000
+        text = STAMP.sub(lambda found: f'"ts": {int(found[1]) + since}.{found[2]}', BASE.sub("", text))
     events = EVENT.findall(text)
     once = [event for event in events if '"ph": "M"' in event or '"pid": "' in event]
     kept = set(once)
@@ -82,22 +92,27 @@ def pattern() -> Pattern:
     )
 
 
-def write_made_trace(path: Path, copies: int = 0, size: float = 0.0) -> Path:
-    """Write a trace of so many copies, or of about so many bytes; metadata last, as in long profiles."""
-    made = pattern()
+def write_made_trace(
+    path: Path, copies: int = 0, size: float = 0.0, epoch: bool = False, one_line: bool = False
+) -> Path:
+    """Write a trace of so many copies, or of about so many bytes; metadata last, as in long profiles.
+
+    A path that ends in .gz is compressed; on one line there is no white space between values.
+    """
+    made = pattern(epoch)
     copies = copies or max(1, round(size / made.copy_bytes))
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(made.header)
+    with gzip.open(path, "wb", GZIP_LEVEL) if path.suffix == ".gz" else path.open("wb") as file:
         for text in _pieces(made, range(copies)):
-            file.write(text + ",")
-        file.write(",".join(made.once) + made.footer)
+            file.write((BREAK.sub("", text) if one_line else text).encode())
     return path
 
 
 def _pieces(made: Pattern, copies: Iterable[int]) -> Iterator[str]:
+    yield made.header
     for section in (made.host, made.device):
         for copy in copies:
-            yield section.text(copy)
+            yield section.text(copy) + ","
+    yield ",".join(made.once) + made.footer
 
 
 def _stamp(event: str) -> int:

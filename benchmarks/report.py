@@ -17,6 +17,7 @@ def markdown(result: dict[str, Any]) -> str:
     parts = [_about(result["machine"])]
     for title, rows in (
         ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
+        ("indexing the same in another form", list(_forms(result.get("forms", [])))),
         ("reopening", list(_reopening(result.get("reopening", [])))),
         (f"the walk at {_walk_size(result)}", list(_frames(result.get("frames", [])))),
         ("a slow line", list(_lines(result.get("lines", [])))),
@@ -65,6 +66,12 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
                 name,
                 f"{_took(peer)}, {mb(peer['peak_private_bytes'])}: {times:.1f} times as long as indexing",
             )
+
+
+def _forms(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in found:
+        share = each["mb_per_s"] / found[0]["mb_per_s"]
+        yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first"
 
 
 def _reopening(found: list[dict[str, Any]]) -> Iterator[Row]:

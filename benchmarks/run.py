@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # what tests use is used here too
 
+from benchmarks.forms import forms
 from benchmarks.frames import frames, reopening
 from benchmarks.indexing import TRACELANE, indexing
 from benchmarks.line import lines
@@ -25,8 +26,10 @@ from benchmarks.memory import measured_python
 from benchmarks.report import into_readme, markdown
 
 SCHEMA = 2
-PARTS = ("indexing", "reopening", "frames", "lines")
+PARTS = ("indexing", "forms", "reopening", "frames", "lines")
 SMALLER = 50
+FORMS_SHARE = 4
+"""How many times smaller the trace is that is written in every form."""
 WORKERS = (2, 1)
 
 
@@ -38,6 +41,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if "indexing" in options.only:
         say("indexing", traces[-1])
         result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.peers)]
+    if "forms" in options.only and not options.traces:
+        print("forms", file=sys.stderr, flush=True)
+        result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
     if "reopening" in options.only:
         result["reopening"] = [
             {"bytes": trace.stat().st_size, **_reopened(trace, index_dir)}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import report
+from benchmarks.forms import FORMS
 from tests.corpus import ROOT
 
 RUN = ROOT / "benchmarks" / "run.py"
@@ -26,7 +27,7 @@ def run(*arguments: str) -> str:
 def test_indexing_is_measured(tmp_path: Path) -> None:
     """A made trace is indexed, other readers beside it; the same JSON gives the same tables again."""
     kept = tmp_path / "bench.json"
-    told = run("--only", "indexing", "--size", "2e6", "--workers", "1", "--json", str(kept))
+    told = run("--only", "indexing", "forms", "--size", "2e6", "--workers", "1", "--json", str(kept))
     result = json.loads(kept.read_text())
     (facts,) = result["indexing"]
     assert abs(facts["text_bytes"] - 2e6) < 1e6
@@ -34,6 +35,8 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert facts["workers"]["1"]["mb_per_s"] > 0
     assert facts["workers"]["1"]["peak_private_bytes"] > 0 or sys.platform != "linux"
     assert facts["peers"]["orjson.loads, whole file"]["seconds"] > 0
+    assert [each["form"] for each in result["forms"]] == list(FORMS)
+    assert all(each["mb_per_s"] > 0 for each in result["forms"])
     for line in ("| index, 1 process |", "| json.load, whole file |", "bytes per slice"):
         assert line in told
     assert run("--from", str(kept)) == told

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from benchmarks.made_trace import pattern, write_made_trace
 from tracelane.core.demo.trace import demo_files
@@ -23,6 +28,27 @@ def test_one_copy_is_the_demo(tmp_path: Path) -> None:
     """One copy holds the demo's events, every one and nothing else."""
     made = events_of(write_made_trace(tmp_path / "made.json", copies=1).read_bytes())
     assert sorted(map(text_of, made)) == sorted(map(text_of, events_of(demo_files()[0].data)))
+
+
+def wall_times(data: bytes) -> list[str]:
+    """Return all events with exact stamps since 1970."""
+    whole = json.loads(data, parse_float=Decimal)
+    base = Decimal(whole.get("baseTimeNanoseconds", 0)) / 1000
+    return [
+        json.dumps(event | {"ts": event["ts"] + base}, sort_keys=True, default=str)
+        for event in whole["traceEvents"]
+    ]
+
+
+@pytest.mark.parametrize("form", [{}, {"epoch": True}, {"one_line": True}, {"name": "made.json.gz"}])
+def test_every_form_is_the_same_trace(tmp_path: Path, form: dict[str, Any]) -> None:
+    """Compressed, on one line, or with stamps since 1970: the same events at the same wall times."""
+    form = dict(form)
+    path = write_made_trace(tmp_path / form.pop("name", "made.json"), copies=1, **form)
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    assert (text.count(b"\n") == 0) == bool(form.get("one_line"))
+    assert (b"baseTimeNanoseconds" in text) != bool(form.get("epoch"))
+    assert Counter(wall_times(text)) == Counter(wall_times(demo_files()[0].data))
 
 
 def test_copies_follow_one_another(tmp_path: Path) -> None:

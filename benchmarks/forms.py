@@ -1,0 +1,27 @@
+"""The forms that the same trace comes in: how fast each is indexed, beside Kineto's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.indexing import indexed
+from benchmarks.made_trace import write_made_trace
+
+FORMS: dict[str, tuple[str, dict[str, bool]]] = {
+    "as Kineto writes it": ("plain.json", {}),
+    "stamps since 1970": ("epoch.json", {"epoch": True}),
+    "on one line": ("line.json", {"one_line": True}),
+    "gzip": ("plain.json.gz", {}),
+}
+
+
+def forms(folder: Path, size: float, workers: int, index_dir: Path) -> list[dict[str, Any]]:
+    """Return what indexing a made trace of so many bytes costs in each form."""
+    found = []
+    for form, (name, options) in FORMS.items():
+        path = folder / f"made-{size:.0f}-{name}"
+        if not path.exists():
+            write_made_trace(path, size=size, **options)
+        found.append({"form": form, "bytes": path.stat().st_size, **indexed(path, workers, index_dir).run})
+    return found
