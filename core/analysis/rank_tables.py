@@ -35,7 +35,7 @@ COLLECTIVE_COLUMNS = (
     Column("start_ns", "start", "ns"),
     Column("spread_ns", "starts apart", "ns"),
     Column("waited_ns", "waited", "ns"),
-    Column("last", "last rank", "count"),
+    Column("last", "last rank", "text"),
     Column("together_ns", "together", "ns"),
     Column("end_spread_ns", "ends apart", "ns"),
 )
@@ -72,7 +72,7 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
     skew = found.skew
     last = skew.last
     columns = np.arange(len(skew))
-    numbers = np.array([found.number(source) for source in skew.sources], np.int64)
+    numbers = [found.number(source) for source in skew.sources]
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
     data: dict[str, AnyArray | list[str]] = {
         "name": [names[place] for place in skew.family.tolist()],
@@ -82,7 +82,7 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
         "start_ns": skew.first_start - start_ns,
         "spread_ns": skew.spread,
         "waited_ns": skew.waits.sum(axis=1),
-        "last": numbers[last] if len(skew) else np.empty(0, np.int64),
+        "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
         "together_ns": _together(found),
         "end_spread_ns": skew.end_spread,
     }
@@ -180,7 +180,7 @@ def _collective_objects(found: Ranks) -> list[dict[str, Any]]:
         skew.end_spread.tolist(),
         skew.waits.sum(axis=1).tolist(),
     )
-    last = skew.last.tolist()
+    last, late = skew.last.tolist(), skew.late.tolist()
     objects = []
     for row, (family, number) in enumerate(zip(skew.family.tolist(), skew.number.tolist())):
         there = np.flatnonzero(skew.has[row]).tolist()
@@ -196,7 +196,7 @@ def _collective_objects(found: Ranks) -> list[dict[str, Any]]:
                 "spread_ns": spread[row],
                 "end_spread_ns": end_spread[row],
                 "waited_ns": waited[row],
-                "last_rank": numbers[last[row]],
+                "last_rank": numbers[last[row]] if late[row] else None,
             }
         )
     return objects

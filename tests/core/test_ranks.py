@@ -91,6 +91,7 @@ def test_nobody_is_last_where_all_come_at_once(tmp_path: Path) -> None:
     """Ranks that begin together wait for nobody; a single file has a row without collectives."""
     found = made(tmp_path, two_steps(0), two_steps(0))
     assert [(rank.last, rank.waited_ns) for rank in found.ranks] == [(0, 0), (0, 0)]
+    assert [one["last_rank"] for one in ranks_object(found)["collectives"]] == [None, None]
     alone = of_trace(tmp_path / "rank1.json")
     assert [(rank.rank, rank.collectives, rank.kernels) for rank in alone.ranks] == [(1, 0, 4)]
     assert len(alone.skew) == 0 and alone.missing == ()
@@ -119,12 +120,12 @@ def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     expected = {}
     for name, of_rank in starts.items():
         for number, began in enumerate(zip(*of_rank)):
-            expected[name, number] = (max(began) - min(began), began.index(max(began)))
+            expected[name, number] = (max(began) - min(began), str(began.index(max(began))))
     table = collectives_table(found, 0)
     rows = list(table.rows())
     assert {(row["name"], row["number"]): (row["spread_ns"], row["last"]) for row in rows} == expected
     assert [rank.last for rank in found.ranks] == [
-        sum(last == rank for _, last in expected.values()) for rank in range(4)
+        sum(last == str(rank) for _, last in expected.values()) for rank in range(4)
     ]
 
 
