@@ -16,6 +16,7 @@ from ..query.gaps import gaps_of
 from ..query.views import Row
 from .idle import CLASSES, Idle, StreamGaps
 from .kernels import statistics
+from .step_spans import StepSpans
 from .table import Column, Table
 from .work import dense
 
@@ -33,6 +34,7 @@ COLUMNS = (
     Column("median_ns", "median", "ns", statistic=True),
     Column("max_ns", "max", "ns", statistic=True),
 )
+STEPS = Column("steps", "in steps", "count")
 
 FEW = 4096
 """Names of which a table of all pairs is cheaper than sorting millions of gaps."""
@@ -82,10 +84,11 @@ def _alike(index: Index, row: Row, number: int) -> U32:
     return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == wanted], np.uint32)
 
 
-def recurring_gaps(found: Idle) -> Table:
+def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
     """Return the gaps of all streams by the short names before and after them, most idle time first.
 
-    `class` is the one with the most time; the jump leads to what ended the longest gap of a group.
+    `class` is the one with the most time; with steps it is told in how many of them gaps of a group begin.
+    The jump leads to what ended the longest gap of a group.
     """
     labels: dict[str, int] = {}
     before = _joined([_named(stream, stream.before, labels) for stream in found.streams])
@@ -115,6 +118,13 @@ def recurring_gaps(found: Idle) -> Table:
         "median_ns": stats["median_ns"][order],
         "max_ns": stats["max_ns"][order],
     }
+    columns, totals, notes = COLUMNS, {"gaps": len(length), "idle_ns": total}, ()
+    if steps is not None:
+        held = steps.holding(_joined([stream.starts for stream in found.streams]))
+        columns = (*COLUMNS[:4], STEPS, *COLUMNS[4:])
+        data[STEPS.key] = _distinct_steps(group, held, len(pairs), len(steps))[order]
+        totals["steps"] = len(steps)
+        notes = (f"{len(steps):,} steps are {steps.choice}: {steps.reason}; a gap counts where it begins",)
     longest = stats["longest"][order]
     ended = _joined([stream.after.astype(np.int64) for stream in found.streams])
     sources = np.repeat(
@@ -125,13 +135,21 @@ def recurring_gaps(found: Idle) -> Table:
         "recurring",
         "Gaps by what lies around them",
         found.scope,
-        COLUMNS,
+        columns,
         data,
-        {"gaps": len(length), "idle_ns": total},
+        totals,
+        notes,
         positions=ended[longest].astype(np.uint32),
         sources=sources[longest],
         keys=("before", "after"),
     )
+
+
+def _distinct_steps(group: AnyArray, held: I64, groups: int, steps: int) -> I64:
+    """Return how many different steps the members of each group are held by; -1 is no step."""
+    inside = held >= 0
+    pairs = np.unique(group[inside].astype(np.int64) * steps + held[inside])
+    return np.bincount(pairs // steps, minlength=groups).astype(np.int64)
 
 
 def _named(stream: StreamGaps, positions: U32, labels: dict[str, int]) -> I64:

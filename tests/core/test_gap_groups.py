@@ -13,6 +13,7 @@ from tracelane.core.analysis.gap import gap_of
 from tracelane.core.analysis.gap_groups import recurrence, recurring_gaps
 from tracelane.core.analysis.idle import CLASSES, idle
 from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.step_spans import step_spans
 from tracelane.core.base.short_names import short_name
 from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.lookup import place_of
@@ -22,9 +23,11 @@ from tracelane.core.query.lookup import place_of
 @needs_goldens
 @pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
-    """Number, sum, maximum and class of each pair of names are what a loop over all gaps finds."""
-    found = idle(Scope(opened(name, "0", corpus_cache)))
+    """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
+    trace = opened(name, "0", corpus_cache)
+    found = idle(Scope(trace))
     wanted: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    begun: dict[tuple[str, str], set[str]] = {}
     for stream in found.streams:
         index = stream.work.index
         names = index.column("slices.name")
@@ -34,17 +37,22 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
             )
             ns = int(stream.ends[at] - stream.starts[at])
             wanted.setdefault((before, after), []).append((ns, int(stream.kinds[at])))
-    table = recurring_gaps(found)
+            steps = begun.setdefault((before, after), set())
+            steps |= {step.label for step in trace.steps if step.start <= stream.starts[at] < step.end}
+    table = recurring_gaps(found, step_spans(trace))
+    assert table.totals["steps"] == len(trace.steps)
     rows = {(str(row["before"]), str(row["after"])): row for row in table.rows()}
     assert rows.keys() == wanted.keys() and len(rows) == len(table)
     for pair, gaps in wanted.items():
         row, lengths = rows[pair], [ns for ns, _ in gaps]
         assert (row["gaps"], row["idle_ns"], row["max_ns"]) == (len(gaps), sum(lengths), max(lengths))
         times = [sum(ns for ns, kind in gaps if kind == number) for number in range(len(CLASSES))]
+        assert row["steps"] == len(begun[pair])
         assert row["class"] == CLASSES[times.index(max(times))]
     totals = [int(value) for value in table.data["idle_ns"]]
     assert totals == sorted(totals, reverse=True)
     assert table.totals["idle_ns"] == sum(stream.idle_ns for stream in found.streams)
+    assert "steps" not in recurring_gaps(found).data
 
 
 @needs_corpus

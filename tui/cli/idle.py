@@ -28,11 +28,13 @@ def idle(request: Request, kernel_wait: float, recurring: bool) -> None:
     """
     from tracelane.core.analysis import idle as analysis
     from tracelane.core.analysis.gap_groups import recurring_gaps
+    from tracelane.core.analysis.step_spans import step_spans
 
-    found = analysis.idle(request.scope(), round(kernel_wait * 1000))
+    scope = request.scope()
+    found = analysis.idle(scope, round(kernel_wait * 1000))
     limit = request.limit or GAPS
     if recurring:
-        request.show([recurring_gaps(found)])
+        request.show([recurring_gaps(found, step_spans(scope.trace, scope.clocks))])
         return
     tables = [analysis.idle_table(found), analysis.gap_table(found, limit)]
     request.show(tables, lambda: analysis.idle_object(found, limit))
