@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 QUESTION: Final = "\x1b[6n"
 """Asks the terminal where its cursor is: it answers once it has drawn all that came before."""
 LOOK_EVERY_S: Final = 2.0
+END_WITHIN_S: Final = 10
+"""What is left to a viewer without a terminal to save its view and end; then the system ends it."""
 SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
@@ -168,4 +170,5 @@ class Output:
         for standard in (0, 1, 2):
             os.dup2(nothing, standard)
         os.close(nothing)
+        signal.alarm(END_WITHIN_S)
         self._when_gone()
