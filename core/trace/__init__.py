@@ -1,0 +1,182 @@
+"""The front door: `open_trace(paths)` gives a Trace, and a Trace answers everything the viewer asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..analysis.alignment import Alignment, align
+from ..base.clock import Clocks
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..index.captures import Capture, Member
+from ..index.choice import Choice
+from ..index.format import LaneKind, RowKind
+from ..index.store import Index
+from ..query.args import Arguments
+from ..query.busy import Busy
+from ..query.cells import Cells, InstantCells, SampleCells, Span
+from ..query.detail import InstantDetail, SampleDetail, SliceDetail
+from ..query.lanes import LaneList
+from ..query.launches import Launched
+from ..query.steps import Step as LaneStep
+from ..query.steps import steps_of
+from ..query.titles import plain
+from ..query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
+from ..query.window import FAR, opening_window
+from .lanes import NO_CLOCKS
+from .slices import TraceSlices
+
+if TYPE_CHECKING:
+    from ..index.opening import Opened
+
+NEWEST = Choice()
+
+
+class Trace(TraceSlices):
+    """An opened capture of one or several sources. Immutable; every answer depends on its arguments only.
+
+    Query methods take and give trace time (lane time + the clocks' offset), in integer ns.
+    """
+
+    def __init__(
+        self,
+        indexes: Sequence[Index],
+        members: Sequence[Member] = (),
+        captures: Sequence[Capture] = (),
+        shown: int | None = None,
+    ) -> None:
+        """Hold indexes and whose they are; `captures` are those that there were to open, `shown` which is."""
+        super().__init__(indexes)
+        self.members = tuple(members)
+        self.captures, self.shown_capture = tuple(captures), shown
+
+    def rank(self, source: int) -> int | None:
+        """Return the rank whose file a source is, None for a host process or a telemetry log."""
+        return self.members[source].rank if source < len(self.members) else None
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """How the clocks of the ranks relate; nothing where there are not two."""
+        return align(self.indexes, self.members)
+
+    @property
+    def clocks(self) -> Clocks:
+        """The clocks that the trace opens with: its ranks aligned."""
+        return self.alignment.clocks
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """(start, end) in trace time over everything that is drawn, under the clocks it opens with."""
+        return self.span_at(self.clocks)
+
+    @cached_property
+    def opening_span(self) -> tuple[int, int]:
+        """(start, end) without wild outliers: what the first window shows."""
+        start, end = (
+            opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
+            or self.span
+        )
+        return start, self.span[1] if self.span[1] == end + 1 else end
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether the opening span leaves out something absurdly far away."""
+        (start, end), (first, last) = self.opening_span, self.span
+        return last - first > FAR * max(end - start, 1)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The profiler's steps in time order, under the clocks that the trace opens with."""
+        return self.steps_at(self.clocks)
+
+    def steps_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[Step, ...]:
+        """Return the profiler's steps in time order, in trace time under these clocks."""
+        found = []
+        for source, source_steps in enumerate(self._lane_steps):
+            for step in source_steps:
+                self._remember(step.id, step.position)
+                lane = self.lanes[self._lane_bases[source] + step.lane]
+                offset = clocks.offset(source, lane.pid)
+                found.append(Step(step.label, step.start + offset, step.end + offset, step.id))
+        return tuple(sorted(found, key=lambda step: (step.start, step.end)))
+
+    @cached_property
+    def _lane_steps(self) -> list[list[LaneStep]]:
+        return [steps_of(index, source) for source, index in enumerate(self.indexes)]
+
+
+def open_trace(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    index_dir: Path | None = None,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    force: bool = False,
+    choice: Choice = NEWEST,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Trace:
+    """Open one or several trace files, indexing those that are not indexed yet.
+
+    Of several captures among them the newest is opened, unless the choice is another; what is left out, and
+    which ranks are missing, is told in the notes. In a folder what is no trace is passed by and told in the
+    notes, unless nothing else is there. Raises UnreadableError when an input is no trace, UsageError for a
+    choice that leaves nothing, CacheError when no index can be written anywhere.
+    """
+    from ..index.opening import open_indexes
+
+    opened = open_indexes(
+        [paths] if isinstance(paths, str | Path) else list(paths),
+        choice=choice,
+        index_dir=index_dir,
+        decoder=decoder,
+        workers=workers,
+        force=force,
+        progress=progress,
+        cancelled=cancelled,
+    )
+    return _trace_of(opened)
+
+
+def trace_of(path: str | Path, index: Index) -> Trace:
+    """Return the trace of one file whose index is open already."""
+    from ..index.opening import opened_alone
+
+    return _trace_of(opened_alone(path, index))
+
+
+def _trace_of(opened: Opened) -> Trace:
+    trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
+    if trace.alignment.text:
+        opened.indexes[0].notes += (trace.alignment.text,)
+    return trace
+
+
+__all__ = [
+    "Arguments",
+    "Arrow",
+    "Busy",
+    "Cells",
+    "InstantCells",
+    "InstantDetail",
+    "Lane",
+    "LaneKind",
+    "LaneList",
+    "Launched",
+    "Link",
+    "Process",
+    "Row",
+    "RowKind",
+    "SampleCells",
+    "SampleDetail",
+    "SliceDetail",
+    "SourceInfo",
+    "Span",
+    "Step",
+    "Trace",
+    "open_trace",
+    "plain",
+    "trace_of",
+]

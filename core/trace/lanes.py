@@ -1,0 +1,179 @@
+"""What there is in a trace, and what is drawn of it: files, processes, lanes, rows and their cells."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+
+from ..base.clock import Clocks
+from ..base.ids import SliceId
+from ..base.short_names import short_name
+from ..index.format import RowKind
+from ..index.store import Index
+from ..ingest.columns import I64
+from ..query import samples
+from ..query.busy import Busy, busy_of, lane_cells
+from ..query.cells import Cells, InstantCells, SampleCells, Span, row_cells
+from ..query.lanes import LaneList, make_lane, make_processes, make_row, make_source
+from ..query.launches import Launches
+from ..query.spans import spans
+from ..query.views import Lane, Process, Row, SourceInfo
+from ..query.window import end_of_lanes
+
+MINIMAP_LANES = 512
+"""Lanes that the minimap asks at most; of more, an even sample."""
+NO_CLOCKS = Clocks()
+
+
+class TraceLanes:
+    """The lanes of one or several indexes; methods take and give trace time (lane time + clock offset)."""
+
+    def __init__(self, indexes: Sequence[Index]) -> None:
+        """Hold the indexes, and what is found out once."""
+        self.indexes = tuple(indexes)
+        self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
+        self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
+        self._positions: dict[SliceId, int] = {}
+        self._launches: dict[int, Launches] = {}
+        self._spans: dict[Clocks, tuple[int, int]] = {}
+
+    def close(self) -> None:
+        """Let go of all mappings and locks."""
+        for index in self.indexes:
+            index.close()
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    @cached_property
+    def sources(self) -> tuple[SourceInfo, ...]:
+        """The files of the trace."""
+        return tuple(make_source(index, number) for number, index in enumerate(self.indexes))
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """All processes in display order, those without lanes among them."""
+        return self._processes
+
+    @cached_property
+    def _processes(self) -> tuple[Process, ...]:
+        """All processes as the sources' tables have them, source by source."""
+        made = (
+            make_processes(index, source, base)
+            for source, (index, base) in enumerate(zip(self.indexes, self._lane_bases))
+        )
+        return tuple(chain.from_iterable(made))
+
+    @cached_property
+    def _process_bases(self) -> list[int]:
+        return [0, *accumulate(len(index.processes) for index in self.indexes)]
+
+    def _make_lane(self, place: int) -> Lane:
+        source = bisect_right(self._lane_bases, place) - 1
+        index, number = self.indexes[source], place - self._lane_bases[source]
+        process = self._processes[self._process_bases[source] + int(index.lanes[number]["process"])]
+        return make_lane(index, process, place, number)
+
+    def row(self, lane: Lane | int, depth: int) -> Row:
+        """Return the row at a place (0 = topmost) of a lane, given as such or as its place in `lanes`."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        return self.row_number(lane.source, lane.rows[depth])
+
+    def row_number(self, source: int, number: int) -> Row:
+        """Return the row with this number in a source's row table."""
+        place = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
+        return make_row(self.indexes[source], self.lanes[place], number)
+
+    def rows(self, lane: Lane | int) -> list[Row]:
+        """Return all rows of a lane, topmost first."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        return [self.row_number(lane.source, number) for number in lane.rows]
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return the time [start, end) of everything that is drawn, in trace time under these clocks.
+
+        What has no length has a place too: where an instant is the last thing, it stands in the last ns.
+        """
+        if clocks not in self._spans:
+            self._spans[clocks] = self._span_at(clocks)
+        return self._spans[clocks]
+
+    def _span_at(self, clocks: Clocks) -> tuple[int, int]:
+        starts, ends = [], []
+        for process in self.processes:
+            if len(process.lanes):
+                index, base = self.indexes[process.source], self._lane_bases[process.source]
+                part = index.lanes[process.lanes.start - base : process.lanes.stop - base]
+                offset = clocks.offset(process.source, process.pid)
+                starts.append(int(part["start"].min()) + offset)
+                ends.append(end_of_lanes(index, part) + offset)
+        return (min(starts), max(ends)) if starts else (0, 0)
+
+    # -- drawing ------------------------------------------------------------------------------------------
+
+    def cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
+        """Return what the W cells between W + 1 edges show of a row of slices."""
+        return row_cells(self.indexes[row.source], row.number, edges, clocks.offset(row.source, row.pid))
+
+    def spans(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> list[Span]:
+        """Return the spans that a row of slices is drawn as."""
+        return spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
+
+    def instant_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> InstantCells:
+        """Return what the cells show of a row of instants."""
+        offset = clocks.offset(row.source, row.pid)
+        return samples.instant_cells(self.indexes[row.source], row.number, edges, offset)
+
+    def sample_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> SampleCells:
+        """Return what the cells show of a counter series."""
+        offset = clocks.offset(row.source, row.pid)
+        return samples.sample_cells(self.indexes[row.source], row.number, edges, offset)
+
+    def lane_cells(self, lane: Lane | int, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
+        """Return what the cells show of a lane folded into one line."""
+        lane = self.lanes[lane] if isinstance(lane, int) else lane
+        offset = clocks.offset(lane.source, lane.pid)
+        return lane_cells(self.indexes[lane.source], lane.number, edges, offset)
+
+    def busy(
+        self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
+    ) -> Busy:
+        """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
+        places = range(len(self.lanes)) if lanes is None else lanes
+        asked: Sequence[int] = places
+        if len(places) > MINIMAP_LANES:
+            asked = [places[i * len(places) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
+        parts = []
+        for place in asked:
+            lane = self.lanes[place]
+            parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
+        return busy_of(parts, edges, of=len(places))
+
+    def category(self, row: Row, number: int) -> str:
+        """Return a category by its number in cells and spans."""
+        return self.indexes[row.source].categories[number]
+
+    def name(self, row: Row, at: int) -> str:
+        """Return the raw name of the slice or instant at an index within its row; a sample's series."""
+        index = self.indexes[row.source]
+        if row.kind is RowKind.SAMPLES:
+            return row.series
+        column = "slices.name" if row.kind is RowKind.SLICES else "instants.name"
+        return index.string(int(index.column(column)[self._place(row, at)]))
+
+    def label(self, row: Row, at: int) -> str:
+        """Return the short name of the slice or instant at an index within its row."""
+        return short_name(self.name(row, at))
+
+    # -- inner --------------------------------------------------------------------------------------------
+
+    def _place(self, row: Row, at: int) -> int:
+        if not 0 <= at < row.count:
+            raise IndexError(at)
+        return int(self.indexes[row.source].rows[row.number]["first"]) + at
+
+    def _lane_time(self, row: Row, time: int, clocks: Clocks) -> int:
+        return time - clocks.offset(row.source, row.pid)

@@ -1,0 +1,253 @@
+"""Finding slices, going from one to another, and all that is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..base.ids import SliceId
+from ..base.short_names import short_name
+from ..index.format import RowKind
+from ..index.store import Index
+from ..query import lookup
+from ..query.args import Arguments
+from ..query.args import arguments as read_arguments
+from ..query.chain import chain_of
+from ..query.detail import (
+    InstantDetail,
+    SampleDetail,
+    SliceDetail,
+    instant_detail,
+    sample_detail,
+    slice_detail,
+)
+from ..query.flows import Flow, flows_in, flows_out
+from ..query.launches import Launched, Launches, kernels_under, launches_of
+from ..query.views import Arrow, Link, Row
+from .lanes import NO_CLOCKS, TraceLanes
+
+REMEMBERED = 1 << 16
+
+
+class TraceSlices(TraceLanes):
+    """The slices of a trace by time, by identity and by what they belong to."""
+
+    # -- moving -------------------------------------------------------------------------------------------
+
+    def bounds(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return (start, end) in trace time of what lies at an index within its row."""
+        index, offset = self.indexes[row.source], clocks.offset(row.source, row.pid)
+        start = int(lookup.row_starts(index, row.number)[at])
+        ns = int(index.duration([self._place(row, at)])[0]) if row.kind is RowKind.SLICES else 0
+        return start + offset, start + ns + offset
+
+    def slice_at(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the slice that covers a time, None in a gap."""
+        if row.kind is not RowKind.SLICES:
+            return None
+        return lookup.slice_at(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def next_after(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the first thing that starts after a time."""
+        return lookup.next_after(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def previous_before(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of the last thing that starts before a time."""
+        return lookup.previous_before(
+            self.indexes[row.source], row.number, self._lane_time(row, time, clocks)
+        )
+
+    def nearest(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
+        """Return the index within the row of what lies at a time or closest to it."""
+        return lookup.nearest(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
+
+    def slice_id(self, row: Row, at: int) -> SliceId:
+        """Return the identity of the slice at an index within its row."""
+        return self._id(row.source, self._place(row, at))
+
+    def ordinal(self, row: Row, at: int) -> int:
+        """Return the event ordinal of what lies at an index within its row, of any kind."""
+        index = self.indexes[row.source]
+        column = {
+            RowKind.SLICES: "slices.ordinal",
+            RowKind.INSTANTS: "instants.ordinal",
+            RowKind.SAMPLES: "samples.ordinal",
+        }[row.kind]
+        return int(index.column(column)[self._place(row, at)])
+
+    def find(self, slice_id: SliceId) -> tuple[Row, int] | None:
+        """Return (row, index within the row) of a slice, None when there is no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        number, at = lookup.place_of(self.indexes[slice_id.source], position)
+        return self.row_number(slice_id.source, number), at
+
+    def find_instant(self, source: int, ordinal: int) -> tuple[Row, int] | None:
+        """Return (row, index within the row) of an instant or counter sample by its event's ordinal."""
+        if not 0 <= source < len(self.indexes):
+            return None
+        index = self.indexes[source]
+        for kind, place in (
+            (RowKind.INSTANTS, index.instant_of(ordinal)),
+            (RowKind.SAMPLES, index.sample_of(ordinal)),
+        ):
+            if place is not None:
+                rows = index.rows
+                mask = (
+                    (rows["kind"] == kind)
+                    & (rows["first"] <= place)
+                    & (place < rows["first"] + rows["count"])
+                )
+                number = int(np.flatnonzero(mask)[0])
+                return self.row_number(source, number), place - int(rows[number]["first"])
+        return None
+
+    def parent(self, slice_id: SliceId) -> SliceId | None:
+        """Return the innermost slice that contains this one whole."""
+        position = self._position(slice_id)
+        parent = None if position is None else self.indexes[slice_id.source].parent(position)
+        return None if parent is None else self._id(slice_id.source, parent)
+
+    def ancestors(self, slice_id: SliceId, limit: int = 1000) -> list[SliceId]:
+        """Return the slices around this one, innermost first, at most `limit`."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        around = lookup.ancestors(self.indexes[slice_id.source], position, limit)
+        return [self._id(slice_id.source, ancestor) for ancestor in around]
+
+    def child_at(self, slice_id: SliceId, time: int, clocks: Clocks = NO_CLOCKS) -> SliceId | None:
+        """Return the direct child that covers a time, else the one nearest to it."""
+        found = self.find(slice_id)
+        if found is None:
+            return None
+        row, at = found
+        index = self.indexes[row.source]
+        child = lookup.child_at(index, self._place(row, at), self._lane_time(row, time, clocks))
+        return None if child is None else self._id(row.source, child)
+
+    def children(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceId]:
+        """Return the direct children in time order, at most `limit`."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        found = lookup.children(self.indexes[slice_id.source], position, limit)
+        return [self._id(slice_id.source, child) for child in found]
+
+    # -- one slice in full --------------------------------------------------------------------------------
+
+    def detail(self, slice_id: SliceId) -> SliceDetail | None:
+        """Return what the index knows about a slice (lane time), None when there is no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        return slice_detail(self.indexes[slice_id.source], slice_id.source, position)
+
+    def instant_detail(self, row: Row, at: int) -> InstantDetail:
+        """Return what the index knows about an instant (lane time)."""
+        return instant_detail(self.indexes[row.source], row.source, row.number, at)
+
+    def sample_detail(self, row: Row, at: int) -> SampleDetail:
+        """Return what the index knows about a counter sample (lane time)."""
+        return sample_detail(self.indexes[row.source], row.source, row.number, at)
+
+    def arguments(self, slice_id: SliceId) -> Arguments:
+        """Return the arguments of a slice, read from the source; trouble is told in the answer's
+        `problem`.
+        """
+        index = self.indexes[slice_id.source]
+        position = self._position(slice_id)
+        end = None if position is None else index.end_ordinal(position)
+        return read_arguments(index, slice_id.ordinal, end)
+
+    def event_arguments(self, source: int, ordinal: int) -> Arguments:
+        """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
+        return read_arguments(self.indexes[source], ordinal, None)
+
+    def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+        """Return the flows that end in a slice."""
+        return self._arrows(slice_id, flows_in, limit)
+
+    def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+        """Return the flows that start in a slice."""
+        return self._arrows(slice_id, flows_out, limit)
+
+    def _arrows(
+        self, slice_id: SliceId, ask: Callable[[Index, int, int | None], list[Flow]], limit: int | None
+    ) -> list[Arrow]:
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        source = slice_id.source
+        return [
+            Arrow(
+                flow.category,
+                None if flow.source_position is None else self._id(source, flow.source_position),
+                None if flow.target_position is None else self._id(source, flow.target_position),
+            )
+            for flow in ask(self.indexes[source], position, limit)
+        ]
+
+    def chain(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> list[Link]:
+        """Return kernel <- launch <- op <- annotation from this slice outward, itself first."""
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        source, index = slice_id.source, self.indexes[slice_id.source]
+        found = []
+        for link in chain_of(index, position):
+            number, at = lookup.place_of(index, link.position)
+            row = self.row_number(source, number)
+            start, end = self.bounds(row, at, clocks)
+            name = self.name(row, at)
+            category = index.categories[int(index.column("slices.category")[link.position])]
+            found.append(
+                Link(
+                    link.role,
+                    link.via,
+                    self._id(source, link.position),
+                    name,
+                    short_name(name),
+                    category,
+                    start,
+                    end - start,
+                )
+            )
+        return found
+
+    def launches(self, source: int) -> Launches:
+        """Return which launch all device work of a source comes from; found out once."""
+        if source not in self._launches:
+            self._launches[source] = launches_of(self.indexes[source])
+        return self._launches[source]
+
+    def kernels_under(self, slice_id: SliceId) -> Launched | None:
+        """Return the device work launched within a slice's time on its lane; None for no such slice."""
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        return kernels_under(self.indexes[slice_id.source], self.launches(slice_id.source), position)
+
+    # -- inner --------------------------------------------------------------------------------------------
+
+    def _id(self, source: int, position: int) -> SliceId:
+        slice_id = SliceId(source, int(self.indexes[source].column("slices.ordinal")[position]))
+        self._remember(slice_id, position)
+        return slice_id
+
+    def _remember(self, slice_id: SliceId, position: int) -> None:
+        """Keep where a slice lies: finding it by its ordinal again would look through the column."""
+        if len(self._positions) >= REMEMBERED:
+            self._positions.clear()
+        self._positions[slice_id] = position
+
+    def _position(self, slice_id: SliceId) -> int | None:
+        found = self._positions.get(slice_id)
+        if found is None and 0 <= slice_id.source < len(self.indexes):
+            found = self.indexes[slice_id.source].position_of(slice_id.ordinal)
+            if found is not None:
+                self._remember(slice_id, found)
+        return found
