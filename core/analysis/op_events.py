@@ -141,8 +141,10 @@ def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
     found = [np.empty(0, np.int64)]
     for part in scope.parts:
         scope.check()
+        if part.source != source:
+            continue  # its rows are those of another index
         first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
-        if part.source == source and wanted[held[first : first + count]].any():
+        if wanted[held[first : first + count]].any():
             found.append(part.begin + np.flatnonzero(wanted[categories[part.begin : part.end]]))
     return np.concatenate(found)
 

@@ -142,6 +142,16 @@ def test_a_range_counts_the_parts_inside(tmp_path: Path) -> None:
             assert left[name][key] + right[name][key] == row[key]
 
 
+def test_sources_of_unlike_many_rows(tmp_path: Path) -> None:
+    """A source with more rows than another, before or after it, is counted with it."""
+    few = index_of([complete(0, 10, "few")], tmp_path / "few")
+    many = index_of([complete(at, 100 - 2 * at, f"many{at}") for at in range(5)], tmp_path / "many")
+    for indexes in ([few, many], [many, few]):
+        rows = _rows(Scope(Trace(indexes)))
+        assert {name: row["calls"] for name, row in rows.items()} == dict.fromkeys(rows, 1)
+        assert len(rows) == 6
+
+
 def test_a_lone_child_of_the_same_name_is_its_parent(tmp_path: Path) -> None:
     """Chains fall together whole; with a sibling the child stays."""
     chain = [complete(at, 100 - 2 * at, "same") for at in range(4)] + [complete(50, 1, "leaf")]
