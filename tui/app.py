@@ -110,6 +110,7 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         self.call_after_refresh(self.look_for_findings)
 
     def _fill_ledger(self) -> None:
+        self.call_after_refresh(self.look_at_device_clocks)
         rows = ledger_rows(files_of(self.trace.sources))
         self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
 

@@ -24,6 +24,7 @@ VERBS = (
     "theme",
     "smi",
     "smi-offset",
+    "device-offset",
 )
 
 

@@ -184,7 +184,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("panel-ops", "Ops", ("3",), "Show PyTorch's table of ops of the range, or all", _VIEW),
     Command("panel-kernels", "Kernels", ("4",), "Show the device work of the range, or all, by name", _VIEW),
     Command("panel-steps", "Steps", ("5",), "Show the steps: how long each took, and what for", _VIEW),
-    Command("panel-time", "Device time", ("6",), "Show what the devices' time went into", _VIEW),
+    Command("panel-time", "Device time", ("6",), "Show the devices' time; again: idle, gaps, launches", _VIEW),
     Command(
         "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
     ),
@@ -198,6 +198,13 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Ranks: aligned or as stamped",
         (),
         "Switch off what collectives corrected of the ranks' clocks; again: on",
+        _VIEW,
+    ),
+    Command(
+        "device-clock",
+        "Estimate the device's clock",
+        (),
+        "Move devices so that no work begins before its launch; again: as the file has them",
         _VIEW,
     ),
     Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
@@ -249,6 +256,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
     ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
+    ("device-offset S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),
     ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),
     ("save marks FILE", "Write all marks to a file, for others who have the trace"),
     ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from tracelane.core.analysis.device_clocks import seconds_of
+from tracelane.core.analysis.devices import device_keys
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.zones import offset_text
@@ -30,6 +32,10 @@ def view_line(trace: Trace, session: Session) -> str:
         if text:
             words += [option, text] if not text.startswith("-") else [f"{option}={text}"]
     words += _logs(trace, session)
+    for key, device in device_keys(trace).items():
+        own = session.clocks.offsets.get((device.source, device.pid), 0)
+        if own:
+            words += ["--device-offset", f"{key}={seconds_of(own)}"]
     if session.only:
         words += ["--lanes", session.only]
     if session.zone:

@@ -20,6 +20,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.ranges import ragged
+from .device_clocks import moved_text
 
 if TYPE_CHECKING:
     from ..trace import Trace

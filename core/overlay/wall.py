@@ -8,11 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..analysis.devices import WORK, Device, devices
+from ..analysis.devices import WORK, Device, device_keys
 from ..base.errors import UsageError
 from ..index.format import RowKind
 from ..ingest.columns import I64
-from ..query.titles import plain
 from ..trace import Trace
 
 EPOCHS = (10**18, 4 * 10**18)
@@ -52,12 +51,7 @@ class Wall:
     @cached_property
     def devices(self) -> Mapping[str, Device]:
         """The devices by key: the pid as people write it, with the source's number where pids repeat."""
-        found = devices(self.trace)
-        pids = [plain(device.pid) for device in found]
-        return {
-            pid if pids.count(pid) == 1 else f"{device.source}:{pid}": device
-            for pid, device in zip(pids, found)
-        }
+        return device_keys(self.trace)
 
     @cached_property
     def time(self) -> DeviceTime:

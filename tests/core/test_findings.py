@@ -36,8 +36,8 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         "3 ms in which the AIU works 0.33 ms, copies block 2 ms, 155 of 1,010 µs in regions are lookups",
     ),
     "aiu/mlp_trace.json": (
-        ["host-hotspot"],
-        "all 30 kernels have the stamp 0: nothing can be said about the device",
+        ["host-hotspot", "device-clock"],
+        "all 30 kernels have the stamp 0: nothing else can be said about the device",
     ),
     "aiu/sample_flex_3062_job_4.json": ([], "another dialect: no categories, no host"),
     "gpu/hta_a100_resnet_ddp_nccl.json.gz": (

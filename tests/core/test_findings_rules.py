@@ -166,6 +166,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
         [op(0, 9, LOOKUP), op(9, 91, REGION)],
     ),
     "compiled-slower": (_compiled_steps(60), 100, _compiled_steps(10)),
+    "device-clock": (launched(10, 1, 9, 5), 0, launched(10, 1, 10, 5)),
     "fused-ops": (
         [op(0, 10, GRAPH), op(1, 5, "aten::addmm")],
         0,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .device_offset import DEVICE_OFFSET
 from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
 from .scoped import FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of
 
@@ -34,6 +35,7 @@ class Opened:
     index_dir: Path | None
     force: bool
     choice: Choice
+    device_offsets: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -54,7 +56,16 @@ class Opened:
                 choice=self.choice,
                 progress=progress,
             )
-        return scope_of(trace, self.begin, self.end, self.step, self.lanes, self.where, self.skip_first)
+        return scope_of(
+            trace,
+            self.begin,
+            self.end,
+            self.step,
+            self.lanes,
+            self.where,
+            self.skip_first,
+            self.device_offsets,
+        )
 
 
 def with_options(

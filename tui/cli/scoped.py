@@ -54,11 +54,13 @@ def scope_of(
     where: str | None = None,
     skip_first: int | None = None,
 ) -> Scope:
+    device_offsets: Sequence[str] = (),
     """Return the scope that these options mean; UsageError where they mean nothing.
 
     Which of several captures is open is said on stderr.
     """
     from tracelane.core.analysis.scope import Scope
+    from tracelane.core.analysis.device_clocks import with_device_clocks
     from tracelane.core.index.choice import left_out_text
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
@@ -76,8 +78,9 @@ def scope_of(
     elif skip_first:
         span = range_after(trace, skip_first, trace.span[1] if span is None else span[1])
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
-    chosen = None if where is None else matches(trace, parse(where), trace.clocks).where
-    return Scope(trace, span, lanes_of(trace, lanes), chosen, trace.clocks, label=label)
+    clocks = with_device_clocks(trace, trace.clocks, device_offsets)
+    chosen = None if where is None else matches(trace, parse(where), clocks).where
+    return Scope(trace, span, lanes_of(trace, lanes), chosen, clocks, label=label)
 
 
 def step_range(trace: Trace, step: str) -> tuple[int, int]:

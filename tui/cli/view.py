@@ -13,6 +13,7 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
+from .device_offset import DEVICE_OFFSET
 from .opening import is_alone, open_alone, show, show_while_indexing
 from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, choice_options
 from .smi import log_options, smi_options
@@ -43,6 +44,7 @@ class Asked(NamedTuple):
     search: str | None = None
     where: str | None = None
     steps: str | None = None
+    device_offsets: tuple[str, ...] = ()
 
 
 @click.command()
@@ -62,6 +64,7 @@ class Asked(NamedTuple):
 @click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
 @choice_options
 @smi_options
+@DEVICE_OFFSET
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -84,6 +87,7 @@ def view(
     log_zone: str | None,
     lag: float | None,
     cards: tuple[str, ...],
+    device_offsets: tuple[str, ...],
     decoder: str,
     index_dir: Path | None,
     force: bool,
@@ -104,7 +108,9 @@ def view(
 
         zone_of(tz)
 
-    asked = Asked(begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps)
+    asked = Asked(
+        begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets
+    )
 
     def prepare(trace: Trace) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
@@ -199,6 +205,8 @@ def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) ->
 
 def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
+    from tracelane.core.analysis.device_clocks import with_device_clocks
+    from tracelane.tui.actions.devices import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
     from tracelane.tui.steps import step_marks
@@ -207,6 +215,8 @@ def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     cells = max(1, width - TITLE_CELLS)
     session = replace(first_session(trace, cells), only=asked.lanes or "", zone=asked.tz or "")
     session = replace(session, search=asked.search or "", filter=asked.where or "")
+    if asked.device_offsets:
+        session = with_clocks(trace, session, with_device_clocks(trace, session.clocks, asked.device_offsets))
     begin, end = asked.begin, asked.end
     if asked.steps:
         if not step_marks(trace, session.clocks, asked.steps):

@@ -25,6 +25,7 @@ from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
 from .cutting import Cutting
+from .devices import DeviceClocks
 from .logs import Logs
 from .saving import Saving
 from .searching import Searching
@@ -35,7 +36,7 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
 
-class Asking(Logs, Searching, Saving, Sources, Stepping, Cutting):
+class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
     """Commands that open a line, a list or a screen."""
 
     def do_go_to(self) -> None:
@@ -133,6 +134,8 @@ class Asking(Logs, Searching, Saving, Sources, Stepping, Cutting):
             self.open_log(order.text)
         elif order.verb == "smi-offset":
             self.set_lag(order.text)
+        elif order.verb == "device-offset":
+            self.set_device_offset(order.text)
         elif order.verb == "theme":
             self._set_theme(order.text)
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import rank_of, work_of
-from . import aiu, compiled, device, host, kernels, memory, steps
+from . import aiu, clocks, compiled, device, host, kernels, memory, steps
 from .facts import Facts, share
 from .finding import Finding, Findings, Found, NotJudged, Verdict
 from .rules import FLOOR_SHARE, RULES
@@ -49,6 +49,7 @@ JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
     "compile-time": compiled.compile_time,
     "compiled-overhead": compiled.compiled_overhead,
     "fused-ops": compiled.fused_ops,
+    "device-clock": clocks.device_clock,
     "aiu-convert": aiu.convert,
     "aiu-launch": aiu.launching,
     "aiu-barriers": aiu.barriers,

@@ -301,6 +301,17 @@ _RULES: Final = (
         note=True,
     ),
     Rule(
+        "device-clock",
+        "The device's clock cannot be right",
+        "device work begins before the call that launched it began, or all of it lies further from the "
+        "host's time than both last",
+        OWN,
+        "What combines both sides (launch delays, gaps, steps) is wrong by as much. --device-offset auto, or "
+        "“Estimate the device's clock” in the viewer, moves the device; times that are lost stay so.",
+        {},
+        always=True,
+    ),
+    Rule(
         "aiu-convert",
         "Data conversion on the host",
         "aiuDataConvert takes at least {share} of the time looked at",

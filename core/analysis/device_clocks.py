@@ -1,0 +1,293 @@
+"""The clocks of devices held against the host's: no device work begins before the call that launched it did.
+
+The clock that is proposed for a device is the smallest shift under which that holds of all its work: the
+quickest launch then takes no time, so the true clock is later by what it took. How far work lies behind its
+launches under the proposed clock is told as its spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.clock import ClockKey, Clocks
+from ..base.errors import UsageError
+from ..base.units import format_count, format_ns
+from ..index.format import NONE, RowKind
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from ..query.chain import ANNOTATIONS, OPS, RUNTIME
+from ..query.launches import VIA
+from .devices import Device, device_keys, device_title, lane_categories
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+SURE = (VIA.index("flow"), VIA.index("correlation"))
+"""How a launch is known for it to bind a clock; an External id may name an op of long ago."""
+HOST = OPS | ANNOTATIONS | RUNTIME
+AUTO = "auto"
+SECOND = 1_000_000_000
+FURTHEST_S = 10**9
+
+
+@dataclass(frozen=True)
+class DeviceClock:
+    """What the work of one device says of its clock; numbers of work whose launch is known, times in ns."""
+
+    device: Device
+    title: str
+    pairs: int  # pieces of work whose launch is known
+    early: int  # that begin before their launch began, as the clocks stand
+    earliest: tuple[int, int] | None  # positions of the one that does so by most, and of its launch
+    lead_ns: int  # by how much it does
+    stampless: int  # of the early ones those that stand at 0 in the file: their times are lost
+    extent: tuple[int, int]  # from when to when all of the work lies, trace time
+    apart_ns: (
+        int  # how far all of the work lies after (before: negative) all of the host's, 0 where they meet
+    )
+    proposed_ns: int | None  # the device's own clock as proposed, None where nothing tells
+    middle_ns: int = 0  # under the proposed clock: how long after its launch work begins, median and 95 %
+    late_ns: int = 0
+    alone: bool = True  # the process holds nothing but the device's lanes, so it can be moved
+
+    @property
+    def key(self) -> ClockKey:
+        """The device's own clock among Clocks."""
+        return self.device.source, self.device.pid
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong in one sentence, empty where nothing is seen to be."""
+        count = format_count(self.pairs)
+        if self.early and self.stampless == self.early:
+            what = (
+                f"{format_count(self.stampless)} of {count} kernels and copies stand at 0 in the file: their"
+            )
+            return f"{self.title}: {what} times are lost"
+        if self.early:
+            lost = f" ({format_count(self.stampless)} stand at 0 in the file)" if self.stampless else ""
+            what = f"{format_count(self.early)} of {count} kernels and copies begin before their launch began"
+            return f"{self.title}: {what}, by up to {format_ns(self.lead_ns)}{lost}"
+        if self.apart_ns:
+            side = "after" if self.apart_ns > 0 else "before"
+            return f"{self.title}: all its work lies {format_ns(abs(self.apart_ns))} {side} the host's"
+        return ""
+
+    @property
+    def proposal(self) -> str:
+        """What the proposed clock rests on, or why there is none."""
+        if self.proposed_ns is None:
+            if not self.pairs:
+                return f"{self.title}: no launch of its work is known, so its clock cannot be estimated"
+            return f"{self.title}: work without a time tells nothing of the clock, which cannot be estimated"
+        return (
+            f"{self.title} moved by {signed(self.proposed_ns)}, the least with which no work begins before its "
+            f"launch; it begins {format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95) later"
+        )
+
+
+def device_clocks(trace: Trace, clocks: Clocks, only: int | None = None) -> tuple[DeviceClock, ...]:
+    """Return of each device (of one source) that did work what its times say of its clock, as displayed."""
+    found = []
+    keys = device_keys(trace)
+    for source in range(len(trace.indexes)) if only is None else (only,):
+        own = {key: device for key, device in keys.items() if device.source == source}
+        if own:
+            found += list(_of_source(trace, source, own, clocks))
+    return tuple(found)
+
+
+def troubled(trace: Trace, clocks: Clocks) -> tuple[DeviceClock, ...]:
+    """Return those whose clocks cannot be right."""
+    return tuple(one for one in device_clocks(trace, clocks) if one.trouble)
+
+
+def with_device_clocks(trace: Trace, clocks: Clocks, asked: Sequence[str]) -> Clocks:
+    """Return the clocks with those of devices set as PID=S (seconds added to its times), PID=auto or auto.
+
+    Raises UsageError for what is none of these, names no device, or cannot be estimated.
+    """
+    keys = device_keys(trace)
+    estimates: tuple[DeviceClock, ...] | None = None
+    for text in asked:
+        pid, given, value = text.rpartition("=")
+        pid, value = pid.strip(), value.strip()
+        if not given and value != AUTO:
+            raise UsageError(f"--device-offset takes PID=SECONDS, PID=auto or auto, not {text!r}")
+        if given and pid not in keys:
+            raise UsageError(
+                f"--device-offset: no device has the pid {pid!r}; there is {', '.join(keys) or 'none'}"
+            )
+        if value != AUTO:
+            clocks = set_by_hand(trace, clocks, keys[pid], offset_of(value))
+            continue
+        if estimates is None:
+            estimates = device_clocks(trace, clocks)
+        wanted = [one for one in estimates if not given or one.device == keys[pid]]
+        clocks = estimated(trace, clocks, [one for one in wanted if given or one.trouble])
+    return clocks
+
+
+def estimated(trace: Trace, clocks: Clocks, devices: Sequence[DeviceClock]) -> Clocks:
+    """Return the clocks with those of devices as proposed; UsageError where one has no proposal."""
+    for one in devices:
+        check_movable(trace, one.device)
+        if one.proposed_ns is None:
+            raise UsageError(one.proposal)
+        if one.trouble:
+            clocks = clocks.shifted(one.key, one.proposed_ns)
+    return clocks
+
+
+def set_by_hand(trace: Trace, clocks: Clocks, device: Device, offset_ns: int) -> Clocks:
+    """Return the clocks with a device's own set; UsageError where it has none of its own."""
+    check_movable(trace, device)
+    return clocks.shifted((device.source, device.pid), offset_ns)
+
+
+def offset_of(text: str) -> int:
+    """Return the ns of a number of seconds as typed; UsageError where it is none."""
+    try:
+        seconds = Decimal(text.strip().removesuffix("s"))
+    except InvalidOperation:
+        seconds = Decimal("nan")
+    if not seconds.is_finite():
+        raise UsageError(f"seconds are wanted, such as -0.25, or auto, not {text!r}")
+    if abs(seconds) >= FURTHEST_S:
+        raise UsageError("that is further than any clock is wrong")
+    return round(seconds * SECOND)
+
+
+def seconds_of(offset_ns: int) -> str:
+    """Return a number of ns as seconds, exact: what offset_of reads."""
+    return f"{Decimal(offset_ns) / SECOND:f}"
+
+
+def check_movable(trace: Trace, device: Device) -> None:
+    """Raise UsageError where a device shares its process with lanes of the host: no clock is its own."""
+    if not _alone(trace, device):
+        raise UsageError(
+            f"{device.label}: its process holds lanes of the host too, so it has no clock of its own"
+        )
+
+
+def moved_text(trace: Trace, clocks: Clocks) -> str:
+    """Return which devices stand otherwise than the trace opens, empty where none does."""
+    changed = {
+        key: ns - trace.clocks.offsets.get(key, 0)
+        for key, ns in clocks.offsets.items()
+        if key[1] and ns != trace.clocks.offsets.get(key, 0)
+    }
+    if not changed:
+        return ""
+    names = {(device.source, device.pid): device for device in device_keys(trace).values()}
+    told = [
+        f"{device_title(trace, names[key])} moved by {signed(ns)}"
+        for key, ns in changed.items()
+        if key in names
+    ]
+    return ", ".join(told)
+
+
+def signed(ns: int) -> str:
+    """Return a shift with its sign: "+1.2 ms"."""
+    return ("+" if ns > 0 else "") + format_ns(ns, 9)
+
+
+def _alone(trace: Trace, device: Device) -> bool:
+    lanes = [trace.lanes[place] for place in _process_lanes(trace, device)]
+    return {lane.index for lane in lanes if lane.slices + lane.unclosed} <= set(device.lanes)
+
+
+def _process_lanes(trace: Trace, device: Device) -> Sequence[int]:
+    found = (p.lanes for p in trace.processes if (p.source, p.number) == (device.source, device.process))
+    return next(found, range(0))
+
+
+def _of_source(
+    trace: Trace, source: int, keys: Mapping[str, Device], clocks: Clocks
+) -> Iterator[DeviceClock]:
+    index, launches = trace.indexes[source], trace.launches(source)
+    of_process = _processes(index, launches.kernels)
+    sure = (launches.launch != NONE) & np.isin(launches.via, SURE)
+    host = _host_span(trace, source, list(keys.values()), clocks)
+    for device in keys.values():
+        here = of_process == device.process
+        if not here.any():
+            continue
+        kernels, known = launches.kernels[here], sure[here]
+        offset = clocks.offset(source, device.pid)
+        starts = index.column("slices.start")[kernels].astype(np.int64)
+        called = launches.launch[here][known]
+        begun = index.column("slices.start")[called].astype(np.int64) + clocks.offset(source)
+        lead: I64 = begun - starts[known] - clocks.offset(source)  # the own clock that they ask for at least
+        own = offset - clocks.offset(source)
+        early = lead > own
+        stampless = early & (starts[known] == 0)
+        stamped = starts != 0 if stampless.any() else np.ones(len(starts), np.bool_)
+        ends = starts + index.duration(kernels)
+        extent = int(starts.min()) + offset, int(ends.max()) + offset
+        apart = 0
+        if host is not None and stamped.any():
+            apart = _apart(int(starts[stamped].min()) + offset, int(ends[stamped].max()) + offset, host)
+        told = lead[~stampless]
+        worst = int(np.argmax(lead)) if early.any() else -1
+        proposed = int(told.max()) if len(told) else None
+        rest = np.sort(proposed - told) if proposed is not None else np.zeros(1, np.int64)
+        yield DeviceClock(
+            device,
+            device_title(trace, device),
+            len(lead),
+            int(early.sum()),
+            (int(kernels[known][worst]), int(called[worst])) if worst >= 0 else None,
+            int(lead[worst]) - own if worst >= 0 else 0,
+            int(stampless.sum()),
+            extent,
+            apart,
+            proposed,
+            int(rest[(len(rest) - 1) // 2]),
+            int(rest[(len(rest) - 1) * 95 // 100]),
+            _alone(trace, device),
+        )
+
+
+def _processes(index: Index, positions: AnyArray) -> AnyArray:
+    """Return the number of the process that each slice belongs to."""
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    rows = rows[rows["count"] > 0]
+    if not len(rows):
+        return np.zeros(len(positions), np.int64)
+    at = np.searchsorted(rows["first"].astype(np.int64), positions.astype(np.int64), side="right") - 1
+    found: AnyArray = index.lanes["process"][rows["lane"][at]].astype(np.int64)
+    return found
+
+
+def _host_span(
+    trace: Trace, source: int, devices: Sequence[Device], clocks: Clocks
+) -> tuple[int, int] | None:
+    """Return from when to when the lanes with the host's ops and calls reach; None without any."""
+    index = trace.indexes[source]
+    taken = {device.process for device in devices}
+    spans = []
+    for process in trace.processes:
+        if process.source == source and process.number not in taken:
+            for place in process.lanes:
+                lane = trace.lanes[place]
+                if lane.slices and lane_categories(index, lane.rows) & HOST:
+                    offset = clocks.offset(source, process.pid)
+                    spans.append((lane.start + offset, lane.end + offset))
+    return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+
+
+def _apart(start: int, end: int, host: tuple[int, int]) -> int:
+    """Return how far [start, end) lies from the host's time, 0 unless by more than both last."""
+    distance = max(start - host[1], host[0] - end)
+    if distance <= max(end - start, host[1] - host[0]):
+        return 0
+    return distance if start >= host[1] else -distance

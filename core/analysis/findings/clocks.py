@@ -1,0 +1,37 @@
+"""The rule about devices whose clocks cannot be right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..device_clocks import DeviceClock, device_clocks
+from .facts import Facts
+from .finding import Evidence, Found, Verdict
+
+
+def device_clock(facts: Facts) -> Verdict:
+    """Device work begins before it was launched, has no time, or lies far from the host's."""
+    facts.scope.check()
+    found = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
+    clocks = [one for one in found if one.trouble]
+    if not clocks:
+        return None
+    text = "; ".join(_told(one) for one in clocks)
+    return Found(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
+
+
+def _told(one: DeviceClock) -> str:
+    movable = one.proposed_ns is not None and one.alone
+    return f"{one.trouble} ({one.proposal})" if movable else one.trouble
+
+
+def _evidence(facts: Facts, one: DeviceClock) -> tuple[Evidence, ...]:
+    """Return the work that begins too early by most and its launch, else where all of the work lies."""
+    if one.earliest is None:
+        return (Evidence("all work of the device", *one.extent),)
+    places = np.array(one.earliest, np.int64)
+    starts = facts.starts_of(places)
+    ends = starts + facts.index.duration(places)
+    labels = (f"before its launch: {facts.name(one.earliest[0])}", "its launch")
+    spans = zip(labels, one.earliest, starts.tolist(), ends.tolist())
+    return tuple(facts.slice(label, position, start, end) for label, position, start, end in spans)

@@ -1,0 +1,46 @@
+"""Commands for the clocks of devices, and what is said at the start where one cannot be right."""
+
+from __future__ import annotations
+
+from textual import work
+
+from tracelane.core.analysis.device_clocks import troubled
+from tracelane.core.trace import Trace
+
+from ..actions import devices
+from ..session import Session
+from ..widgets.bars import Footer
+from .base import Viewer
+
+HINT = "the command “Estimate the device's clock” moves it"
+
+
+class DeviceClocks(Viewer):
+    """Commands for the clocks of devices."""
+
+    def do_device_clock(self) -> None:
+        """Move devices so that no work begins before its launch, or take that back."""
+        self._to(devices.switched(self.trace, self.session))
+
+    def set_device_offset(self, text: str) -> None:
+        """Add so many seconds to a device's times; auto: as estimated; empty: as stamped."""
+        self._to(devices.with_offset(self.trace, self.session, text))
+
+    def _to(self, session: Session) -> None:
+        self.go(session)
+        self.say(devices.clock_text(self.trace, self.session))
+
+    @work(thread=True, group="device clocks")
+    def look_at_device_clocks(self) -> None:
+        """Say, after the first picture, where the clock of a device cannot be right."""
+        trace = self.trace
+        found = troubled(trace, self.session.clocks)
+        if found:
+            told = [one.trouble for one in found]
+            movable = any(one.proposed_ns is not None and one.alone for one in found)
+            self.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
+
+    def _told(self, trace: Trace, told: list[str]) -> None:
+        if self.composed and self.trace is trace:
+            said = self.main.query_one(Footer).message
+            self.say("; ".join([*told, said] if said else told))
