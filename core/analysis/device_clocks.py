@@ -86,8 +86,8 @@ class DeviceClock:
                 return f"{self.title}: no launch of its work is known, so its clock cannot be estimated"
             return f"{self.title}: work without a time tells nothing of the clock, which cannot be estimated"
         return (
-            f"{self.title} moved by {signed(self.proposed_ns)}, the least with which no work begins before its "
-            f"launch; it begins {format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95) later"
+            f"{self.title} moved by {signed(self.proposed_ns)}, the least with which no work begins before "
+            f"its launch; it begins {format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95) later"
         )
 
 

@@ -225,6 +225,8 @@ class Scope:
             words += f", {len(self.lanes)} of {len(self.trace.lanes)} lanes"
         if self.source is not None and len(self.trace.indexes) > 1:
             words += f", source {self.source}"
+        if moved := moved_text(self.trace, self.clocks):
+            words += f", {moved}"
         return words + (", filtered" if self.where is not None else "")
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracelane.core.analysis.scope import Scope
     from tracelane.core.index.choice import Choice
 
-OPTIONS = (FORCE, INDEX_DIR, DECODER)
+OPTIONS = (FORCE, INDEX_DIR, DECODER, DEVICE_OFFSET)
 PARTS = (WHERE, LANES, SKIP_FIRST, STEP, TO, FROM, TRACES)
 """Both in the order in which decorators are applied: help lists them the other way round."""
 

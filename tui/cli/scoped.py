@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -53,14 +54,14 @@ def scope_of(
     lanes: str | None = None,
     where: str | None = None,
     skip_first: int | None = None,
-) -> Scope:
     device_offsets: Sequence[str] = (),
+) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing.
 
     Which of several captures is open is said on stderr.
     """
-    from tracelane.core.analysis.scope import Scope
     from tracelane.core.analysis.device_clocks import with_device_clocks
+    from tracelane.core.analysis.scope import Scope
     from tracelane.core.index.choice import left_out_text
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
