@@ -85,9 +85,10 @@ class DeviceClock:
             if not self.pairs:
                 return f"{self.title}: no launch of its work is known, so its clock cannot be estimated"
             return f"{self.title}: work without a time tells nothing of the clock, which cannot be estimated"
+        later = f"{format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95)"
         return (
             f"{self.title} moved by {signed(self.proposed_ns)}, the least with which no work begins before "
-            f"its launch; it begins {format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95) later"
+            f"its launch; it begins {later} later"
         )
 
 
