@@ -102,12 +102,15 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
         ("4", "kernels", "median"),
         ("5", "steps", "Wall"),
         ("6", "time", "kernel time"),
+        ("66", "idle", "host wait"),
+        ("666", "gaps", "in steps"),
+        ("6666", "launches", "delay"),
     ],
 )
 async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
-    """4, 5 and 6 show ops, kernels and device time; 3 twice shows the lanes."""
+    """3 to 6 show ops, kernels, steps and device time, 6 again what idles and waits; t twice the lanes."""
     async with shown(trace, (140, 50)) as (app, pilot):
-        await pilot.press(key)
+        await pilot.press(*key)
         await settled(app, pilot)
         assert app.session.panel == panel and shown_there in screen_text(app)
         await pilot.press("t", "t")

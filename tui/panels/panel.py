@@ -30,7 +30,16 @@ GROUPS = (
     Group("3", "Ops", (("ops", "Ops"),)),
     Group("4", "Kern", (("kernels", "Kernels"),)),
     Group("5", "Step", (("steps", "Steps"),)),
-    Group("6", "Time", (("time", "Time"),)),
+    Group(
+        "6",
+        "Time",
+        (
+            ("time", "Time"),
+            ("idle", "Idle"),
+            ("gaps", "Gaps that recur"),
+            ("launches", "Launches"),
+        ),
+    ),
     Group("7", "Mem", (("memory", "Memory"), ("memory-peak", "At the peak"), ("copies", "Copies"))),
     Group(
         "8",

@@ -67,6 +67,26 @@ def _time(scope: Scope) -> Table:
     return breakdown_table(breakdown(scope))
 
 
+def _idle(scope: Scope) -> Table:
+    from tracelane.core.analysis.idle import idle, idle_table
+
+    return idle_table(idle(scope))
+
+
+def _gaps(scope: Scope) -> Table:
+    from tracelane.core.analysis.gap_groups import recurring_gaps
+    from tracelane.core.analysis.idle import idle
+    from tracelane.core.analysis.step_spans import step_spans
+
+    return recurring_gaps(idle(scope), step_spans(scope.trace, scope.clocks, scope.steps or None))
+
+
+def _launches(scope: Scope) -> Table:
+    from tracelane.core.analysis.launches import launch_table, launches
+
+    return launch_table(launches(scope))
+
+
 def _memory(scope: Scope) -> Table:
     from tracelane.core.analysis.memory import allocator_table, memory
 
@@ -125,6 +145,9 @@ ANALYSES: Final = {
     "kernels": Analysis(_kernels, "total_ns"),
     "steps": Analysis(_steps, "", delta_to_first),
     "time": Analysis(_time, ""),
+    "idle": Analysis(_idle, "idle_ns"),
+    "gaps": Analysis(_gaps, "idle_ns"),
+    "launches": Analysis(_launches, ""),
     "memory": Analysis(_memory, ""),
     "memory-peak": Analysis(_memory_peak, "bytes"),
     "copies": Analysis(_copies, "bytes"),
@@ -280,7 +303,7 @@ class Tables(Panels, Following):
         self._turn_to("5")
 
     def do_panel_time(self) -> None:
-        """Show where the devices' time goes."""
+        """Show where the devices' time goes; again: why streams stood still, their gaps, the launches."""
         self._turn_to("6")
 
     def do_panel_memory(self) -> None:
