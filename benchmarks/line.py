@@ -33,7 +33,7 @@ def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> 
             line.wait_for_quiet(SETTLED_S / 2)
         before = len(line.delivered)
         released = line.hold("d", HELD_S)
-        line.wait_for_quiet(SETTLED_S)
+        last = line.wait_for_stillness(SETTLED_S)
         moved = line.delivered[before:]
         held = memory_of(line.pid)
         line.type("Q")
@@ -42,7 +42,7 @@ def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> 
         "bits_per_s": bits_per_s,
         "delay_s": DELAY_S,
         "answers": answers,
-        "lag_s": round(max(0.0, moved[-1].at - released), 2),
+        "lag_s": round(last - released, 2),
         "bytes": sum(piece.size for piece in moved),
         "viewer_private_bytes": held.private,
     }

@@ -127,6 +127,19 @@ class SlowLine:
 
         self._until(quiet, "quiet")
 
+    def wait_for_stillness(self, seconds: float) -> float:
+        """Wait until the viewer's lanes stay as they are for so long; return when they changed last."""
+        shown, changed = self.screen.lanes, time.monotonic()
+
+        def still() -> bool:
+            nonlocal shown, changed
+            if self.screen.lanes != shown:
+                shown, changed = self.screen.lanes, time.monotonic()
+            return time.monotonic() - changed > seconds
+
+        self._until(still, "stillness")
+        return changed
+
     def wait_for_end(self) -> int:
         """Wait until the program has ended and all it wrote has arrived; return its exit code."""
         self._until(lambda: self._ended() and not self._under_way, "the end")
