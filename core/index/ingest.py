@@ -17,7 +17,8 @@ from .quota import cache_limit, keep_within
 from .store import Index
 
 PARTS = ".parts"
-PARALLEL_FROM = 16 << 20
+PROCESS_FROM = 16 << 20
+"""Smaller files take less time to read than a process takes to start."""
 PACKED_FROM = 1 << 20
 """Compressed files of this size hold about as much."""
 WAIT_S = 0.1
@@ -92,7 +93,7 @@ def wanted_index(
 
 def pays_process(source: Source) -> bool:
     """Tell whether reading takes long enough for a process of its own."""
-    return source.size >= (PARALLEL_FROM if source.packing == "plain" else PACKED_FROM)
+    return source.size >= (PROCESS_FROM if source.packing == "plain" else PACKED_FROM)
 
 
 def build_here(

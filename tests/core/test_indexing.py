@@ -99,7 +99,7 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(indexing, "Indexing", Counting)
     ingest_index(path, index_dir=tmp_path / "1").close()
     assert not started
-    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     ingest_index(path, index_dir=tmp_path / "2", workers=1).close()
     assert not started
     seen: list[Progress] = []
@@ -115,14 +115,14 @@ def test_without_children_it_is_built_here(
 ) -> None:
     """Where no process can be started, or it ends at once, this process indexes by itself."""
     path = trace_file(tmp_path, 100)
-    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     monkeypatch.setattr(child.sys, "executable", executable)
     assert ingest_index(path, index_dir=tmp_path).ledger["slices"] == 100
 
 
 def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no trace is refused as it would be here; a process that vanishes is told, never waited for."""
-    monkeypatch.setattr(ingest, "PARALLEL_FROM", 100)
+    monkeypatch.setattr(ingest, "PROCESS_FROM", 100)
     path = tmp_path / "no.json"
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
@@ -138,7 +138,7 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that stops waiting ends the process, and its half index goes."""
-    monkeypatch.setattr(ingest, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     path = trace_file(tmp_path, 100_000)
     with pytest.raises(Cancelled):
         ingest_index(
@@ -177,7 +177,7 @@ while not running.poll(1.0):
 def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path) -> None:
     """After kill -9 of whoever wanted the index its process and workers end, and what they wrote goes."""
     path = trace_file(tmp_path, 300_000)
-    assert path.stat().st_size > ingest.PARALLEL_FROM
+    assert path.stat().st_size > ingest.PROCESS_FROM
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(path), str(tmp_path / "ix")], stdout=subprocess.PIPE
     )
