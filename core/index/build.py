@@ -114,7 +114,8 @@ class _Build:
         flow_ends = bring_together(merged, "flows", flows.COLUMNS, self.scratch)
         self.bound = flows.bound_column(flow_ends.bounds[-1], self.scratch)
         self.asyncs, self.counters = Asyncs(merged), Counters(merged)
-        names = Names.of(part.metadata for part in merged.parts)
+        lanes = {track for number, track in enumerate(merged.tracks) if threads.count(number)}
+        names = Names.of((part.metadata for part in merged.parts), lanes)
         processes = in_display_order(self._lanes(threads, names), names)
 
         lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())

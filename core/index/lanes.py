@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
+
+import numpy as np
 
 from ..ingest.columns import Metadata
 from .asyncs import AsyncLane
@@ -16,6 +19,7 @@ LARGEST_SORT = (1 << 62) - 1
 _LABEL_EVENTS = ("process_labels", "process_label")
 """The second is what aiu-trace-analyzer writes."""
 
+_THREAD_EVENTS = ("thread_name", "thread_sort_index")
 _ASIDE = frozenset({'""', "null", '"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which profilers file notes about themselves, and what has no pid."""
 
@@ -27,7 +31,7 @@ def stands_aside(pid: str, name: str) -> bool:
     return not name and pid in _ASIDE
 
 
-@dataclass
+@dataclass(slots=True)
 class ProcessNames:
     """What metadata say of one process; of several the last holds."""
 
@@ -36,7 +40,7 @@ class ProcessNames:
     sort: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class ThreadNames:
     """What metadata say of one thread."""
 
@@ -44,24 +48,39 @@ class ThreadNames:
     sort: int = 0
 
 
-@dataclass
 class Names:
     """Metadata by JSON texts of pid and tid."""
 
-    processes: dict[str, ProcessNames] = field(default_factory=dict)
-    threads: dict[tuple[str, str], ThreadNames] = field(default_factory=dict)
+    def __init__(self, lanes: Container[tuple[str, str]] | None = None) -> None:
+        """`lanes`: the threads in which something lies, where that is known; others are only counted then."""
+        self.processes: dict[str, ProcessNames] = {}
+        self.threads: dict[tuple[str, str], ThreadNames] = {}
+        self._lanes = lanes
+        self._empty: dict[str, bytearray] = {}  # by pid, digests of threads: may be millions
 
     @classmethod
-    def of(cls, metadata: Iterable[Iterable[Metadata]]) -> Names:
+    def of(
+        cls, metadata: Iterable[Iterable[Metadata]], lanes: Container[tuple[str, str]] | None = None
+    ) -> Names:
         """Read the metadata of all parts, in file order."""
-        names = cls()
+        names = cls(lanes)
         for part in metadata:
             for event in sorted(part, key=lambda m: m.ordinal):
                 names._take(event)
         return names
 
+    def empty(self) -> dict[str, int]:
+        """Return by pid how many threads were only counted."""
+        return {pid: len(np.unique(np.frombuffer(raw, np.uint64))) for pid, raw in self._empty.items()}
+
     def _take(self, event: Metadata) -> None:
         if not event.name.startswith(("process_", "thread_")):
+            return
+        lanes = self._lanes
+        if lanes is not None and event.name in _THREAD_EVENTS and (event.pid, event.tid) not in lanes:
+            if event.args.startswith("{"):
+                digest = blake2b(event.tid.encode("utf-8", "replace"), digest_size=8).digest()
+                self._empty.setdefault(event.pid, bytearray()).extend(digest)
             return
         try:
             args = json.loads(event.args)
@@ -165,20 +184,14 @@ def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEn
     """Return all processes that hold a lane or have metadata: by sort index, numeric pid, text, what is no
     process last; in each its threads, then async lanes, then counters.
     """
-    by_pid: dict[str, list[LaneEntry]] = {pid: [] for pid in names.processes}
-    for pid, _ in names.threads:
-        by_pid.setdefault(pid, [])
-    used: set[tuple[str, str]] = set()
+    empty = names.empty()
+    pids = (*names.processes, *empty, *(pid for pid, _ in names.threads))
+    by_pid: dict[str, list[LaneEntry]] = {pid: [] for pid in pids}
     for lane in lanes:
         by_pid.setdefault(lane.pid, []).append(lane)
-        if lane.kind is LaneKind.THREAD:
-            used.add((lane.pid, lane.tid))
-    empty = dict.fromkeys(by_pid, 0)
-    for thread in names.threads:
-        empty[thread[0]] += thread not in used
     entries = [
         ProcessEntry(
-            pid, names.processes.get(pid, ProcessNames()), sorted(own, key=lambda e: e.key), empty[pid]
+            pid, names.processes.get(pid, ProcessNames()), sorted(own, key=lambda e: e.key), empty.get(pid, 0)
         )
         for pid, own in by_pid.items()
     ]

@@ -68,7 +68,7 @@ class PartBuilder:
     @property
     def weight(self) -> int:
         """Roughly the bytes of memory that strings and metadata take, beside the columns."""
-        return self._strings.size + 100 * len(self._strings) + 600 * len(self._metadata)
+        return self._strings.size + 200 * len(self._strings) + 600 * len(self._metadata)
 
     def add(
         self, offset: int, data: bytes, events: Sequence[object], *, repaired: bool = False, length: int = 0

@@ -26,7 +26,7 @@ from .source import Source
 
 PART_SIZE = 32 << 20
 """Bytes of text per part."""
-PART_WEIGHT = 24 << 20
+PART_WEIGHT = 12 << 20
 """A part ends early when its strings and metadata take about so much memory."""
 MOST_EVENTS = 1 << 20
 """A part ends early at so many elements, however short they are."""
