@@ -310,11 +310,11 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
     value |= {
         field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
     }
-    if details.around.entries:
-        value[details.around.what.replace(" ", "_")] = around_object(details.around)
     if arguments is not None:
-        value["event"] = arguments.event
         value["args"] = arguments.begin
         if arguments.end is not None:
             value["args_of_end"] = arguments.end
+        value["event"] = arguments.event
+    if details.around.entries:
+        value[details.around.what.replace(" ", "_")] = around_object(details.around)
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
