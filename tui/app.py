@@ -46,6 +46,7 @@ from .viewer.following import Following
 from .viewer.found import Found
 from .viewer.mouse import Mouse
 from .viewer.ranks import Ranks
+from .viewer.watching import Watching
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
 from .widgets.table import VirtualTable
@@ -53,7 +54,7 @@ from .widgets.table import VirtualTable
 ASCII = AsciiFilter()
 
 
-class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, Mouse, Ranks):
+class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, Mouse, Ranks, Watching):
     """Shows a trace. Actions only set `session`; one watcher brings what is seen up to date."""
 
     TITLE = "tracelane"
@@ -107,10 +108,11 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
             )
         self._relaid()
         self.search_again()
+        self.begin_watch()
         self.call_after_refresh(self.look_for_findings)
+        self.call_after_refresh(self.look_at_device_clocks)
 
     def _fill_ledger(self) -> None:
-        self.call_after_refresh(self.look_at_device_clocks)
         rows = ledger_rows(files_of(self.trace.sources))
         self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
 
@@ -131,6 +133,7 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         left, right = self.trace.span
         pieces = [
             Text(f" {title}{more}", "bold"),
+            *self.change_notes(),
             Text(state, "" if well else "bold yellow"),
             Text(format_ns(right - left)),
         ]
@@ -141,6 +144,10 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
     def found_changed(self) -> None:
         """Say in the header what was found."""
         super().found_changed()
+        self._fill_header()
+
+    def changes_seen(self) -> None:
+        """Say in the header that files have changed."""
         self._fill_header()
 
     def get_line_filters(self) -> Sequence[LineFilter]:

@@ -215,8 +215,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _VIEW),
     Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel", _VIEW),
     Command(
-        "ruler", "Ruler: other time", ("R",), "Change the ruler: relative, as in the file, wall clock", _VIEW
+        "ruler", "Ruler: other time", ("Z",), "Change the ruler: relative, as in the file, wall clock", _VIEW
     ),
+    Command("reload", "Reload", ("R",), "Read the trace again if a file of it has changed", _VIEW),
     Command("theme", "Dark or light", (), "Change between the dark and the light theme", _VIEW),
     Command("command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEW),
     Command("palette", "Command palette", ("ctrl+p",), "Find any command by its name", _VIEW),
@@ -255,8 +256,8 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("ruler relative|file|wall", "Choose the ruler's time"),
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
-    ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
     ("device-offset S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),
+    ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
     ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),
     ("save marks FILE", "Write all marks to a file, for others who have the trace"),
     ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),

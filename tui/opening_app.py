@@ -34,18 +34,22 @@ class OpeningApp(TracelaneApp):
         title: str,
         prepare: Callable[[], Prepared],
         config: Config | None = None,
+        begin: Session | None = None,
     ) -> None:
-        """Watch an index being built; `prepare` opens it when it is there."""
+        """Watch an index being built; `prepare` opens it when it is there. With `begin` its time window and
+        cursor are shown from the start.
+        """
         super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
         self.trouble: Exception | None = None
         """Why there is no trace to show, once the App has left."""
         self._indexing = indexing
         self._title = title
         self._prepare = prepare
+        self._begin = None if begin is None else Session(begin.viewport, begin.cursor)
 
     def get_default_screen(self) -> Screen[None]:
         """Make the first screen."""
-        return OpeningScreen(self._indexing, self._title, opening_keys(self.config.keys))
+        return OpeningScreen(self._indexing, self._title, opening_keys(self.config.keys), self._begin)
 
     @property
     def opening(self) -> OpeningScreen | None:

@@ -108,12 +108,16 @@ class OpeningScreen(Screen[None]):
 
         error: Exception
 
-    def __init__(self, indexing: Indexing, title: str, keys: list[tuple[str, str]]) -> None:
-        """Watch an index being built; `title` names the trace, `keys` are what the footer shows."""
+    def __init__(
+        self, indexing: Indexing, title: str, keys: list[tuple[str, str]], begin: Session | None = None
+    ) -> None:
+        """Watch an index being built; `title` names the trace, `keys` are what the footer shows. All that
+        is known is shown, or the time window and cursor of `begin`.
+        """
         super().__init__()
-        self.session = Session(view.view_of(0, 1, 1), 0)
+        self.session = begin or Session(view.view_of(0, 1, 1), 0)
         self.sketch = Sketch.empty()
-        self.moved = False
+        self.moved = begin is not None
         """Whether the time window or the cursor was moved by hand."""
         self._indexing = indexing
         self._title = safe(title)

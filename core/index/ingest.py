@@ -13,6 +13,7 @@ from ..ingest.child import ChildrenError
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, touch
+from .changes import unfinished_note
 from .quota import cache_limit, keep_within
 from .store import Index
 
@@ -149,7 +150,8 @@ def _opened(place: Place, source: Source) -> Index | None:
         if lease is not None:
             lease.close()
         return None
-    index.lease, index.source, index.notes = lease, source, place.notes
+    index.lease, index.source = lease, source
+    index.notes = (*place.notes, *unfinished_note(source.path))
     index.path = source.path if source.path == "-" else str(Path(source.path).absolute())
     touch(place.folder)
     return index

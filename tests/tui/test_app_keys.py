@@ -257,11 +257,11 @@ async def test_ledger_and_legend(trace: Trace) -> None:
 
 
 async def test_rulers(trace: Trace) -> None:
-    """R goes round relative, file and wall time."""
+    """Z goes round relative, file and wall time."""
     async with shown(trace) as (app, pilot):
         kinds = []
         for _ in range(3):
-            await pilot.press("R")
+            await pilot.press("Z")
             kinds.append(app.session.ruler)
         assert kinds == ["file", "wall", "relative"]
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.indexing import Indexing
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
 
 MOMENT_S = 0.3
@@ -80,25 +81,29 @@ def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
     return trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
 
 
-def show(prepared: Prepared, other: Callable[[int], Prepared]) -> None:
-    """Show a trace until the user quits, and then `other` captures of it as long as one is chosen."""
+def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
+    """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
     from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
 
-    while True:
-        app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
-        with packing(prepared.trace.indexes):
-            app.run()
-        _leave(app)
-        if app.wanted_capture is None:
-            return
-        prepared = other(app.wanted_capture)
+    app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
+    app.theme = theme or app.theme
+    with packing(prepared.trace.indexes):
+        app.run()
+    _leave(app)
+    return app
 
 
 def show_while_indexing(
-    indexing: Indexing, path: str, title: str, prepare: Callable[[Trace], Prepared]
-) -> None:
-    """Show what is known of a trace, then the trace; raises what went wrong with it."""
+    indexing: Indexing,
+    path: str,
+    title: str,
+    prepare: Callable[[Trace, Carried | None], Prepared],
+    before: Carried | None,
+) -> TracelaneApp:
+    """Show what is known of a trace, then the trace, until the user leaves it; raises what went wrong with
+    it. Of a trace that was shown `before` the time window is kept.
+    """
     from tracelane.core.index.ingest import opened_index
     from tracelane.core.index.packing import packing
     from tracelane.core.trace import trace_of
@@ -108,15 +113,17 @@ def show_while_indexing(
         stack.enter_context(indexing)
 
         def prepared() -> Prepared:
-            found = prepare(trace_of(path, opened_index(indexing.source, indexing.place)))
+            found = prepare(trace_of(path, opened_index(indexing.source, indexing.place)), before)
             stack.enter_context(packing(found.trace.indexes))
             return found
 
-        app = OpeningApp(indexing, title, prepared)
+        app = OpeningApp(indexing, title, prepared, begin=None if before is None else before.session)
+        app.theme = app.theme if before is None else before.theme
         app.run()
     if app.trouble is not None:
         raise app.trouble
     _leave(app)
+    return app
 
 
 def _leave(app: TracelaneApp) -> None:

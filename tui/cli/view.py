@@ -14,15 +14,17 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
-from .opening import is_alone, open_alone, show, show_while_indexing
 from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, choice_options
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
+from .viewing import Viewing
+from .waiting import wait_for
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.overlay.align import LogOptions
     from tracelane.core.trace import Trace
+    from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
     from tracelane.tui.session import Session
 
@@ -62,6 +64,7 @@ class Asked(NamedTuple):
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
 @click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
+@click.option("--wait", "waits", is_flag=True, help="Open traces once they are complete, wait until then.")
 @choice_options
 @smi_options
 @DEVICE_OFFSET
@@ -83,6 +86,7 @@ def view(
     height: int | None,
     tz: str | None,
     fresh: bool,
+    waits: bool,
     logs: tuple[str, ...],
     log_zone: str | None,
     lag: float | None,
@@ -107,55 +111,40 @@ def view(
         from tracelane.tui.zone import zone_of
 
         zone_of(tz)
+    if waits:
+        traces = wait_for(traces)
 
     asked = Asked(
         begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets
     )
 
-    def prepare(trace: Trace) -> Prepared:
+    def prepare(trace: Trace, before: Carried | None) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
+        from tracelane.tui.carried import session_over, with_logs_of
         from tracelane.tui.prepared import Prepared
         from tracelane.tui.viewer.marks import import_marks
 
         trace, offer = _with_logs(with_cheap_lanes(trace), logs, options)
         if marks:
             import_marks(trace, Path(marks))
-        return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
-
-    def other_capture(number: int) -> Prepared:
-        other = replace(choice, capture=str(number))
-        return prepare(_open_all(traces, title, index_dir, decoder, False, other))
+        if before is None:
+            return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
+        if before.marks is not None and before.marks.is_file():
+            import_marks(trace, before.marks)
+        trace = with_logs_of(before, trace)
+        return Prepared(trace, session_over(before, trace))
 
     from tracelane.core.index.indexing import Indexing
 
-    title = _title(traces)
-    opened: Trace | Indexing
-    if can_draw() and is_alone(traces, choice):
-        opened = open_alone(traces[0], title, index_dir, decoder, force)
-        if isinstance(opened, Indexing):
-            show_while_indexing(opened, traces[0], title, prepare)
-            return
-    else:
-        opened = _open_all(traces, title, index_dir, decoder, force, choice)
-    if can_draw() and take_keyboard():
-        show(prepare(opened), other_capture)
+    viewing = Viewing(traces, index_dir, decoder, choice, prepare)
+    opened = viewing.open(force)
+    if isinstance(opened, Indexing) or (can_draw() and take_keyboard()):
+        viewing.show(opened)
         return
     trace, offer = _with_logs(opened, logs, options)
     _print(trace, asked, width, height)
     if offer:
         print(offer)
-
-
-def _open_all(
-    traces: tuple[str, ...], title: str, index_dir: Path | None, decoder: str, force: bool, choice: Choice
-) -> Trace:
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
-
-    with ProgressBar(title) as progress:
-        return open_trace(
-            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
-        )
 
 
 def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> tuple[Trace, str]:
@@ -256,8 +245,3 @@ def _parsed(text: str | None) -> str | None:
     from tracelane.core.query.filter import parse
 
     return parse(text).text
-
-
-def _title(paths: tuple[str, ...]) -> str:
-    name = "standard input" if paths[0] == STDIN else Path(paths[0]).name
-    return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more"

@@ -1,0 +1,119 @@
+"""Waiting until traces are written to their end, and renamed where their writer does that."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base.errors import UnreadableError
+from ..base.units import format_bytes
+from ..ingest.whole import lacking
+from .changes import UNFINISHED, State, finished_name
+from .inputs import STDIN, TRACE_ENDINGS, expanded
+
+STABLE_S = 2.0
+"""A file that has not changed for so long is held for complete, if it ends as it should."""
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """What is waited for: a file or folder, what is missing of it, how large it is by now."""
+
+    path: str
+    why: str
+    size: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence."""
+        size = "" if self.size is None else f", {format_bytes(self.size)} by now"
+        return f"{self.path} {self.why}{size}"
+
+
+class Waiting:
+    """Looks at files again and again until all are complete."""
+
+    def __init__(
+        self,
+        asked: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Wait for what a command line asks for; `clock` and `now` tell the time between looks, and the time
+        of day.
+        """
+        self._asked = tuple(asked)
+        self._clock, self._now = clock, now
+        self._seen: dict[str, tuple[State, float]] = {}
+        self._lacking: dict[tuple[str, State], str] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was asked for, by the names that complete files have."""
+        return tuple(finished_name(path) for path in self._asked)
+
+    def look(self) -> Awaited | None:
+        """Return the first that is not complete, None where all are."""
+        for path in self.names:
+            if path != STDIN and (found := self._look_at(path)) is not None:
+                return found
+        return None
+
+    def _look_at(self, path: str) -> Awaited | None:
+        try:
+            files = [str(file) for file in expanded([path])]
+        except UnreadableError:
+            files = []
+        if os.path.isdir(path):
+            files += unfinished_in(Path(path))
+            if not files:
+                return Awaited(path, "holds no trace yet")
+        return next((found for file in files if (found := self._look_at_file(file)) is not None), None)
+
+    def _look_at_file(self, path: str) -> Awaited | None:
+        try:
+            status = os.stat(path)
+        except OSError:
+            writing = path + UNFINISHED
+            if not os.path.exists(writing):
+                return Awaited(path, "is not there yet")
+            return Awaited(path, f"is still called {Path(writing).name}", _size(writing))
+        if not stat.S_ISREG(status.st_mode):
+            return None  # a pipe is read until its writer closes it
+        state = status.st_size, status.st_mtime_ns
+        if not self._is_stable(path, state):
+            return Awaited(path, "is being written", status.st_size)
+        if (path, state) not in self._lacking:
+            self._lacking[path, state] = lacking(path)
+        why = self._lacking[path, state]
+        return Awaited(path, why, status.st_size) if why else None
+
+    def _is_stable(self, path: str, state: State) -> bool:
+        """Tell whether a file has been the same for a while: at first by its time, then by what was seen."""
+        clock = self._clock()
+        if path not in self._seen:
+            self._seen[path] = state, clock - max(0.0, self._now() - state[1] / 1e9)
+        elif self._seen[path][0] != state:
+            self._seen[path] = state, clock
+        return clock - self._seen[path][1] >= STABLE_S
+
+
+def unfinished_in(folder: Path) -> list[str]:
+    """Return the files of a folder that are named like traces still being written."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    endings = tuple(ending + UNFINISHED for ending in TRACE_ENDINGS)
+    return [str(folder / name) for name in names if name.lower().endswith(endings) and name[0] != "."]
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None

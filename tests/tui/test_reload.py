@@ -1,0 +1,180 @@
+"""A trace that is being written: the viewer notices, and R opens it anew with the view as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.slow_line import SlowLine, tracelane_command
+from tests.tui.small_file import events, small_file
+from tests.tui.test_app_keys import LAUNCH, message, screen_text, shown
+from tracelane.core.base.ids import SliceId
+from tracelane.core.export.marks import Mark, read_marks, shelf
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.view import first_session
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.carried import carried, session_over
+from tracelane.tui.draw.layout import lane_key
+from tracelane.tui.session import RowKey, Viewport
+from tracelane.tui.viewer.marks import import_marks
+
+US = 1000
+TICK_S = 0.05
+
+
+def more(path: Path, count: int = 50, at: float = 1300.0) -> None:
+    """Write the trace again, longer."""
+    later = {"ph": "X", "cat": "cpu_op", "name": "aten::later", "pid": 7, "tid": 7, "dur": 1}
+    added = [later | {"ts": at + 2 * n} for n in range(count)]
+    path.write_text(
+        json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events() + added})
+    )
+
+
+def opened(path: Path) -> Trace:
+    return open_trace(path, index_dir=path.parent / "index", workers=1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return small_file(tmp_path)
+
+
+async def until_noticed(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    for _ in range(100):
+        await pilot.pause(TICK_S)
+        if app.change_notes():
+            return
+    raise TimeoutError("nothing was noticed")
+
+
+async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Header and footer tell that the file grew, and by how much; R leaves to open it anew."""
+    monkeypatch.setattr(TracelaneApp, "watch_period_s", TICK_S)
+    async with shown(opened(path), (120, 30)) as (app, pilot):
+        before = path.stat().st_size
+        more(path, 900)
+        await until_noticed(app, pilot)
+        await pilot.pause()
+        grown = path.stat().st_size - before
+        assert 80_000 < grown < 95_000
+        assert message(app) == f"file grew by {grown / 1024:.1f} KiB; R reloads"
+        await pilot.press("w")
+        assert f"grew by {grown / 1024:.1f} KiB" in screen_text(app).splitlines()[0]
+        assert app.is_running and not app.wants_reload
+        await pilot.press("R")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.wants_reload and app.return_code == 0
+
+
+async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
+    """R looks for itself, whenever the last look was; where nothing has changed it says so and stays."""
+    async with shown(opened(path)) as (app, pilot):
+        await pilot.press("R")
+        await app.workers.wait_for_complete()
+        assert message(app) == "nothing has changed since the trace was read"
+        assert app.is_running and not app.wants_reload
+        more(path)
+        await pilot.press("R")
+        await app.workers.wait_for_complete()
+        assert app.wants_reload
+
+
+async def test_what_came_through_a_pipe(path: Path) -> None:
+    """It cannot be read again, and R says so."""
+    trace = opened(path)
+    del trace.indexes[0].manifest["source"]["mtime_ns"]  # as of a pipe, known by the hash of all of it
+    async with shown(trace) as (app, pilot):
+        await pilot.press("R")
+        await app.workers.wait_for_complete()
+        assert message(app) == "what came through a pipe cannot be read again"
+
+
+def test_the_view_stays(path: Path) -> None:
+    """Time window, cursor, lane, selection, folds and the rest are those of before; so are the marks."""
+    trace = opened(path)
+    low, _ = trace.span
+    lane = next(lane for lane in trace.lanes if lane.title.startswith("main"))
+    selected = SliceId(0, LAUNCH)
+    kept = read_marks_at(trace)
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}))
+    before = replace(
+        first_session(trace, 90),
+        viewport=Viewport(low + 20 * US, 60 * US, 90),
+        cursor=low + 31 * US,
+        focus=RowKey(lane_key(lane), 1),
+        selection=selected,
+        folded=frozenset({lane_key(lane)}),
+        pinned=(lane_key(lane),),
+        ruler="wall",
+        search="launch",
+        panel="ops",
+    )
+    stays = carried(trace, before, "tracelane-light")
+    more(path)
+    now = opened(path)
+    assert now.span[1] > trace.span[1]
+    assert session_over(stays, now) == before
+    assert stays.marks is not None and import_marks(now, stays.marks) == 1
+    assert read_marks(read_marks_at(now)) == (Mark(5, 5, "here"),)
+
+
+def read_marks_at(trace: Trace) -> Path:
+    found = shelf(trace.indexes, "marks")
+    assert found is not None
+    return found
+
+
+def test_another_trace_under_the_same_name(path: Path) -> None:
+    """Where the number of the selection means another slice, or the time is gone, nothing wrong is shown."""
+    trace = opened(path)
+    stays = carried(trace, replace(first_session(trace, 80), selection=SliceId(0, LAUNCH)), "")
+    moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
+    path.write_text(json.dumps({"traceEvents": moved}))
+    now = session_over(stays, opened(path))
+    assert now is not None and now.selection is None
+    path.write_text(json.dumps({"traceEvents": [event | {"ts": 9e9} for event in events() if "ts" in event]}))
+    assert session_over(stays, opened(path)) is None
+
+
+def test_files_that_came_or_went(path: Path) -> None:
+    """Lanes are named by the number of their file: with other files only time, cursor and the like stay."""
+    trace = opened(path)
+    folded = frozenset({lane_key(trace.lanes[0])})
+    session = replace(first_session(trace, 80), selection=SliceId(0, LAUNCH), folded=folded, ruler="file")
+    other = path.with_name("a.json")
+    other.write_bytes(path.read_bytes())
+    both = open_trace([other, path], index_dir=path.parent / "index", workers=1)
+    now = session_over(carried(trace, session, ""), both)
+    assert now is not None
+    assert (now.selection, now.folded) == (None, frozenset())
+    assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
+
+
+def test_on_a_terminal(path: Path) -> None:
+    """The whole way: R shows what was written since, a mark set before is there, a `.tmp` may be renamed."""
+    path = path.rename(path.with_name("small.json.tmp"))
+    command = tracelane_command("view", str(path), "--index-dir", str(path.parent / "index"), "--fresh")
+    with SlowLine(command, (120, 40)) as line:
+        line.wait_for("lanes")
+        line.wait_for_quiet(0.3)
+        line.type("m")
+        line.wait_for("marked")
+        line.type("R")
+        line.wait_for("nothing has changed")
+        more(path)
+        path.rename(path.with_name("small.json"))
+        line.type("R")
+        line.wait_for("71 events")
+        line.type("'")
+        line.wait_for("(no text)")
+        line.type("q")
+        line.wait_for_quiet(0.3)
+        line.type("Q")
+        assert line.wait_for_end() == 0

@@ -1,0 +1,80 @@
+"""Opening what was asked for, and opening anew as long as the viewer asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .opening import is_alone, open_alone, show, show_while_indexing
+from .options import STDIN
+from .terminal import can_draw
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.indexing import Indexing
+    from tracelane.core.trace import Trace
+    from tracelane.tui.carried import Carried
+    from tracelane.tui.prepared import Prepared
+
+
+class Viewing:
+    """Traces as they are named on a command line, from the first opening until the user quits."""
+
+    def __init__(
+        self,
+        traces: tuple[str, ...],
+        index_dir: Path | None,
+        decoder: str,
+        choice: Choice,
+        prepare: Callable[[Trace, Carried | None], Prepared],
+    ) -> None:
+        """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown."""
+        self._traces, self._choice = traces, choice
+        self._index_dir, self._decoder = index_dir, decoder
+        self._prepare = prepare
+
+    def open(self, force: bool = False) -> Trace | Indexing:
+        """Return the trace; the process that is indexing it where a picture can be drawn meanwhile."""
+        if can_draw() and is_alone(self._traces, self._choice):
+            return open_alone(self._traces[0], self._title, self._index_dir, self._decoder, force)
+        from tracelane.core.trace import open_trace
+        from tracelane.tui.text.progress import ProgressBar
+
+        with ProgressBar(self._title) as progress:
+            return open_trace(
+                self._traces,
+                index_dir=self._index_dir,
+                decoder=self._decoder,
+                force=force,
+                choice=self._choice,
+                progress=progress,
+            )
+
+    def show(self, opened: Trace | Indexing) -> None:
+        """Show it; then another capture, or what has become of the files, as long as one is wanted."""
+        from tracelane.core.index.changes import finished_name
+        from tracelane.core.index.indexing import Indexing
+        from tracelane.tui.carried import carried
+
+        before: Carried | None = None
+        while True:
+            if isinstance(opened, Indexing):
+                app = show_while_indexing(opened, self._traces[0], self._title, self._prepare, before)
+            else:
+                app = show(self._prepare(opened, before), "" if before is None else before.theme)
+            if app.wanted_capture is not None:
+                self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
+            elif app.wants_reload:
+                before = carried(app.trace, app.session, app.theme)
+                self._traces = tuple(finished_name(path) for path in self._traces)
+            else:
+                return
+            opened = self.open()
+
+    @property
+    def _title(self) -> str:
+        first = self._traces[0]
+        name = "standard input" if first == STDIN else Path(first).name
+        return name if len(self._traces) == 1 else f"{name} and {len(self._traces) - 1} more"

@@ -1,0 +1,88 @@
+"""A trace that is being written: its files are looked after, and opened anew when that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+
+from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
+from tracelane.core.trace import Trace
+
+from ..commands import command
+from ..config import Config
+from ..session import Session
+from ..widgets.bars import Footer
+from .base import Viewer
+
+TICK_S = 0.05
+PATIENCE_S = 5.0
+"""So long a file system may take to answer when a key asks it."""
+
+
+class Watching(Viewer):
+    """The command that reloads, and what tells that there is a reason to."""
+
+    watch_period_s: ClassVar[float] = PERIOD_S
+
+    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+        """Look after nothing yet."""
+        super().__init__(trace, session, config)
+        self.wants_reload = False
+        """Whether the trace is to be opened anew, once the App has left."""
+        self._watch: Watch | None = None
+        self._changes_seen: tuple[Change, ...] = ()
+
+    def begin_watch(self) -> None:
+        """Look after the files of the trace from now on."""
+        self._watch = Watch(states_read(self.trace.indexes), self.watch_period_s)
+        if self._watch.watches:
+            self.set_interval(self.watch_period_s, self._look_at_changes)
+
+    def on_unmount(self) -> None:
+        """Look after nothing any more."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def _look_at_changes(self) -> None:
+        changes = () if self._watch is None else self._watch.changes
+        if changes == self._changes_seen or not self.composed:
+            return
+        first = not self._changes_seen
+        self._changes_seen = changes
+        self.changes_seen()
+        if first and not self.main.query_one(Footer).message:
+            self.say(self._news)
+
+    def changes_seen(self) -> None:
+        """Bring up to date what tells of changed files beside the timeline."""
+
+    @property
+    def _news(self) -> str:
+        return f"{changes_text(self._changes_seen)}; {self.keys_shown(command('reload')) or 'reload'} reloads"
+
+    def change_notes(self) -> list[Text]:
+        """Return what the header says of changed files."""
+        return [Text(self._news, "bold yellow")] if self._changes_seen else []
+
+    @work(exclusive=True, group="reload")
+    async def do_reload(self) -> None:
+        """Leave to open the trace anew, if a file of it has changed since it was read."""
+        watch = self._watch
+        if watch is None or not watch.watches:
+            self.say("what came through a pipe cannot be read again")
+            return
+        looks, until = watch.looks, monotonic() + PATIENCE_S
+        watch.look_now()
+        while watch.looks == looks and monotonic() < until:
+            await asyncio.sleep(TICK_S)
+        if watch.looks == looks:
+            self.say("the file system does not answer: nothing is reloaded")
+        elif not watch.changes:
+            self.say("nothing has changed since the trace was read")
+        else:
+            self.wants_reload = True
+            self.exit()
