@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from textual.app import App, ComposeResult
@@ -137,3 +139,34 @@ async def test_sorting_brings_columns_into_view(presses: int, seen: list[str], m
         assert shown == seen
         assert heading.rstrip().endswith(more)
         assert [word.split(":")[0] for word in table.render_line(1).text.split()] == [n[1:] for n in seen]
+
+
+class Wide(App[None]):
+    """A name, then more numbers than there is room for."""
+
+    def compose(self) -> ComposeResult:
+        """Make the table."""
+        columns = [Column("name", 0, lambda row: "a name of this length", least=12)]
+        columns += [Column(f"c{number}", 6, lambda row: "123456", right=True) for number in range(4)]
+        table = VirtualTable()
+        yield table
+        self.call_after_refresh(table.show, columns, 1)
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (43, ["a name of this …", "123456", "123456", "123456"]),  # 12 cells asked for, four left over
+        (54, ["a name of this length", *["123456"] * 4]),
+    ],
+)
+async def test_room_left_over_goes_to_the_name(width: int, row: list[str]) -> None:
+    """Cells that no further column fits into widen the first open one; marks cover no heading."""
+    async with Wide().run_test(size=(width, 5)) as pilot:
+        await pilot.pause()
+        table = pilot.app.query_one(VirtualTable)
+        assert re.split(" {2,}", table.render_line(1).text.rstrip()) == row
+        assert len(table.render_line(1).text) == width
+        heading = table.render_line(0).text
+        assert heading.split()[:4] == ["name", "c0", "c1", "c2"]
+        assert heading.endswith(" ›" if width < 54 else "c3")

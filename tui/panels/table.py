@@ -22,7 +22,9 @@ LEAST_NAME = 28
 TEXT_WIDTH = 18
 """Cells of any other column of text at most."""
 MEASURED = 1000
-"""Rows whose text is measured for the width of such a column."""
+"""Rows whose text is measured for the width of a column of text."""
+FEW = 200
+"""Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
 
 
 class TablePane(Vertical):
@@ -41,7 +43,7 @@ class TablePane(Vertical):
     def compose(self) -> ComposeResult:
         """Make line and table."""
         yield Bar()
-        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here", least=LEAST_NAME)
+        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here")
 
     @property
     def table(self) -> VirtualTable:
@@ -92,19 +94,21 @@ def _says_nothing(table: Table, column: TableColumn) -> bool:
 def _column(table: Table, column: TableColumn, wide: bool) -> Column:
     text = column.unit == "text"
     least = len(column.title) + 2  # with the arrow of the sorting
-    if wide:
-        width = 0
-    elif text:
+    if text:
         longest = max((len(str(value)) for value in table.data[column.key][:MEASURED]), default=0)
-        width = max(least, min(TEXT_WIDTH, longest))
+        least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
+    elif len(table) <= FEW:
+        written = (shown(column, table.value(row, column.key)) for row in range(len(table)))
+        least = max(least, max(map(len, written), default=0))
     else:
-        width = max(WIDTHS[column.unit], least)
+        least = max(WIDTHS[column.unit], least)
     return Column(
         column.title,
-        width,
+        0 if wide else least,
         lambda row: shown(column, table.value(row, column.key)),
         right=not text,
         keys=_ranks(table, column.key) if text else _sizes(table, column),
+        least=least,
     )
 
 

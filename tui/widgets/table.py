@@ -24,6 +24,8 @@ from tracelane.core.ingest.columns import I64, AnyArray
 
 GAP = 2
 """Cells between two columns."""
+MARKS = 3
+"""Cells for the marks that tell of columns which there is no room for."""
 LEAST_OPEN = 4
 """Cells that a column of no fixed width gets at least."""
 
@@ -41,6 +43,7 @@ class Column:
     text: Callable[[int], str]
     right: bool = False
     keys: AnyArray | None = None
+    least: int = 0  # cells of a column of no fixed width at least; 0: the table's own number
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -187,20 +190,29 @@ class VirtualTable(ScrollView, can_focus=True):
         """Return (column, cells) of those that are drawn: the first, then as many whole ones as there is room
         for, from the second on or further right, so that the one sorted by is among them.
         """
-        fixed = sum(column.width + GAP for column in self._columns)
-        open_columns = sum(not column.width for column in self._columns) or 1
-        left = max(self._least, (width - fixed) // open_columns)
-        sizes = [column.width or left for column in self._columns]
-        placed = [(0, min(width, sizes[0]))] if sizes else []
+        columns = self._columns
+        fixed = sum(column.width for column in columns) + GAP * (len(columns) - 1)
+        open_columns = sum(not column.width for column in columns)
+        left = (width - fixed) // max(1, open_columns)
+        least = [column.width or column.least or self._least for column in columns]
+        if sum(least) + GAP * (len(columns) - 1) <= width:
+            return [(at, column.width or max(least[at], left)) for at, column in enumerate(columns)]
+        width -= MARKS
+        placed = [(0, max(0, min(width, least[0])))]
         wanted = self._sorted_by[0] if self._sorted_by else 0
-        skipped, room = 1, width - sum(sizes[:1])
-        while skipped < wanted and sum(size + GAP for size in sizes[skipped : wanted + 1]) > room:
+        skipped, room = 1, width - least[0]
+        while skipped < wanted and sum(size + GAP for size in least[skipped : wanted + 1]) > room:
             skipped += 1
-        for number in range(skipped, len(sizes)):
-            room -= sizes[number] + GAP
-            if room < 0:
+        for number in range(skipped, len(least)):
+            if room < least[number] + GAP:
                 break
-            placed.append((number, sizes[number]))
+            room -= least[number] + GAP
+            placed.append((number, least[number]))
+        # What is over goes to the first column that takes it.
+        for place, (number, size) in enumerate(placed):
+            if room > 0 and not columns[number].width:
+                placed[place] = (number, size + room)
+                break
         return placed
 
     def _more(self, width: int) -> str:
