@@ -17,7 +17,7 @@ from ..query.views import Row
 from .idle import CLASSES, Idle, StreamGaps
 from .kernels import statistics
 from .step_spans import StepSpans
-from .table import Column, Table
+from .table import Column, Table, Value
 from .work import dense
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
         "median_ns": stats["median_ns"][order],
         "max_ns": stats["max_ns"][order],
     }
-    columns, totals, notes = COLUMNS, {"gaps": len(length), "idle_ns": total}, ()
+    columns: tuple[Column, ...] = COLUMNS
+    totals: dict[str, Value] = {"gaps": len(length), "idle_ns": total}
+    notes: tuple[str, ...] = ()
     if steps is not None:
         held = steps.holding(_joined([stream.starts for stream in found.streams]))
         columns = (*COLUMNS[:4], STEPS, *COLUMNS[4:])

@@ -12,6 +12,7 @@ from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.chain import RUNTIME
+from ..query.steps import STEP_NAME
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
 from .kept import kept
 from .op_device import launches_of, work_positions
@@ -56,7 +57,7 @@ def _counted(scope: Scope, name: str | None) -> Table:
         if scope.range is not None:
             inside = (found.starts >= scope.range[0]) & (found.ends <= scope.range[1])
         chosen.append(found)
-        parts.append((found, np.flatnonzero(inside), _columns(scope, found)))
+        parts.append((found, np.flatnonzero(inside), step_columns(scope, found)))
     word = device_word(scope.trace)
     columns = _titles(word, len(scope.trace.indexes) > 1)
     data: dict[str, AnyArray | list[str]] = {
@@ -103,7 +104,7 @@ def _titles(word: str, several: bool) -> tuple[Column, ...]:
     )
 
 
-def _columns(scope: Scope, found: Steps) -> dict[str, I64]:
+def step_columns(scope: Scope, found: Steps) -> dict[str, I64]:
     """Return the columns of all steps of one source."""
     index = scope.trace.indexes[found.source]
     starts, ends = found.starts, found.ends
@@ -150,6 +151,8 @@ class _Sets:
             for number, name in enumerate(KERNEL_TYPES)
         }
         ops = self.positions(frozenset(c for c, kind in KINDS.items() if kind == OP))
+        # What marks a step is no op in it; profilers of 2021 write their steps as ops.
+        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, found.positions))]
         notes = self.positions(frozenset({"user_annotation"}))
         calls = self.positions(RUNTIME)
         collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
