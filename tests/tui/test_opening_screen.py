@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -23,9 +24,11 @@ from tracelane.core.ingest.reader import read_parts
 from tracelane.core.ingest.source import Source, open_source
 from tracelane.core.trace import trace_of
 from tracelane.tui.config import Config
+from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.opening_app import OpeningApp
 from tracelane.tui.opening_screen import QUESTION, StopQuestion
 from tracelane.tui.prepared import Prepared
+from tracelane.tui.session import RowKey, Session, Viewport
 from tracelane.tui.widgets.bars import Footer
 
 
@@ -80,12 +83,14 @@ def drawn(running: Scripted, folder: Path) -> None:
 
 
 @asynccontextmanager
-async def shown(running: Scripted) -> AsyncIterator[tuple[OpeningApp, Pilot[None]]]:
+async def shown(
+    running: Scripted, before: Session | None = None
+) -> AsyncIterator[tuple[OpeningApp, Pilot[None]]]:
     def prepare() -> Prepared:
         source, place = running.source, running.place
-        return Prepared(trace_of(source.path, opened_index(source, place)), notes=("a note",))
+        return Prepared(trace_of(source.path, opened_index(source, place)), before, notes=("a note",))
 
-    app = OpeningApp(cast(Indexing, running), "t.json", prepare, Config())
+    app = OpeningApp(cast(Indexing, running), "t.json", prepare, Config(), before)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         yield app, pilot
@@ -155,6 +160,25 @@ async def test_untouched_it_opens_as_ever(running: Scripted, tmp_path: Path) -> 
         await until_settled(app, pilot)
         assert (app.session.viewport.start, app.session.viewport.end) == app.trace.opening_span
         assert app.session.focus is None
+
+
+async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Path) -> None:
+    """A trace that was shown before keeps its time window and cursor in the picture and after it."""
+    trace = trace_of(running.source.path, opened_index(running.source, running.place))
+    lane = lane_key(trace.lanes[2])
+    before = Session(Viewport(9_000_000, 2_000_000, 70), 9_500_000, RowKey(lane, 0), folded=frozenset({lane}))
+    async with shown(running, before) as (app, pilot):
+        drawn(running, tmp_path)
+        await until_drawn(app, pilot)
+        assert app.opening is not None
+        seen = app.opening.session
+        assert (seen.viewport.start, seen.viewport.span, seen.cursor) == (9_000_000, 2_000_000, 9_500_000)
+        running.committed = True
+        await until_settled(app, pilot)
+        viewport = before.viewport.resized(app.session.viewport.width)
+        assert replace(app.session, scroll=0, host_rows=before.host_rows) == replace(
+            before, viewport=viewport
+        )
 
 
 async def test_escape_never_cancels(running: Scripted, tmp_path: Path) -> None:
