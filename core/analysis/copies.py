@@ -12,7 +12,7 @@ from ..base.short_names import short_name
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
 from .breakdown import columns_of_rows
-from .devices import KERNEL_TYPES
+from .devices import KERNEL_TYPES, is_aiu
 from .scope import Scope
 from .table import Column, Table
 from .work import Work, lifted_values, work_of
@@ -40,8 +40,18 @@ _ROCM = re.compile(r"Copy(Host|Device)To(Host|Device)", re.IGNORECASE)
 _MEMORY = re.compile(r"\(([^()]*?)\s*->\s*([^()]*?)\)")
 
 
-def kind_of(name: str) -> tuple[str, str]:
-    """Return (kind, from which memory to which) of a copy by its name: ("HtoD", "Pageable → Device")."""
+ALLOCATION = "Allocation"
+ALLOCATIONS = re.compile(r"Memset \(Device\)|Memory \(Allocation\)", re.IGNORECASE)
+"""What AIU profilers call an allocation of the device's memory."""
+
+
+def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
+    """Return (kind, from which memory to which) of a copy by its name: ("HtoD", "Pageable → Device").
+
+    On an AIU a Memset (Device) is no copy: it is where memory was allocated.
+    """
+    if aiu and ALLOCATIONS.fullmatch(name):
+        return ALLOCATION, ""
     way = _MEMORY.search(name)
     memory = f"{way[1]} → {way[2]}" if way else ""
     if found := _KIND.search(name):
@@ -88,11 +98,12 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
         chosen &= index.column("slices.start")[work.positions] + offset == work.starts
     positions = work.positions[chosen]
     place, numbers = work.distinct_names
+    aiu = is_aiu(index)
     labels: dict[tuple[str, str], int] = {}
     wanted = np.bincount(place[chosen], minlength=len(numbers)) > 0
     codes = np.zeros(len(numbers), np.int64)
     for at in np.flatnonzero(wanted).tolist():
-        codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at]))), len(labels))
+        codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at])), aiu), len(labels))
     group = codes[place[chosen]]
     duration = index.duration(positions)
     size, has_size = lifted_values(index, "bytes", positions)
@@ -100,7 +111,8 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
     found = []
     for (kind, memory), code in labels.items():
         mask = group == code
-        sized, spoken = mask & has_size, mask & has_told
+        moves = kind != ALLOCATION  # what moves no bytes has no bandwidth, though one is recorded
+        sized, spoken = mask & has_size, mask & has_told & moves
         total, of_sized = int(size[sized].sum()), int(duration[sized].sum())
         weight = int(duration[spoken].sum())
         row = {
@@ -111,7 +123,7 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
             "count": int(mask.sum()),
             "bytes": total,
             "time_ns": int(duration[mask].sum()),
-            "bandwidth": total * 10**9 / of_sized if of_sized else None,
+            "bandwidth": total * 10**9 / of_sized if of_sized and moves else None,
             "recorded_mean": float((told[spoken] * duration[spoken]).sum()) / weight if weight else None,
             "recorded_max": float(told[spoken].max()) if spoken.any() else None,
             "max_ns": int(duration[mask].max()),

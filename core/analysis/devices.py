@@ -111,6 +111,11 @@ def _word(index: Index, word: str) -> str:
     return "CUDA" if word else "Device"
 
 
+def is_aiu(index: Index) -> bool:
+    """Tell whether a file was written by an AIU's profiler: by the categories of its runtime."""
+    return any(category.startswith("privateuse1_") for category in index.categories)
+
+
 def lane_categories(index: Index, rows: range) -> set[str]:
     """Return the categories of the slices in these rows."""
     kinds = index.column("row_categories")

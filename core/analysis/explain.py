@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..index.store import Index
+from .devices import is_aiu
 
 SPYRE_GUIDE = "kineto-spyre user guide"
 SPYRE_PLUGIN = "torch-spyre's profiler"
@@ -331,7 +332,7 @@ TABLE: tuple[Entry, ...] = (
 
 def explain(name: str, index: Index) -> Entry | None:
     """Return what a slice of a name does in this source, None where the table has nothing on it."""
-    return _entry(name, any(category.startswith("privateuse1_") for category in index.categories))
+    return _entry(name, is_aiu(index))
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from ..base.short_names import short_name
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
+from ..query.window import SPAN_CATEGORY
 from .scope import Chunk, Scope
 from .table import Column, Table
 
@@ -178,10 +179,17 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
     sources = np.repeat(
         np.array(list(groups), np.int64), np.array([len(group.name) for group in groups.values()], np.int64)
     )
+    notes = []
+    spans = _whole_spans(groups, columns["category"], sources)
+    if spans.any() and not spans.all():
+        notes.append(
+            f"left out: {int(columns['count'][spans].sum()):,} slices of the profiler's own for the whole "
+            f"recording (category {SPAN_CATEGORY})"
+        )
+        columns, sources = {key: value[~spans] for key, value in columns.items()}, sources[~spans]
     spent = int(columns["own"].sum())
     slices = int(columns["count"].sum())
     order = np.argsort(-columns["own"], kind="stable")
-    notes = []
     if len(order) > MOST_ROWS:
         rest = order[MOST_ROWS:]
         notes.append(
@@ -219,6 +227,16 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
         sources=sources,
         keys=("name", "category"),
     )
+
+
+def _whole_spans(groups: dict[int, _Groups], categories: I64, sources: I64) -> AnyArray:
+    """Tell which rows are the profiler's own spans over its whole window."""
+    found = np.zeros(len(categories), np.bool_)
+    for source, group in groups.items():
+        if SPAN_CATEGORY in group.index.categories:
+            number = group.index.categories.index(SPAN_CATEGORY)
+            found |= (sources == source) & (categories == number)
+    return found
 
 
 def _joined(

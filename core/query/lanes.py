@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
+import numpy as np
+
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
+from ..ingest.columns import AnyArray
 from .titles import lane_title, process_title
 from .views import Lane, Process, Row, SourceInfo
+
+OVERFLOW = 100
+"""A device's lanes for copies of one kind are numbered from here on, and from its multiples."""
 
 
 class LaneList(Sequence[Lane]):
@@ -74,7 +80,7 @@ def make_lane(index: Index, process: Process, place: int, number: int) -> Lane:
         pid=process.pid,
         tid=tid,
         name=name,
-        title=lane_title(kind, tid, name, int(entry["ids"])),
+        title=_overflow_title(index, entry, tid, name) or lane_title(kind, tid, name, int(entry["ids"])),
         rows=range(first, first + int(entry["rows"])),
         depth=int(entry["depth"]),
         slices=int(entry["slices"]),
@@ -85,6 +91,23 @@ def make_lane(index: Index, process: Process, place: int, number: int) -> Lane:
         start=int(entry["start"]),
         end=int(entry["end"]),
     )
+
+
+def _overflow_title(index: Index, entry: AnyArray, tid: str, name: str) -> str:
+    """Return the title of a lane without one that takes what overlaps on another; "" for all other lanes.
+
+    AIU profilers number the lanes of copies by kind: 100, 200, …, and 401 is called " " and holds what runs
+    beside the work of 400.
+    """
+    if not name or name.strip() or not tid.isdecimal() or int(tid) < OVERFLOW or not int(tid) % OVERFLOW:
+        return ""
+    first = str(int(tid) // OVERFLOW * OVERFLOW)
+    for number in np.flatnonzero(index.lanes["process"] == entry["process"]).tolist():
+        other = index.lanes[number]
+        if index.string(int(other["tid"])) == first:
+            title = lane_title(LaneKind(int(other["kind"])), first, index.string(int(other["name"])))
+            return f"{title.rstrip(':')} +{int(tid) - int(first)}"
+    return ""
 
 
 def make_row(index: Index, lane: Lane, number: int) -> Row:
