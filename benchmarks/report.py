@@ -9,6 +9,7 @@ from typing import Any
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- measured: written by benchmarks/run.py --readme -->\n"
 END = "<!-- end of measured -->"
+HEADING = "## What it costs\n\n"
 Row = tuple[str, str]
 
 
@@ -33,10 +34,10 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def into_readme(text: str) -> None:
-    """Put the tables between their markers in the README."""
+    """Put the tables between their markers in the README, with a heading: without tables there is none."""
     document = README.read_text(encoding="utf-8")
     before, rest = document.split(BEGIN, 1)
-    README.write_text(before + BEGIN + text + END + rest.split(END, 1)[1], encoding="utf-8")
+    README.write_text(before + BEGIN + HEADING + text + "\n" + END + rest.split(END, 1)[1], encoding="utf-8")
 
 
 def _about(machine: dict[str, Any]) -> str:

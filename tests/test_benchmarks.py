@@ -48,7 +48,7 @@ def test_the_readme_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
     readme.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
     monkeypatch.setattr(report, "README", readme)
     report.into_readme("new\n")
-    assert readme.read_text() == f"before\n{report.BEGIN}new\n{report.END}\nafter\n"
+    assert readme.read_text() == f"before\n{report.BEGIN}{report.HEADING}new\n\n{report.END}\nafter\n"
 
 
 def test_what_was_not_measured_has_no_table() -> None:
