@@ -23,6 +23,8 @@ U64: TypeAlias = npt.NDArray[np.uint64]
 
 _CHUNK = 1 << 20
 """Bytes of string text copied at once."""
+_PIECE = 1 << 16
+"""Strings looked up at once."""
 
 
 @dataclass(frozen=True)
@@ -108,65 +110,73 @@ class Strings:
 def merge_strings(sources: list[StringSource]) -> Strings:
     """Number the distinct strings of all sources by digest; the empty string is 0 and always there."""
     sources = [StringSource.of_texts([""]), *sources]
-    counts = [len(source.digests) for source in sources]
-    digests = np.concatenate([np.ascontiguousarray(source.digests) for source in sources])
-    halves = digests.view(">u8").astype(np.uint64)
-    high, low = halves[:, 0].copy(), halves[:, 1].copy()
-    del digests, halves
-    order = np.argsort(high, kind="stable")
-    new = high[order][1:] != high[order][:-1]
-    if bool((~new & (low[order][1:] != low[order][:-1])).any()):  # 64 bits collide: compare all 128
-        order = np.lexsort((low, high))
+    starts = np.cumsum([0, *(len(source.digests) for source in sources)])
+    high = _halves(sources, 0)
+    order = np.argsort(high, kind="stable").astype(np.uint32)
+    ordered = high[order]
+    new = ordered[1:] != ordered[:-1]
+    same = np.flatnonzero(~new)
+    low = _halves(sources, 1)
+    if bool((low[order[same]] != low[order[same + 1]]).any()):  # 64 bits collide: compare all 128
+        order = np.lexsort((low, high)).astype(np.uint32)
         new = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
-    rank = np.concatenate(([0], np.cumsum(new)))
+    del low, ordered, same
     first = order[np.concatenate(([True], new))]  # stable: the first source that has it
+    rank = np.concatenate((np.zeros(1, np.uint32), np.cumsum(new, dtype=np.uint32)))
     empty = int(rank[np.flatnonzero(order == 0)[0]])  # takes number 0; those before it move up by one
+    rank = np.where(rank == empty, np.uint32(0), rank + (rank < empty).astype(np.uint32))
     number = np.empty(len(order), np.uint32)
-    number[order] = np.where(rank == empty, 0, rank + (rank < empty))
+    number[order] = rank
+    del order, rank
     first = np.concatenate((first[empty : empty + 1], first[:empty], first[empty + 1 :]))
-    high_by_number = high[first[1:]]
-    starts = np.cumsum([0, *counts])
-    owner = np.searchsorted(starts, first, side="right") - 1
-    maps = np.split(number, starts[1:-1])
-    local = (first - starts[owner]).astype(np.uint32)
-    return Strings(maps[1:], sources, owner.astype(np.uint32), local, high_by_number)
+    owner = (np.searchsorted(starts, first, side="right") - 1).astype(np.uint32)
+    local = first - starts.astype(np.uint32)[owner]
+    return Strings(np.split(number, starts[1:-1])[1:], sources, owner, local, high[first[1:]])
+
+
+def _halves(sources: list[StringSource], half: int) -> U64:
+    """Return the first or second halves of all digests, as numbers."""
+    return np.concatenate([source.digests.view(">u8")[:, half].astype(np.uint64) for source in sources])
 
 
 def write_strings(strings: Strings, blob: ColumnWriter, offsets: ColumnWriter) -> None:
     """Write all strings by number, in pieces of about a megabyte."""
-    n = len(strings.owner)
-    length = np.empty(n, np.int64)
-    begin = np.empty(n, np.int64)
-    by_owner = np.argsort(strings.owner, kind="stable")
-    bounds = np.searchsorted(strings.owner[by_owner], np.arange(len(strings.sources) + 1))
-    for i, source in enumerate(strings.sources):
-        mine = by_owner[bounds[i] : bounds[i + 1]]
-        local = strings.local[mine]
-        begin[mine] = source.offsets[local]
-        length[mine] = source.offsets[local.astype(np.int64) + 1] - source.offsets[local]
-    ends = np.cumsum(length)
-    offsets.append(np.concatenate(([0], ends)))
-    at = 0
-    while at < n:
-        done = int(ends[at - 1]) if at else 0
-        stop = max(at + 1, int(np.searchsorted(ends, done + _CHUNK, side="right")))
-        piece = np.empty(int(ends[stop - 1]) - done, np.uint8)
-        owner = strings.owner[at:stop]
+    done = 0
+    offsets.append(np.array([0]))
+    for at in range(0, len(strings.owner), _PIECE):
+        owner, local = strings.owner[at : at + _PIECE], strings.local[at : at + _PIECE].astype(np.int64)
+        begin, length = np.empty(len(owner), np.int64), np.empty(len(owner), np.int64)
         by_source = np.argsort(owner, kind="stable")
-        cuts = np.flatnonzero(np.diff(owner[by_source])) + 1
-        for group in np.split(by_source, cuts):
-            which = group + at
-            source = strings.sources[int(owner[group[0]])]
-            into = concatenated_ranges(ends[which] - length[which] - done, length[which])
-            piece[into] = source.blob[concatenated_ranges(begin[which], length[which])]
-        blob.append(piece)
-        at = stop
-    done = int(ends[-1])
+        groups = np.split(by_source, np.flatnonzero(np.diff(owner[by_source])) + 1)
+        for group in groups:
+            bounds = strings.sources[int(owner[group[0]])].offsets
+            begin[group] = bounds[local[group]]
+            length[group] = bounds[local[group] + 1] - begin[group]
+        ends = np.cumsum(length)
+        for few in np.split(np.arange(len(owner)), _megabytes(ends)):
+            piece = np.empty(int(length[few].sum()), np.uint8)
+            into = np.cumsum(length[few]) - length[few]
+            few_owners = owner[few]
+            order = np.argsort(few_owners, kind="stable")
+            for group in np.split(order, np.flatnonzero(np.diff(few_owners[order])) + 1):
+                which = few[group]
+                places = concatenated_ranges(into[group], length[which])
+                source = strings.sources[int(owner[which[0]])]
+                piece[places] = source.blob[concatenated_ranges(begin[which], length[which])]
+            blob.append(piece)
+        offsets.append(ends + done)
+        done += int(ends[-1])
     for text in strings.added:
         encoded = text.encode("utf-8", "replace")
         done += len(encoded)
         blob.append(np.frombuffer(encoded, np.uint8))
         offsets.append(np.array([done]))
+
+
+def _megabytes(ends: I64) -> I64:
+    """Return where to split strings that end at `ends` into shares of about a megabyte, or one string."""
+    share = (ends - 1) // _CHUNK
+    return np.flatnonzero(np.diff(share)) + 1
 
 
 __all__ = ["StringSource", "Strings", "merge_strings", "strings_of", "write_strings"]

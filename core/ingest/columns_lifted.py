@@ -159,13 +159,17 @@ class Lifter(dict[Any, _Shapes]):
     def _codes_of(self, args: list[dict[str, Any]], categories: Sequence[Any]) -> list[int]:
         """Return the number of the plan per event."""
         if len(self) + sum(map(len, self._shapes.values())) > MOST_SHAPES:
-            self.clear()
-            self._shapes.clear()
+            self.forget()
         try:
             shapes = list(map(self.__getitem__, categories))
         except TypeError:  # a list or an object cannot be looked up
             shapes = [self[category if type(category) is str else None] for category in categories]
         return list(map(getitem, shapes, map(tuple, args)))
+
+    def forget(self) -> None:
+        """Forget the shapes that were met."""
+        self.clear()
+        self._shapes.clear()
 
     def keep(self, pieces: LiftedPieces) -> None:
         """Add one block's pieces."""

@@ -173,11 +173,15 @@ class PartBuilder:
         for code in np.flatnonzero(totals).tolist():
             self._counts[f"phase.{chr(code)}"] += int(totals[code])
         tables = self._tables()
+        lifted = self._lifter.finish(tables["timed"]["ordinal"])
+        # These refer to themselves, and workers run without a garbage collector.
+        self._lifter.forget()
+        self._tracks.clear()
         return Part(
             number=self.number,
             events=self.events,
             tables=tables,
-            lifted=self._lifter.finish(tables["timed"]["ordinal"]),
+            lifted=lifted,
             strings=self._strings.strings,
             tracks=self._tracks.tracks,
             metadata=list(self._metadata.values()),

@@ -24,7 +24,7 @@ from .ledger import NO_EVENTS, add_counts, merge_problems
 from .part_file import PartFile, open_part, write_part
 from .source import Source
 
-PART_SIZE = 32 << 20
+PART_SIZE = 16 << 20
 """Bytes of text per part."""
 PART_WEIGHT = 12 << 20
 """A part ends early when its strings and metadata take about so much memory."""
