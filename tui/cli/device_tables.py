@@ -35,26 +35,28 @@ class Request(Opened):
     limit: int | None
     form: str
 
-    def order(self, table: Table) -> I64 | None:
-        """Return the rows in the order asked for, None where the table's own stands."""
-        if self.sort is None:
+    def order(self, table: Table, usual: str = "") -> I64 | None:
+        """Return the rows in the order asked for, else by the usual column, else None: the table's own."""
+        key = (self.sort or usual).strip()
+        if not key:
             return None
-        key = self.sort.strip()
         try:
             return table.order(key.removeprefix("-"), not key.startswith("-"))
         except KeyError as error:
             raise UsageError(f"--sort: {error.args[0]}") from None
 
-    def show(self, tables: Sequence[Table], told: Callable[[], dict[str, Any]] | None = None) -> None:
+    def show(
+        self, tables: Sequence[Table], told: Callable[[], dict[str, Any]] | None = None, usual: str = ""
+    ) -> None:
         """Print the tables; csv has the first alone, json the object told, else the first table.
 
-        The order and the limit are for the first table; the others come whole.
+        The order (the usual one where none is asked for) and the limit are for the first table; others come whole.
         """
         from tracelane.core.export import formats
         from tracelane.tui.text.table import table_text
 
         first, *others = tables
-        order = self.order(first)
+        order = self.order(first, usual)
         if self.form == "table":
             width, limit = terminal_width(), self.limit or TABLE_ROWS
             texts = [table_text(first, width, order, limit)]

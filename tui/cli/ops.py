@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
-from .scoped import FORMAT, FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of, terminal_width
+from .opened import Opened, opened_options
+from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.table import Table
-    from tracelane.core.index.choice import Choice
     from tracelane.core.ingest.columns import I64
 
 ROWS = 100
@@ -20,13 +18,7 @@ ROWS = 100
 
 
 @click.command()
-@TRACES
-@FROM
-@TO
-@STEP
-@SKIP_FIRST
-@LANES
-@WHERE
+@opened_options
 @click.option(
     "--group-by", metavar="shape|stack:N|module", help="Tell ops apart by input shapes, N frames, module."
 )
@@ -39,27 +31,13 @@ ROWS = 100
 )
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @FORMAT
-@choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
 def ops(
-    traces: tuple[str, ...],
-    begin: str | None,
-    end: str | None,
-    step: str | None,
-    skip_first: int | None,
-    lanes: str | None,
-    where: str | None,
+    opened: Opened,
     group_by: str | None,
     by: str | None,
     sort: str | None,
     limit: int | None,
     form: str,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
-    choice: Choice,
 ) -> None:
     """Print what PyTorch's key_averages().table() printed, from the trace file alone."""
     from functools import partial
@@ -70,19 +48,13 @@ def ops(
     from tracelane.core.analysis.by_step import by_step
     from tracelane.core.analysis.op_groups import NO_GROUPING, parse_grouping
     from tracelane.core.export import formats
-    from tracelane.core.trace import open_trace
     from tracelane.tui.text.ops_table import ops_text
-    from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.table import table_text
 
     grouping = NO_GROUPING if group_by is None else parse_grouping(group_by)
     if sort is not None:
         analysis.sort_column(sort)  # a wrong key is told before the trace is read
-    with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(
-            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
-        )
-    scope = scope_of(trace, begin, end, step, lanes, where, skip_first)
+    scope = opened.scope()
     if by == "step":
         table = by_step(scope, partial(analysis.ops, by=grouping), partial(order_of, sort=sort, form=form))
         order = np.arange(len(table))
@@ -94,7 +66,7 @@ def ops(
         return
     if form == "table":
         click.echo(f"ops: {table.scope}")
-        click.echo(ops_text(table, order, limit or ROWS, analysis.has_memory(trace, table)), nl=False)
+        click.echo(ops_text(table, order, limit or ROWS, analysis.has_memory(scope.trace, table)), nl=False)
         for note in table.notes:
             click.echo(note)
         return

@@ -3,47 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
-from .scoped import FORMAT, FROM, SKIP_FIRST, TO, scope_of, terminal_width
-
-if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
+from .opened import Opened, opened_options
+from .scoped import FORMAT, terminal_width
 
 ROWS = 100
 
 
 @click.command()
-@TRACES
-@FROM
-@TO
-@SKIP_FIRST
+@opened_options
 @click.option("--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps.")
 @click.option("--groups", is_flag=True, help="Only the summary by group: prefill, decode, batch size.")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @FORMAT
-@choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
-def steps(
-    traces: tuple[str, ...],
-    begin: str | None,
-    end: str | None,
-    skip_first: int | None,
-    step_name: str | None,
-    groups: bool,
-    limit: int | None,
-    form: str,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
-    choice: Choice,
-) -> None:
+def steps(opened: Opened, step_name: str | None, groups: bool, limit: int | None, form: str) -> None:
     """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
 
     JSON has the groups beside the rows, with p50, p95, p99 and max.
@@ -51,15 +26,9 @@ def steps(
     from tracelane.core.analysis.steps import steps as found_steps
     from tracelane.core.base.units import format_ns
     from tracelane.core.export import formats
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.table import table_text
 
-    with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(
-            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
-        )
-    result = found_steps(scope_of(trace, begin, end, skip_first=skip_first), step_name)
+    result = found_steps(opened.scope(), step_name)
     table = result.groups if groups else result.steps
     if form == "json":
         whole = formats.as_object(table, limit=limit)
