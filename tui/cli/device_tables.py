@@ -50,7 +50,7 @@ class Request(Opened):
     ) -> None:
         """Print the tables; csv has the first alone, json the object told, else the first table.
 
-        The order (the usual one where none is asked for) and the limit are for the first table; others come whole.
+        Order (the usual one where none is asked for) and limit are for the first table; others come whole.
         """
         from tracelane.core.export import formats
         from tracelane.tui.text.table import table_text
