@@ -15,13 +15,14 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.settings import config_path
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.overlay.counters import files_of
 from tracelane.core.trace import Trace
 
 from .actions import focus, view
 from .actions.logs import on_log
-from .config import DARK_THEME, Config, config_path, read_config
+from .config import DARK_THEME, Config, read_config
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
 from .draw.layout import layout_of

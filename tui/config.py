@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tracelane.core.index.quota import size_of
 
 from .commands import COMMANDS
 
@@ -24,19 +25,6 @@ class Config:
     eighths: bool | None = None  # slice edges in eighths of a cell; None: unless over SSH
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     complaints: tuple[str, ...] = ()
-
-
-def config_path(environment: Mapping[str, str] | None = None) -> Path | None:
-    """Return where the settings lie, or None where there is no home directory (an unknown uid in a pod)."""
-    environment = os.environ if environment is None else environment
-    folder = environment.get("XDG_CONFIG_HOME", "")
-    if os.path.isabs(folder):
-        return Path(folder) / "tracelane" / "config.toml"
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    return home / ".config" / "tracelane" / "config.toml"
 
 
 def read_config(path: Path | None) -> Config:
@@ -67,6 +55,8 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
             theme = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(value, value)
         elif name == "eighths" and isinstance(value, bool):
             eighths = value
+        elif name == "cache" and isinstance(value, dict):
+            complaints += _complaints_of_cache(value, path)
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:
@@ -78,3 +68,12 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
         else:
             complaints.append(f"{path}: {name!r} is not understood")
     return Config(theme, eighths, MappingProxyType(keys), tuple(complaints))
+
+
+def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:
+    """Hold the cache's settings, which are used where indexes are built, against what is understood."""
+    found = [f"{path}: cache.{name} is not understood" for name in values if name != "limit"]
+    limit = values.get("limit", "none")
+    if size_of(str(limit)) is None:
+        found.append(f"{path}: cache.limit = {limit!r} is no size: write '500M', '20G' or 'none'")
+    return found

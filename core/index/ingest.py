@@ -14,7 +14,7 @@ from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, touch
 from .changes import unfinished_note
-from .quota import cache_limit, keep_within
+from .quota import keep_within, limit_of
 from .store import Index
 
 PARTS = ".parts"
@@ -178,12 +178,13 @@ def build_index(
         if not force and (index := _opened(place, source)) is not None:
             index.close()
             return
-        limit = cache_limit()
+        root = place.folder.parent.parent
+        limit = limit_of(root)
         with place.building() as folder:
             begun(folder)
             _build(source, folder, decoder, workers, progress, cancelled, pictured)
-        if limit is not None and not place.temporary:
-            keep_within(limit, place.folder.parent.parent, place.key)
+        if not place.temporary:
+            keep_within(limit, root, place.key)
 
 
 def _build(

@@ -20,7 +20,7 @@ from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, ingest
 from tracelane.core.index.cache import cache_root, clear_cache, index_key, list_cache, locate
-from tracelane.core.index.quota import cache_limit
+from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
 from tracelane.core.index.store import MANIFEST, Index, checksum_of
 from tracelane.core.ingest.source import Source
 
@@ -372,17 +372,36 @@ def test_readers_keep_an_index_that_is_replaced(trace_file: Path) -> None:
         ("1.5 MB", 1_572_864),
         ("20GiB", 20 << 30),
         ("1T", 1 << 40),
+        ("none", UNLIMITED),
     ],
 )
 def test_the_limit_is_read(monkeypatch: pytest.MonkeyPatch, text: str, size: int | None) -> None:
-    """TRACELANE_CACHE_SIZE takes bytes and the usual units; nothing means no limit."""
-    monkeypatch.setenv("TRACELANE_CACHE_SIZE", text)
+    """TRACELANE_CACHE_LIMIT takes bytes, the usual units, none; nothing leaves it to the settings."""
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", text)
     assert cache_limit() == size
+
+
+def test_the_settings_limit_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word of the environment the settings count, then the default; that is for the cache alone."""
+    root = cache_root()
+    assert root is not None
+    assert (limit_of(root), limit_of(tmp_path)) == (DEFAULT, UNLIMITED)
+    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tracelane" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[cache]\nlimit = "3MiB"\n')
+    assert limit_of(root) == limit_of(tmp_path) == 3 << 20
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "1k")
+    assert limit_of(root) == 1024
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "")
+    settings.write_text('[cache]\nlimit = "lots"\n')
+    assert limit_of(root) == DEFAULT
+    settings.write_text("[cache")
+    assert limit_of(root) == DEFAULT
 
 
 def test_a_limit_that_is_no_size_is_told(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong size is a line that says how to write one, before anything is built."""
-    monkeypatch.setenv("TRACELANE_CACHE_SIZE", "lots")
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "lots")
     with pytest.raises(UsageError, match="no size: write 500M"):
         open_trace(trace_file)
     assert not list_cache()
@@ -396,16 +415,19 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
         os.utime(trace.indexes[0].folder, (time.time() - age,) * 2)
     for trace in opened[1:]:
         trace.close()
-    one = max(entry.bytes for entry in list_cache())
-    monkeypatch.setenv("TRACELANE_CACHE_SIZE", str(4 * one + one // 2))
+    one_index = max(entry.bytes for entry in list_cache())
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", str(4 * one_index + one_index // 2))
     newest = open_trace(write_trace(tmp_path / "new.json", 60))
     left = {entry.key for entry in list_cache()}
     assert left == {keys[0], keys[3], keys[4], newest.indexes[0].folder.name}  # 0 is open, 1 and 2 went
-    monkeypatch.setenv("TRACELANE_CACHE_SIZE", "0")
+    assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json"]
+    assert all(0 < one.bytes <= one_index for one in evicted())
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "0")
     last = open_trace(write_trace(tmp_path / "last.json", 70))
     left = {entry.key for entry in list_cache()}
     assert left == {keys[0], keys[4], newest.indexes[0].folder.name, last.indexes[0].folder.name}
     assert int(last.indexes[0].ledger["slices"]) == 70
+    assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json", "3.json"]
 
 
 def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:

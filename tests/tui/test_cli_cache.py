@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.index.cache import list_cache
 from tracelane.tui.cli.main import main
 
 from .cli_process import on_terminal, tracelane
@@ -29,6 +31,26 @@ def test_indexes_are_listed_and_cleared(demo: Path, capsys: pytest.CaptureFixtur
     assert main(["cache", "list"]) == 0 and str(demo) in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
     assert main(["cache", "list"]) == 0 and capsys.readouterr().out == ""
+
+
+def test_what_made_room_is_told(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list says how much the cache holds and may hold, and which index went to keep it below that."""
+    other = tmp_path / "other.json"
+    other.write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "none")
+    assert tracelane("index", str(demo)).returncode == 0 and main(["cache", "list"]) == 0
+    assert "without a limit" in capsys.readouterr().err
+    for entry in list_cache():
+        os.utime(entry.folder, (0, 0))
+    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "64k")
+    assert main(["index", str(other)]) == 0 and main(["cache", "list"]) == 0
+    captured = capsys.readouterr()
+    assert str(other) in captured.out and str(demo) not in captured.out
+    made_room, total = captured.err.splitlines()[-2:]
+    assert made_room.startswith("made room 2") and made_room.endswith(f"MB: {demo}")
+    assert total.endswith(" of 64.0 KiB at most")
 
 
 def test_demo_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tracelane.tui.config import DARK_THEME, LIGHT_THEME, config_path, read_config
+from tracelane.core.base.settings import config_path
+from tracelane.tui.config import DARK_THEME, LIGHT_THEME, read_config
 
 
 def test_absent_settings_are_the_defaults(tmp_path: Path) -> None:
@@ -21,6 +22,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
         'theme = "light"\ncolour = 3\neighths = false\n[keys]\npin = "z,ctrl+z"\nfly = "f"\nhide = 7\n'
+        '[cache]\nlimit = "20GiB"\n'
     )
     config = read_config(path)
     assert config.theme == LIGHT_THEME
@@ -31,6 +33,18 @@ def test_settings_are_read(tmp_path: Path) -> None:
         "fly",
         "hide",
     ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [('limit = "lots"', "'lots' is no size"), ("size = 3", "cache.size"), ("limit = 3", "")],
+)
+def test_the_cache_in_the_settings(tmp_path: Path, setting: str, word: str) -> None:
+    """What is no size, or has another name than limit, is complained about."""
+    path = tmp_path / "config.toml"
+    path.write_text(f"[cache]\n{setting}\n")
+    complaints = read_config(path).complaints
+    assert len(complaints) == bool(word) and word in "".join(complaints)
 
 
 @pytest.mark.parametrize("content", [b"theme = ", b"\xff\xfe", b"[keys\n"])

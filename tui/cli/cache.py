@@ -38,15 +38,24 @@ def cache(ctx: click.Context) -> None:
 
 @cache.command("list")
 def list_() -> None:
-    """List the indexes: size, when last opened, of which trace."""
+    """List the indexes: size, when last opened, of which trace; and what had to make room lately."""
     from tracelane.core.base.safe_text import safe
-    from tracelane.core.index.cache import list_cache
+    from tracelane.core.base.units import format_bytes
+    from tracelane.core.index.cache import cache_root, list_cache
+    from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
 
     entries = list_cache()
     for entry in entries:
         click.echo(f"{entry.bytes / 1e6:10.1f} MB  {_date(entry.used)}  {safe(entry.path)}{_state(entry)}")
+    for one in evicted():
+        made_room = f"made room {_date(one.when)}, {one.bytes / 1e6:.1f} MB: {safe(one.path)}"
+        click.echo(made_room, err=True)
     if not entries:
         click.echo("no indexes are kept", err=True)
+    elif (root := cache_root()) is not None:
+        limit = limit_of(root)
+        allowed = "without a limit" if limit == UNLIMITED else f"of {format_bytes(limit)} at most"
+        click.echo(f"{format_bytes(sum(entry.bytes for entry in entries))} {allowed}", err=True)
 
 
 @cache.command()
