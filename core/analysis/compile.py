@@ -30,7 +30,7 @@ SIGN_COLUMNS = (
     Column("name", "sign", "text"),
     Column("count", "count", "count"),
     Column("total_ns", "time", "ns"),
-    Column("first_ns", "first at", "ns", statistic=True),
+    Column("first_ns", "first at", "ns", statistic=True, moment=True),
     Column("meaning", "what it tells", "text"),
 )
 SIGNS = (

@@ -56,7 +56,7 @@ COMPILATION_COLUMNS = (
     Column("rank", "rank", "text"),
     Column("name", "compile id", "text"),
     Column("of", "of", "text"),
-    Column("start_ns", "at", "ns", statistic=True),
+    Column("start_ns", "at", "ns", statistic=True, moment=True),
     Column("total_ns", "total", "ns"),
     *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
 )

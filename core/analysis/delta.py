@@ -17,7 +17,8 @@ ABSENT = -1
 
 def delta(now: Table, baseline: Table, scope: str = "") -> Table:
     """Return the rows of both tables, each number followed by its change (now - baseline) and, unless it is
-    a share, by its relative change (a share of 1; none where the baseline is zero or none).
+    a share, by its relative change (a share of 1; none where the baseline is zero or none). Moments do not
+    change.
 
     Rows are found again by `key_columns`, of equal ones the first by the first. Those of `now` keep their
     order, those that are only in the baseline follow; what a side lacks is zero, of a statistic none. A row
@@ -49,6 +50,8 @@ def _held_against(now: Table, baseline: Table, here: I64, there: I64, scope: str
         else:
             present, past = _numbers(now, column, here), _numbers(baseline, column, there)
             data[column.key] = present
+            if column.moment:
+                continue
             more = Column(delta_key(column.key), f"Δ {column.title}", column.unit, column.statistic, True)
             columns.append(more)
             data[more.key] = present - past

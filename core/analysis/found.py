@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("name", "name", "text"),
-    Column("start_ns", "start", "ns"),
+    Column("start_ns", "start", "ns", moment=True),
     Column("dur_ns", "duration", "ns"),
     Column("lane", "lane", "text"),
     Column("category", "category", "text"),

@@ -40,7 +40,7 @@ COLUMNS = (
     Column("other_share", "other %", "share"),
 )
 GAP_COLUMNS = (
-    Column("start_ns", "at", "ns"),
+    Column("start_ns", "at", "ns", moment=True),
     Column("gap_ns", "gap", "ns"),
     Column("class", "class", "text"),
     Column("rank", "rank", "text"),

@@ -22,7 +22,7 @@ from .work import Work, work_of
 Order: TypeAlias = Literal["slowest", "time"]
 
 COLUMNS = (
-    Column("start_ns", "at", "ns"),
+    Column("start_ns", "at", "ns", moment=True),
     Column("duration_ns", "duration", "ns"),
     Column("name", "kernel", "text"),
     Column("rank", "rank", "text"),

@@ -50,7 +50,7 @@ QUEUE_COLUMNS = (
     Column("max", "longest", "count"),
 )
 OUTLIER_COLUMNS = (
-    Column("start_ns", "at", "ns"),
+    Column("start_ns", "at", "ns", moment=True),
     Column("kernel", "kernel", "text"),
     Column("launch", "launch call", "text"),
     Column("delay_ns", "delay", "ns"),

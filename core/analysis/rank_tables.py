@@ -32,7 +32,7 @@ COLLECTIVE_COLUMNS = (
     Column("group", "group", "text"),
     Column("number", "number", "number"),
     Column("ranks", "ranks", "count"),
-    Column("start_ns", "start", "ns"),
+    Column("start_ns", "start", "ns", moment=True),
     Column("spread_ns", "starts apart", "ns"),
     Column("waited_ns", "waited", "ns"),
     Column("last", "last rank", "text"),

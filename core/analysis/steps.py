@@ -92,7 +92,7 @@ def _titles(word: str, several: bool) -> tuple[Column, ...]:
         *((Column("source", "Source", "count"),) if several else ()),
         Column("step", "Step", "text"),
         Column("group", "Group", "text"),
-        Column("start_ns", "Start", "ns"),
+        Column("start_ns", "Start", "ns", moment=True),
         Column("wall_ns", "Wall", "ns"),
         Column("cpu_busy_ns", "CPU busy", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),

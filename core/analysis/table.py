@@ -19,7 +19,7 @@ class Column:
     """One column: its key (in JSON and for sorting), its heading, and what its values are.
 
     A statistic (a mean, an extreme) of nothing is none, every other number of nothing is zero. A change is
-    shown with its sign and sorted by its size.
+    shown with its sign and sorted by its size. A moment tells where in time something lies, not how much.
     """
 
     key: str
@@ -27,6 +27,7 @@ class Column:
     unit: Unit = "number"
     statistic: bool = False
     change: bool = False
+    moment: bool = False
 
 
 @dataclass(frozen=True)

@@ -146,3 +146,18 @@ def test_every_table_against_itself_and_another_range(trace: Trace) -> None:
 
 def _keys(table: Table) -> list[tuple[object, ...]]:
     return [tuple(table.value(row, key) for key in table.key_columns) for row in range(len(table))]
+
+
+def test_a_moment_has_no_change() -> None:
+    """Where in time something lies is told as it is now, beside the changes of the other columns."""
+    columns = (
+        Column("name", "name", "text"),
+        Column("at_ns", "at", "ns", moment=True),
+        Column("n", "n", "count"),
+    )
+    now, past = (
+        Table("t", "T", "", columns, {"name": ["a"], "at_ns": np.array([at]), "n": np.array([n])})
+        for at, n in ((70, 3), (20, 1))
+    )
+    (row,) = delta(now, past).rows()
+    assert row == {"name": "a", "at_ns": 70, "n": 3, "n_delta": 2, "n_relative": 2.0, "presence": "both"}
