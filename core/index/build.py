@@ -114,14 +114,14 @@ class _Build:
         flow_ends = bring_together(merged, "flows", flows.COLUMNS, self.scratch)
         self.bound = flows.bound_column(flow_ends.bounds[-1], self.scratch)
         self.asyncs, self.counters = Asyncs(merged), Counters(merged)
-        lanes = {track for number, track in enumerate(merged.tracks) if threads.count(number)}
-        names = Names.of((part.metadata for part in merged.parts), lanes)
+        filled = {track for number, track in enumerate(merged.tracks) if threads.count(number)}
+        names = Names.of((part.metadata for part in merged.parts), filled)
         processes = in_display_order(self._lanes(threads, names), names)
 
         lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())
         place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
         correlation = flows.Lookup.of(merged, "correlation", self.scratch)
-        self.out = LaneWriter(columns, len(merged.categories), place_of, correlation)
+        self.out = LaneWriter(columns, len(merged.categories), place_of, correlation, self.scratch)
         process_table = self._write_lanes(processes, threads, flow_ends)
         columns.writer("categories", "u4").append(np.array(merged.categories))
         ledger_flows = self._write_flows(flow_ends)
@@ -130,6 +130,9 @@ class _Build:
         self._write_blocks()
         write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
         columns.finish()
+        for part in range(len(merged.parts)):
+            merged.let_go(part)
+        self.scratch.let_go()
 
         lanes, rows = self.out.tables()
         category = smallest_unsigned(len(merged.categories) - 1)

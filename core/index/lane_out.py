@@ -15,6 +15,7 @@ from .flows import Lookup, bind
 from .format import COLUMNS, LANE, LONG, ROW, LaneKind, RowKind, SliceFlag
 from .lanes import LaneEntry
 from .rows import Rows, assign
+from .scratch import Scratch
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
@@ -45,10 +46,13 @@ class Bounds:
 class LaneWriter:
     """Writes lanes in display order; keeps the tables, and where each event's slice or instant went."""
 
-    def __init__(self, columns: Columns, categories: int, place_of: U32 | None, correlation: Lookup) -> None:
+    def __init__(
+        self, columns: Columns, categories: int, place_of: U32 | None, correlation: Lookup, scratch: Scratch
+    ) -> None:
         """`place_of`: per ordinal the position of its slice, or NONE - 1 - the index of its instant; filled
-        here.
+        here. `scratch`: in which that and what lanes are made of may lie.
         """
+        self._scratch = scratch
         self._columns = columns
         self._category = smallest_unsigned(categories - 1)
         self._place_of = place_of
@@ -101,7 +105,7 @@ class LaneWriter:
             n = len(one.start)
             row["series"], row["count"], row["depth"] = one.series, n, depth
             row["start"], row["end"] = one.start[0], one.start[-1]
-            self._cover(lane, one.start, one.start)
+            self._cover(lane, int(one.start.min()), int(one.start.max()))
             lane["samples"] += n
             self.samples += n
         lane["rows"] = self.rows - lane["first_row"]
@@ -121,8 +125,7 @@ class LaneWriter:
         self.rows += number
         return rows
 
-    def _cover(self, lane: AnyArray, starts: I64, ends: I64) -> None:
-        low, high = int(starts.min()), int(ends.max())
+    def _cover(self, lane: AnyArray, low: int, high: int) -> None:
         lane["start"] = min(int(lane["start"][0]), low)
         lane["end"] = max(int(lane["end"][0]), high)
         self.bounds.take(low, high)
@@ -130,14 +133,17 @@ class LaneWriter:
     def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, kind: LaneKind) -> None:
         order, first = rows.order, self.slices
         n = len(order)
-        end = slices.start + slices.duration
-        self._cover(lane, slices.start, end)
-        self._count(lane, slices, rows, end, kind)
-        del end
+        pieces = range(0, n, PIECE)
+        ends = (slices.start[at : at + PIECE] + slices.duration[at : at + PIECE] for at in pieces)
+        low, high = int(slices.start[0]), max(int(end.max()) for end in ends)
+        self._cover(lane, low, high)
+        self._count(lane, slices, rows, low, high, kind)
         rank = np.empty(n + 1, np.uint32)
         rank[order] = np.arange(first, first + n, dtype=np.uint32)
         rank[n] = NONE  # the parent of those at the top, -1
-        for at in range(0, n, PIECE):
+        for at in pieces:
+            if at:
+                self._scratch.let_go()
             self._piece(slices, rows, order[at : at + PIECE], rank, first + at)
 
         counts = np.bincount(rows.row)
@@ -182,7 +188,7 @@ class LaneWriter:
             self._place_of[ordinal] = positions
             self._place_of[ends[some]] = positions[some]
 
-    def _count(self, lane: AnyArray, slices: Slices, rows: Rows, end: I64, kind: LaneKind) -> None:
+    def _count(self, lane: AnyArray, slices: Slices, rows: Rows, low: int, high: int, kind: LaneKind) -> None:
         """Count a lane's slices; unclosed ones neither count nor make others overlap."""
         closed = np.flatnonzero((slices.flags & _UNCLOSED) == 0)
         unclosed = len(slices.start) - len(closed)
@@ -194,7 +200,10 @@ class LaneWriter:
             overlapping = 0
         lane["depth"], lane["overlapping"] = depth, overlapping
         lane["slices"], lane["unclosed"] = len(closed), unclosed
-        if kind is LaneKind.THREAD:
+        if kind is LaneKind.THREAD and not slices.flags.any():
+            self.closed.take(low, high)
+        elif kind is LaneKind.THREAD:
+            end = slices.start + slices.duration
             exact = (slices.flags & (_UNUSUAL)) == 0
             wide = (slices.flags & _CLAMPED) != 0
             self.closed.take_all(slices.start[exact], end[exact])
@@ -211,7 +220,7 @@ class LaneWriter:
         row["depth"], row["count"] = self.rows - 1 - lane["first_row"], n
         row["start"], row["end"] = instants.start[0], instants.start[-1]
         lane["instants"] = n
-        self._cover(lane, instants.start, instants.start)
+        self._cover(lane, int(instants.start[0]), int(instants.start[-1]))
         self.instants += n
 
     def tables(self) -> tuple[AnyArray, AnyArray]:
