@@ -42,17 +42,18 @@ def device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
 def ops_of(events: OpEvents, work: I64) -> I64:
     """Return the event number of the op that each piece of device work belongs to, -1 where none is told."""
     index = events.index
-    ops = np.flatnonzero(events.kind <= ANNOTATION)
-    ids = lifted_of(index, "external_id", events.positions[ops])
+    ops, ids = events.ids
     correlation = lifted_of(index, "correlation", work)
-    wanted = lifted_of(index, "external_id", work)
+    wanted = events.external_ids(work)
     # Some writers repeat the correlation under this key: then it names no op.
     found = joined(ids, ops, np.where(wanted == correlation, 0, wanted))
     rest = np.flatnonzero(found < 0)
+    if not len(rest):
+        return found
     launches = launches_of(index, work[rest], correlation[rest])
     known = launches >= 0
     rest, launches = rest[known], launches[known]
-    own = lifted_of(index, "external_id", launches)
+    own = events.external_ids(launches)
     by_id = joined(ids, ops, np.where(own == lifted_of(index, "correlation", launches), 0, own))
     found[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
     return found

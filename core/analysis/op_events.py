@@ -30,8 +30,11 @@ KINDS: dict[str, int] = (
     | dict.fromkeys(GROUPS["runtime"], RUNTIME)
 )
 NO_KIND = 255
+EXTERNAL_ID = "external_id"
 MANY = 16
 """From this share of all slices on, a table over all of them is faster than a search for each."""
+DENSE = 8
+"""Values of which there are at least one in so many are found by a table, others by sorting."""
 DROPPED = (
     "profiler::_record_function_enter",
     "profiler::_record_function_enter_new",
@@ -70,6 +73,22 @@ class OpEvents:
         found = np.full(len(self.index.column("slices.start")), -1, np.int32)
         found[self.positions] = np.arange(len(self), dtype=np.int32)
         return found
+
+    @cached_property
+    def ids(self) -> tuple[I64, I64]:
+        """(the ops and annotations, the External id of each, 0 for none)."""
+        which = np.flatnonzero(self.kind <= ANNOTATION)
+        return which, self.external_ids(self.positions[which])
+
+    def external_ids(self, positions: I64) -> I64:
+        """Return the External id of each position of the index, 0 where it has none."""
+        if len(self) <= len(self.index.column("slices.start")) // MANY:
+            return lifted_of(self.index, EXTERNAL_ID, positions)
+        return self._external_ids[positions]
+
+    @cached_property
+    def _external_ids(self) -> I64:
+        return _lifted_table(self.index, EXTERNAL_ID, 0)
 
     @cached_property
     def merged(self) -> tuple[npt.NDArray[np.bool_], I32]:
@@ -121,7 +140,8 @@ def op_events(scope: Scope, source: int) -> OpEvents:
     scope.check()
     parent = _nested(bare)
     _rewalk(bare, home, moved, parent)
-    return replace(bare, parent=parent, lane=home)
+    bare.parent[:], bare.lane[:] = parent, home  # in place: what was looked up for these events stays known
+    return bare
 
 
 def frames_of(events: OpEvents) -> OpEvents:
@@ -179,6 +199,13 @@ def joined(values: AnyArray, of: AnyArray, wanted: AnyArray) -> I64:
     """Return for each wanted value the first of `of` that stands beside it in `values`, -1 for none or 0."""
     if not len(values) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
+    top = int(values.max())
+    if int(values.min()) >= 0 and top <= DENSE * len(values):
+        # Numbered through: a table instead of a sort, filled backwards so that the first stays.
+        table = np.full(top + 2, -1, np.int64)
+        table[values[::-1]] = of[::-1]
+        table[0] = -1
+        return table[np.where((wanted > 0) & (wanted <= top), wanted, 0)]
     order = np.argsort(values, kind="stable")
     ordered = values[order].astype(np.int64)
     place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
@@ -191,14 +218,19 @@ def lifted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
     found = np.full(len(positions), missing, np.int64)
     holders, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
     if len(holders) and len(positions) > len(index.column("slices.start")) // MANY:
-        table = np.full(len(index.column("slices.start")), missing, np.int64)
-        table[holders] = values
-        found = table[positions]
+        found = _lifted_table(index, key, missing)[positions]
     elif len(holders):
         place = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
         hit = holders[place] == positions
         found[hit] = values[place[hit]]
     return found
+
+
+def _lifted_table(index: Index, key: str, missing: int) -> I64:
+    """Return a lifted integer of every position."""
+    table = np.full(len(index.column("slices.start")), missing, np.int64)
+    table[index.column(f"lifted.{key}.position")] = index.column(f"lifted.{key}.value")
+    return table
 
 
 def _flagged(index: Index, flag: SliceFlag) -> AnyArray:
@@ -212,12 +244,11 @@ def _homes(events: OpEvents) -> tuple[I32, I64]:
     """
     home = events.lane.copy()
     calls = np.flatnonzero(events.kind == RUNTIME)
-    ids = lifted_of(events.index, "external_id", events.positions[calls])
+    ids = events.external_ids(events.positions[calls])
     calls, ids = calls[ids != 0], ids[ids != 0]
     if not len(calls):
         return home, calls
-    ops = np.flatnonzero(events.kind <= ANNOTATION)
-    own = lifted_of(events.index, "external_id", events.positions[ops])
+    ops, own = events.ids
     op = joined(own, ops, ids)
     calls, op = calls[op >= 0], op[op >= 0]
     # Only where the op was running: some writers put other numbers under this key.

@@ -142,13 +142,17 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     annotation = events.kind == ANNOTATION
     extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
     keep = alive if scope.where is None else alive & scope.where(index, events.positions)
-    live: I64 | slice = slice(None) if keep.all() else np.flatnonzero(keep)
-    code = (extra[live] * len(events.names) + events.key[live]) * 2 + annotation[live]
+    code = (extra * len(events.names) + events.key) * 2 + annotation
+    # What is left out is summed too, as one more code: cheaper than copying all columns without it.
+    left_out = 2 * len(events.names) * len(texts)
+    code[~keep] = left_out
     made = _summed(
-        source, events.positions[live], index.column("slices.ordinal")[events.positions[live]], code,
-        start[live], end[live], total[live], [values[live] if values.any() else NOTHING for values in sums],
+        source, events.positions, index.column("slices.ordinal"), code, start, end, total,
+        [values if values.any() else NOTHING for values in sums],
     )  # fmt: skip
     for number, row in made:
+        if number == left_out:
+            continue
         name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
         _add(rows, (name, bool(number % 2), False, text), row)
     outside = np.flatnonzero(memory.outside(events.start, events.end))
@@ -175,7 +179,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     end = start + index.duration(positions)
     total = _cut(scope, end) - _cut(scope, start)
     sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
-    ordinal = index.column("slices.ordinal")[positions]
+    ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
     for number, row in _summed(source, positions, ordinal, code, start, end, total, sums):
         _add(rows, (names[number // 2], bool(number % 2), True, ""), row)
@@ -205,14 +209,14 @@ def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDA
 def _summed(
     source: int,
     positions: I64,
-    ordinal: AnyArray,
+    ordinals: AnyArray,
     code: I64,
     start: I64,
     end: I64,
     ns: I64,
     sums: list[I64],
 ) -> list[tuple[int, _Row]]:
-    """Return (code, row) for each distinct code of these events."""
+    """Return (code, row) for each distinct code of these events; `ordinals` are those of the whole index."""
     if not len(code):
         return []
     codes, group = distinct(code)
@@ -229,7 +233,7 @@ def _summed(
     at = np.flatnonzero(start == first[group])
     firsts: dict[int, tuple[int, int, int]] = {}
     for where, low, high, number in zip(
-        group[at].tolist(), start[at].tolist(), end[at].tolist(), ordinal[at].tolist()
+        group[at].tolist(), start[at].tolist(), end[at].tolist(), ordinals[positions[at]].tolist()
     ):
         mark = (low, -high, number)
         firsts[where] = min(firsts.get(where, mark), mark)
