@@ -47,19 +47,27 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class _Card:
+class Card:
     """A device of the trace and what a log says of it, in trace time."""
 
     device: Device
     series: dict[ColumnKind, Series]
+    interval_ns: int | None
 
     def over(self, kind: ColumnKind, stretch: Stretch) -> Statistics | None:
+        """Return the statistics of the first metric of a kind, None where the log has none."""
         series = self.series.get(kind)
         return None if series is None else statistics(series, stretch.start, stretch.end)
 
     @property
+    def power(self) -> Series | None:
+        """The power that the card drew."""
+        return self.series.get(_POWER)
+
+    @property
     def watts(self) -> float:
-        power = self.series.get(_POWER)
+        """What to multiply a value of power by to get watts."""
+        power = self.power
         return (power.column.watts if power is not None else None) or 1.0
 
 
@@ -75,7 +83,7 @@ def steps_table(overlay: Overlay, within: tuple[int, int] | None = None, clocks:
 
 def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Clocks = NO_CLOCKS) -> Table:
     """Return a row per stretch and device: means weighted by time, energies of what samples cover."""
-    cards = list(_cards(overlay, clocks))
+    cards = list(cards_of(overlay, clocks))
     data: dict[str, list[float]] = {column.key: [] for column in COLUMNS[2:]}
     labels: list[str] = []
     names: list[str] = []
@@ -103,7 +111,7 @@ def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Cloc
     return Table("telemetry_steps", "Telemetry by step", "whole trace", COLUMNS, table, totals, tuple(notes))
 
 
-def _row(card: _Card, stretch: Stretch) -> dict[str, float | None]:
+def _row(card: Card, stretch: Stretch) -> dict[str, float | None]:
     found = {kind: card.over(kind, stretch) for kind in (_POWER, _BUSY, _HEAT)}
     power, busy, heat = (found[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
     covers = [one.coverage for one in found.values() if one is not None]
@@ -123,11 +131,16 @@ def _times(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-def _cards(overlay: Overlay, clocks: Clocks) -> Iterator[_Card]:
+def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
+    """Yield the devices of the trace that a log speaks of, once for each such log."""
     for source, one in zip(overlay.log_sources, overlay.placed):
         offset = one.proposal.shift_ns - overlay.base_ns + clocks.offset(source)
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
             if device is not None and name in one.log.devices:
                 found = {kind: one.log.first_of(name, kind) for kind in (_POWER, _BUSY, _HEAT)}
-                yield _Card(device, {k: s.shifted(offset) for k, s in found.items() if s is not None})
+                yield Card(
+                    device,
+                    {k: s.shifted(offset) for k, s in found.items() if s is not None},
+                    one.log.interval_ns,
+                )

@@ -106,7 +106,7 @@ def statistics(series: Series, start_ns: int, end_ns: int) -> Statistics:
     watts = series.column.watts
     if covered <= 0:
         return Statistics(None, None, None, 0, 0, length, None)
-    mean = math.fsum((value * overlap).tolist()) / covered
+    mean = float(np.sum(value * overlap)) / covered
     joules = None if watts is None else int(np.rint(value * watts * overlap).astype(np.int64).sum()) / NANO
     return Statistics(mean, float(value.min()), float(value.max()), len(value), covered, length, joules)
 

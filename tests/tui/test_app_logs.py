@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,31 @@ async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
             assert f"line {reading.line}" in text and "power drawn by the card" in text
             lines.add(reading.line)
     assert len(lines) == 3
+
+
+async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
+    """With a range the details of a power lane tell its mean, extremes and energy, as the log has it."""
+    start, _ = overlay.opening_span
+    span = (start + 400_000_000, start + 600_000_000)
+    row = overlay.row(next(place for _, place, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
+    series = overlay.series(row.source, row.number)
+    assert series is not None
+    pieces = [
+        (min(end, span[1]) - max(begin, span[0]), watts)
+        for begin, end, watts in zip(series.start_ns.tolist(), series.end_ns.tolist(), series.value.tolist())
+        if end > span[0] and begin < span[1]
+    ]
+    joules = sum(length * watts for length, watts in pieces) / 1e9
+    app = TracelaneApp(overlay, config=Config())
+    async with app.run_test(size=(140, 50)) as pilot:
+        await pilot.pause()
+        await typed(pilot, "only pwr")
+        await pilot.press("down", "down")
+        app.session = replace(app.session, range=span)
+        await settled(app, pilot)
+        assert f"mean {joules / 0.2:.6g} W" in screen_text(app)
+        assert f"{min(w for _, w in pieces):.6g} .. {max(w for _, w in pieces):.6g} W" in screen_text(app)
+        assert f", {joules:.6g} J" in screen_text(app)
 
 
 def test_the_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,3 +141,15 @@ def test_energy_of_a_range(demo: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert whole["power_max_w"] == max(first["power_max_w"], second["power_max_w"])
     steps = told(capsys, *trace, "--by", "step", "--from", "step:11")["steps"]
     assert [row["step"] for row in steps] == ["11"]
+
+
+def test_energy_by_kernel(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By kernel the energies of each card add up to those of its steps, and say that they are attributed."""
+    trace = (str(demo / "rank0.pt.trace.json"), "--index-dir", str(tmp_path))
+    part = ("--from", "+100ms", "--to", "+1s")
+    found = told(capsys, *trace, *part, "--by", "kernel")
+    (whole,) = told(capsys, *trace, *part)["range"]
+    assert sum(row["energy_j"] for row in found["kernels"]) == pytest.approx(whole["energy_j"], rel=1e-6)
+    assert "attribution" in found["notes"][0]
+    assert main(["telemetry", *trace, "--by", "kernel"]) == 0
+    assert "(while none ran)" in capsys.readouterr().out

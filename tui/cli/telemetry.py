@@ -17,7 +17,11 @@ from .smi import log_options, smi_options
 @click.command()
 @TRACES
 @smi_options
-@click.option("--by", type=click.Choice(["step"]), help="Add means, greatest values and energy per step.")
+@click.option(
+    "--by",
+    type=click.Choice(["step", "kernel"]),
+    help="Add means, greatest values and energy per step, or the energy by name of kernels.",
+)
 @FROM
 @TO
 @JSON
@@ -41,7 +45,8 @@ def telemetry(
     """Say what was understood of telemetry logs and how their clocks fit a trace.
 
     Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
-    temperature of each step; with --from and --to: of that stretch of time, or of its steps.
+    temperature of each step; with --from and --to: of that stretch of time, or of its steps. With --by
+    kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all.
     """
     from tracelane.core.overlay.beside import logs_beside
     from tracelane.core.overlay.lay_over import check_cards, lay_over
@@ -72,14 +77,17 @@ def telemetry(
         within = range_of(trace, begin, end)
         steps = None
         if by is not None or within is not None:
+            from tracelane.core.overlay.kernels import kernels_table
             from tracelane.core.overlay.steps import Stretch, steps_table, stretches_table
 
-            if by is not None or within is None:
+            if by == "kernel":
+                steps = kernels_table(overlay, within, trace.clocks)
+            elif by is not None or within is None:
                 steps = steps_table(overlay, within)
             else:
                 steps = stretches_table(overlay, [Stretch("range", *within)])
     if as_json:
-        name = "steps" if by else "range"
+        name = f"{by}s" if by else "range"
         rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}
         click.echo(json.dumps({"schema": 1, "logs": told, **rows}, ensure_ascii=False))
         return

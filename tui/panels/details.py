@@ -30,7 +30,7 @@ from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
 from .gap import gap_fields, gap_title
-from .reading import reading_fields, reading_of, reading_title
+from .reading import range_fields, reading_fields, reading_of, reading_title
 
 FLOWS_SHOWN = 8
 LEAST_NAME = 6
@@ -76,8 +76,11 @@ class Details:
     means: str = ""  # what such a slice does, and who says so
 
 
-def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
-    """Return everything that the index knows of a thing; its arguments come apart, read from the file."""
+def details_of(trace: Trace, stamps: Stamps, thing: Thing, span: tuple[int, int] | None = None) -> Details:
+    """Return everything that the index knows of a thing; its arguments come apart, read from the file.
+
+    Of a lane of values it is told what it says of a range `span` too.
+    """
     if thing.slice is not None and (found := trace.detail(thing.slice)) is not None:
         return _slice(trace, stamps, thing, found)
     if thing.is_gap:
@@ -85,7 +88,8 @@ def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
         return Details(gap_title(thing), gap_title(thing), told, has_arguments=False)
     if isinstance(trace, Overlay) and (reading := reading_of(trace, thing)) is not None:
         title, warning = reading_title(reading), reading.metric.column.warning
-        told = tuple(reading_fields(trace, stamps, thing, reading))
+        fields = reading_fields(trace, stamps, thing, reading)
+        told = (fields[0], *range_fields(trace, stamps, thing, span), *fields[1:])
         return Details(title, title, told, (), (warning,) if warning else (), has_arguments=False)
     if thing.row.kind is RowKind.INSTANTS:
         instant = trace.instant_detail(thing.row, thing.index)
@@ -101,6 +105,7 @@ def details_of(trace: Trace, stamps: Stamps, thing: Thing) -> Details:
     computed = isinstance(trace.indexes[sample.source], CounterIndex)
     fields = [
         Field("value", f"{sample.value:,.15g}"),
+        *range_fields(trace, stamps, thing, span),
         Field("what", "computed from the trace" if computed else "counter sample"),
         *_lane_fields(thing),
         *_start_fields(stamps, thing),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tracelane.core.base.units import format_share
 from tracelane.core.overlay.overlay import Overlay, Reading
+from tracelane.core.overlay.range_values import statistics_of
+from tracelane.core.trace import Trace
 
 from ..clock import Stamps
 from ..things import Thing
@@ -42,6 +45,23 @@ def reading_fields(trace: Overlay, stamps: Stamps, thing: Thing, reading: Readin
     if reading.line:
         fields.append(Field(f"line {reading.line:,}", reading.text.strip() or "(cannot be read again)"))
     return fields
+
+
+def range_fields(trace: Trace, stamps: Stamps, thing: Thing, span: tuple[int, int] | None) -> list[Field]:
+    """Return what a lane of values says of the range, nothing without one."""
+    found = None if span is None else statistics_of(trace, thing.row, span, stamps.clocks)
+    if found is None:
+        return []
+    column, told = found
+    if told.mean is None or told.least is None or told.greatest is None:
+        return [Field("in the range", "no value")]
+    unit = f" {column.unit}".rstrip()
+    words = f"mean {told.mean:.6g}{unit}, {told.least:.6g} .. {told.greatest:.6g}{unit}"
+    if told.joules is not None:
+        words += f", {told.joules:.6g} J"
+    if told.coverage < 1:
+        words += f"; {format_share(told.coverage)} of it have values"
+    return [Field("in the range", words)]
 
 
 def _value(reading: Reading) -> str:

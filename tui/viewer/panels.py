@@ -54,7 +54,7 @@ class Panels(Viewer):
         except Refusal as refusal:
             self.call_from_thread(self.say, str(refusal))
             return
-        details = details_of(self.trace, stamps_of(self.trace, self.session), thing)
+        details = details_of(self.trace, stamps_of(self.trace, self.session), thing, self.session.range)
         arguments = self._arguments.get(thing.id)
         if arguments is None and details.has_arguments:
             arguments = self._read_arguments(thing)
@@ -104,7 +104,10 @@ class Panels(Viewer):
             self._detailed = None
             self.main.query_one("#details", TextPane).show(self.nothing_selected())
             return
-        self._detailed = thing, details_of(self.trace, stamps_of(self.trace, self.session), thing)
+        self._detailed = (
+            thing,
+            details_of(self.trace, stamps_of(self.trace, self.session), thing, self.session.range),
+        )
         self._show_details()
         if self._detailed[1].has_arguments and thing.id not in self._arguments:
             self._fetch_arguments(thing)
