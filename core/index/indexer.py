@@ -25,6 +25,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..base.errors import Cancelled, TracelaneError
+from ..base.lines import ENDED, tell
 from ..base.progress import Progress
 from ..ingest.child import stand_back
 from ..ingest.source import Source
@@ -36,7 +37,6 @@ from .sketching import Sketching
 PROGRESS_S = 0.1
 GRACE_S = 1.0
 """So long the work may take to notice that it is not wanted any more."""
-_ENDED = 3
 
 
 def order(
@@ -65,7 +65,7 @@ class _Indexer:
         threading.Thread(target=self._listen, daemon=True).start()
         asked = self._orders.get()
         if asked is None:
-            return _ENDED
+            return ENDED
         facts = asked["source"]
         source = Source(**{**facts, "file": Path(facts["file"])})
         try:
@@ -81,15 +81,15 @@ class _Indexer:
                 pictured=self._draw if asked["pictures"] else None,
             )
         except Cancelled:
-            return _ENDED
+            return ENDED
         except TracelaneError as error:
-            _tell({"failed": type(error).__name__, "message": str(error)})
+            tell({"failed": type(error).__name__, "message": str(error)})
             return 1
         except Exception as error:
             what = "".join(traceback.format_exception_only(error)).strip()
-            _tell({"failed": "", "message": what, "trace": traceback.format_exc()})
+            tell({"failed": "", "message": what, "trace": traceback.format_exc()})
             return 1
-        _tell({"committed": True})
+        tell({"committed": True})
         return 0
 
     def _begun(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ class _Indexer:
             self._sketching.take(picture)
 
     def _announce(self, picture: Path) -> None:
-        _tell({"picture": str(picture)})
+        tell({"picture": str(picture)})
         if not self._stands_back:  # workers do so by themselves
             self._stands_back = True
             stand_back()
@@ -112,7 +112,7 @@ class _Indexer:
             self._sketching.pass_on()  # all has been read
         if now >= self._next or progress.stage != self._stage:
             self._next, self._stage = now + PROGRESS_S, progress.stage
-            _tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
+            tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
 
     def _listen(self) -> None:
         line = sys.stdin.readline()
@@ -130,15 +130,7 @@ class _Indexer:
             with contextlib.suppress(OSError):
                 self.building.rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
-        os._exit(_ENDED)
-
-
-def _tell(message: dict[str, Any]) -> None:
-    try:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        raise Cancelled from None  # nobody listens
+        os._exit(ENDED)
 
 
 def main() -> int:
@@ -147,7 +139,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # and closes our standard input when the terminal is gone
     indexer = _Indexer()
     signal.signal(signal.SIGTERM, lambda number, frame: indexer.unwanted.set())
-    _tell({"ready": True})
+    tell({"ready": True})
     return indexer.run()
 
 

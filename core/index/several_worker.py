@@ -9,24 +9,17 @@ file. The process ends when its standard input does.
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
 
 from ..base.errors import TracelaneError
+from ..base.lines import lines, tell
 from ..base.progress import Progress
 from .ingest import ingest_index
 
 TELL_S = 0.1
-_ENDED = 3
-"""Exit status when the starter went away."""
 
 
 class _Teller:
@@ -52,11 +45,11 @@ class _Teller:
 def main() -> int:
     """Index files until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    lines = _lines()
-    how = next(lines)
+    jobs = lines()
+    how = next(jobs)
     index_dir = None if how["index_dir"] is None else Path(how["index_dir"])
     teller = _Teller()
-    for job in lines:
+    for job in jobs:
         try:
             index = ingest_index(
                 job["path"],
@@ -73,29 +66,6 @@ def main() -> int:
             tell({"finished": True})
         teller.finished()
     return 0
-
-
-def tell(message: dict[str, Any]) -> None:
-    """Write one line; where nobody listens any more, end."""
-    try:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        os._exit(_ENDED)
-
-
-def _lines() -> Iterator[dict[str, Any]]:
-    """Yield the objects of standard input; when it ends, end the process, whatever it is doing."""
-    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
-
-    def listen() -> None:
-        for line in sys.stdin:
-            waiting.put(json.loads(line))
-        os._exit(_ENDED)
-
-    threading.Thread(target=listen, daemon=True).start()
-    while True:
-        yield waiting.get()
 
 
 if __name__ == "__main__":

@@ -12,18 +12,15 @@ standard input does, so that nothing outlives whoever started it.
 from __future__ import annotations
 
 import gc
-import json
-import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from ..base.errors import TracelaneError
+from ..base.lines import lines, tell
 from .child import stand_back
 from .coarse import write_picture
 from .columns import Part
@@ -37,8 +34,6 @@ from .reader import PART_SIZE, add_item, is_full
 from .source import Source
 
 PROGRESS_BYTES = 4 << 20
-_ENDED = 3
-"""Exit status when the starter went away."""
 
 
 def source_facts(source: Source) -> dict[str, Any]:
@@ -106,11 +101,9 @@ def main() -> int:
     """Serve jobs until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
     gc.disable()  # decoded events have no cycles
-    _tell({"ready": True})
-    lines = _lines()
-    start = next(lines, None)
-    if start is None:
-        return 0
+    tell({"ready": True})
+    orders = lines()
+    start = next(orders)
     source = Source(**{**start["source"], "file": Path(start["source"]["file"]), "fingerprint": {}})
     separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
 
@@ -119,13 +112,13 @@ def main() -> int:
     def pictured(part: Part) -> None:
         nonlocal drawn
         if start["pictures"]:
-            _tell({"picture": str(write_picture(part, Path(start["folder"])))})
+            tell({"picture": str(write_picture(part, Path(start["folder"])))})
             drawn += 1
             if drawn == 1:  # the first picture is waited for, the rest is not
                 stand_back()
 
     try:
-        for job in lines:
+        for job in orders:
             files, end = read_range(
                 source,
                 Path(start["folder"]),
@@ -133,36 +126,14 @@ def main() -> int:
                 decoder=start["decoder"],
                 separator=separator,
                 block_size=start["block_size"],
-                tell=lambda size, events: _tell({"progress": size, "events": events}),
+                tell=lambda size, events: tell({"progress": size, "events": events}),
                 finished=pictured,
             )
-            _tell({"done": job["job"], "files": [str(file) for file in files], "end": end_facts(end)})
+            tell({"done": job["job"], "files": [str(file) for file in files], "end": end_facts(end)})
     except TracelaneError as error:
-        _tell({"failed": type(error).__name__, "message": str(error)})
+        tell({"failed": type(error).__name__, "message": str(error)})
         return 1
     return 0
-
-
-def _tell(message: dict[str, Any]) -> None:
-    try:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        os._exit(_ENDED)
-
-
-def _lines() -> Iterator[dict[str, Any]]:
-    """Yield the objects of standard input; when it ends, end the process, whatever it is doing."""
-    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
-
-    def listen() -> None:
-        for line in sys.stdin:
-            waiting.put(json.loads(line))
-        os._exit(_ENDED)
-
-    threading.Thread(target=listen, daemon=True).start()
-    while True:
-        yield waiting.get()
 
 
 if __name__ == "__main__":

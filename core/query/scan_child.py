@@ -9,11 +9,8 @@ last one {"finished"} or {"failed": a sentence}. It ends when its standard input
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
-import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
+from ..base.lines import lines, tell
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
 from ..ingest.child import Children, ChildrenError
@@ -34,8 +32,6 @@ from .search import Rows, Search
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
 """Less text than this is looked through before a process has started."""
-_ENDED = 3
-"""Exit status when the starter went away."""
 
 
 @dataclass(frozen=True)
@@ -133,18 +129,14 @@ def _told(children: Children, cancelled: CancelledCallback) -> Iterator[Step]:
 def main() -> int:
     """Do the job that the first line of standard input names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    line = sys.stdin.readline()
-    if not line:
-        return 0
-    threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        for step in here(_job(json.loads(line))):
+        for step in here(_job(next(lines()))):
             found = b64encode(step.found.astype(np.uint32).tobytes()).decode()
-            _tell({"found": found, "done": step.done, "total": step.total})
+            tell({"found": found, "done": step.done, "total": step.total})
     except (TracelaneError, OSError) as error:
-        _tell({"failed": str(error)})
+        tell({"failed": str(error)})
         return 1
-    _tell({"finished": True})
+    tell({"finished": True})
     return 0
 
 
@@ -159,20 +151,6 @@ def _job(message: dict[str, Any]) -> Job:
         tuple(message["shifts"]),
         None if window is None else (window[0], window[1]),
     )
-
-
-def _end_with_input() -> None:
-    while sys.stdin.readline():
-        pass
-    os._exit(_ENDED)
-
-
-def _tell(message: dict[str, Any]) -> None:
-    try:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        os._exit(_ENDED)
 
 
 if __name__ == "__main__":
