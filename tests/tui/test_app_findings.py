@@ -50,6 +50,23 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
         assert "600 µs  Gaps while the host launches: In 2 gaps" in text
 
 
+@pytest.mark.parametrize(("key", "keys"), [("2", "Enter: evidence"), ("3", "← → sort · Enter: the longest")])
+async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: str) -> None:
+    """Only while the arrows are in a panel it says what they do there, else how they get there."""
+    async with shown(trace, (120, 40)) as (app, pilot):
+        await pilot.press(key)
+        await settled(app, pilot)
+        for told, other in (
+            ("Tab: arrows here", keys),
+            (keys, "whole trace  Tab"),
+            ("Tab: arrows here", keys),
+        ):
+            text = screen_text(app)
+            assert told in text and other not in text
+            await pilot.press("tab")
+            await settled(app, pilot)
+
+
 async def test_the_list_and_its_evidence(trace: Trace) -> None:
     """2 lists them, Enter goes to the first piece of evidence, again to the next; 2 again: what was read."""
     async with shown(trace, (120, 40)) as (app, pilot):

@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.events import complete
+from tracelane.core.analysis.found import found_table
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
@@ -233,3 +234,16 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
         await pilot.press("escape")
         await settled(app, pilot)
         assert app.session.search == "" and "arg.nothing" not in header(app)
+
+
+async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> None:
+    """A list that is ready when the panel's table is gone already is dropped, without a word."""
+    app = app_of(trace)
+    async with app.run_test(size=(120, 30)) as pilot:
+        app.search_for("add")
+        await pilot.press("z")
+        await settled(app, pilot)
+        found = found_table(trace, app.hits, lambda: False)
+        await app.main.query_one("#hits", TablePane).table.remove()
+        app._have_listed(app.hits, found)
+        assert not app.shows_panel

@@ -115,6 +115,25 @@ def test_cursor_steps_and_range_are_shown() -> None:
     assert "10.5 µs" in lower[:16]
 
 
+@pytest.mark.parametrize(
+    ("baseline", "range_", "upper"),
+    [
+        ((4, 44), None, "╞═══════════ baseline 40 µs ═══════════╡"),
+        ((4, 44), (42, 43), "╞═══════════ baseline 40 µs ════════1 µs"),
+        ((4, 44), (20, 22), "╞══════════════2 µs════ baseline 40 µs ╡"),
+        ((4, 44), (6, 43), "╞═├───────────────37 µs───────────────┤╡"),
+    ],
+)
+def test_the_lengths_of_range_and_baseline(
+    baseline: tuple[int, int], range_: tuple[int, int] | None, upper: str
+) -> None:
+    """The baseline's length gives way to the range and to its length, which never run into one number."""
+    times = [None if pair is None else (1000 * pair[0], 1000 * pair[1]) for pair in (baseline, range_)]
+    session = Session(Viewport(0, 64_000, 64), 0, baseline=times[0], range=times[1])
+    line, _ = text_of(ruler_lines(session, Origin(0), [], LOOK, 2))
+    assert line[16 + 4 :].rstrip() == upper
+
+
 def test_steps_per_frame_are_bounded() -> None:
     """However many steps lie in the view, at most two per cell and a remainder are drawn."""
     steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(100_000)]

@@ -264,10 +264,13 @@ def _steps(
             )
         free = max(free, min(right, left + 1))
     if session.baseline is not None:
-        _baseline(canvas, view, session.baseline, look)
+        taken = (0, 0)
+        if session.range is not None:
+            (left, right), (at, text) = _range_cells(view, session.range), _length(view, session.range, look)
+            taken = min(left, at), max(right, at + cell_len(text))
+        _baseline(canvas, view, session.baseline, look, taken)
     if session.range is not None:
         left, right = _range_cells(view, session.range)
-        text = format_ns(session.range[1] - session.range[0])
         if right - left > 1:
             canvas.put(
                 max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge
@@ -276,8 +279,7 @@ def _steps(
                 canvas.put(left, glyphs.range_left, palette.range_edge)
             if right <= look.area:
                 canvas.put(right - 1, glyphs.range_right, palette.range_edge)
-        middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
-        canvas.put(min(max(0, middle), max(0, look.area - cell_len(text))), text, palette.range_edge)
+        canvas.put(*_length(view, session.range, look), palette.range_edge)
     if measured_from is not None:
         text = distance_text(session.cursor, measured_from, glyphs.pinned)
         if text and cell_len(text) <= look.area:
@@ -285,8 +287,20 @@ def _steps(
     return canvas.segments()
 
 
-def _baseline(canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: Look) -> None:
-    """Draw the baseline as a double line from end to end, with its length where there is room."""
+def _length(view: Viewport, range_: tuple[int, int], look: Look) -> tuple[int, str]:
+    """Return how long the range is, and the cell at which that is written."""
+    left, right = _range_cells(view, range_)
+    text = format_ns(range_[1] - range_[0])
+    middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
+    return min(max(0, middle), max(0, look.area - cell_len(text))), text
+
+
+def _baseline(
+    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: Look, taken: tuple[int, int]
+) -> None:
+    """Draw the baseline as a double line from end to end, with its length where there is room beside the
+    cells that are taken.
+    """
     style, glyphs = look.palette.style(BASELINE_COLOUR, RunLook.FAINT), look.glyphs
     left, right = _range_cells(view, baseline)
     low, high = max(0, left), min(look.area, right)
@@ -298,8 +312,11 @@ def _baseline(canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: 
     if right <= look.area:
         canvas.put(right - 1, glyphs.baseline[2], style)
     text = f" baseline {format_ns(baseline[1] - baseline[0])} "
-    if high - low >= len(text) + 2:
-        canvas.put((low + high - len(text)) // 2, text, style)
+    for at in ((low + high - len(text)) // 2, low + 1, high - 1 - len(text)):
+        free = at + len(text) <= taken[0] or taken[1] <= at
+        if low < at and at + len(text) < high and free:
+            canvas.put(at, text, style)
+            return
 
 
 def distance_text(cursor: int, mark: Mark, glyph: str) -> str:

@@ -36,6 +36,7 @@ class FindingsPane(Vertical):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty pane."""
         super().__init__(id=id, classes=classes)
+        self._told = False  # whether the line speaks of what is shown
         self.shown: Findings | None = None
         self._origin = 0
 
@@ -62,6 +63,10 @@ class FindingsPane(Vertical):
 
     def say(self, *texts: str) -> None:
         """Show a line above the list."""
+        self._told = False
+        self._put(*texts)
+
+    def _put(self, *texts: str) -> None:
         self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
 
     def show(self, found: Findings, origin: int) -> None:
@@ -70,9 +75,26 @@ class FindingsPane(Vertical):
         if found is not self.shown:
             self.shown = found
             self.table.show(columns_of(found), len(found.findings))
-        missing = f"{len(found.not_judged)} rules not judged" if found.not_judged else ""
-        self.say(found.scope, "Enter: the evidence, again: the next", "T: in full", missing)
+        self._told = True
+        self._say_all()
         self._fit()
+
+    def on_descendant_focus(self) -> None:
+        """Say what Enter does here."""
+        self._say_all()
+
+    def on_descendant_blur(self) -> None:
+        """Say how the arrows get here."""
+        self._say_all()
+
+    def _say_all(self) -> None:
+        found = self.shown
+        if found is None or not self._told:
+            return
+        rules = len(found.not_judged)
+        missing = f"{rules} rule{'s' if rules != 1 else ''} not judged" if rules else ""
+        enter = "Enter: evidence, again: the next" if self.has_focus_within else "Tab: arrows here"
+        self._put(found.scope, enter, "T: in full", missing)
 
     def on_resize(self) -> None:
         """Show or hide the text as there is room."""

@@ -38,6 +38,7 @@ class TablePane(Vertical):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty pane."""
         super().__init__(id=id, classes=classes)
+        self._told = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
 
     def compose(self) -> ComposeResult:
@@ -52,6 +53,10 @@ class TablePane(Vertical):
 
     def say(self, *texts: str) -> None:
         """Show a line above the rows."""
+        self._told = False
+        self._put(*texts)
+
+    def _put(self, *texts: str) -> None:
         self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
 
     def show(self, table: Table, columns: list[Column], sort: str) -> None:
@@ -69,9 +74,25 @@ class TablePane(Vertical):
             rows.sort(keys.index(sort), descending)
         rows.cursor = 0
         self.shown_table = table
+        self._told = True
+        self._say_all()
+
+    def on_descendant_focus(self) -> None:
+        """Say what the arrows do here."""
+        self._say_all()
+
+    def on_descendant_blur(self) -> None:
+        """Say how the arrows get here."""
+        self._say_all()
+
+    def _say_all(self) -> None:
+        table = self.shown_table
+        if table is None or not self._told:
+            return
         number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
         jump = f" · Enter: {table.jumps_to}" if table.positions is not None else ""
-        self.say(table.scope, number, f"← → sort{jump}", *table.notes)
+        keys = f"← → sort{jump}" if self.has_focus_within else "Tab: arrows here"
+        self._put(table.scope, number, keys, *table.notes)
 
 
 def columns_of(table: Table) -> list[Column]:

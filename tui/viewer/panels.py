@@ -7,6 +7,7 @@ from dataclasses import replace
 from rich.style import Style
 from rich.text import Text
 from textual import on, work
+from textual.containers import Vertical
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
@@ -86,7 +87,11 @@ class Panels(Viewer):
     @property
     def shows_panel(self) -> bool:
         """Whether the panel is there: while the App closes, timers and workers may still come in."""
-        return self.composed and bool(self.main.query(f"#{self.session.panel}"))
+        if not self.composed:
+            return False
+        found = self.main.query(f"#{self.session.panel}").results()
+        # A pane's table goes before the pane does.
+        return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in found)
 
     def _fill_panel(self) -> None:
         if self.session.panel == "details":
