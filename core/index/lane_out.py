@@ -84,15 +84,19 @@ class LaneWriter:
         if len(slices.start):
             rows = assign(slices.start, slices.duration)
             if flows is not None and bound is not None and len(bound):
-                index = bind(slices, rows.parent, flows, self._correlation)
-                rank = np.empty(len(rows.order), np.int64)
-                rank[rows.order] = np.arange(len(rank))
-                bound[:] = np.where(index >= 0, self.slices + rank[np.maximum(index, 0)], NONE)
+                self._bind(slices, rows, flows, bound)
             self._slices(lane, slices, rows, entry.kind)
         if len(instants.start):
             self._instants(lane, instants)
         lane["rows"] = self.rows - lane["first_row"]
         self._lanes.append(lane)
+
+    def _bind(self, slices: Slices, rows: Rows, flows: Mapping[str, AnyArray], bound: U32) -> None:
+        """Fill in the positions of the slices that flow events belong to."""
+        index = bind(slices, rows.parent, flows, self._correlation)
+        rank = np.empty(len(rows.order), np.uint32)
+        rank[rows.order] = np.arange(self.slices, self.slices + len(rank), dtype=np.uint32)
+        bound[:] = np.where(index >= 0, rank[np.maximum(index, 0)], NONE)
 
     def counter(self, entry: LaneEntry, process: int, tid: int, name: int, series: list[Series]) -> None:
         """Write a counter's lane, a row per series."""
@@ -133,6 +137,8 @@ class LaneWriter:
     def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, kind: LaneKind) -> None:
         order, first = rows.order, self.slices
         n = len(order)
+        if n > PIECE:
+            self._scratch.let_go()
         pieces = range(0, n, PIECE)
         ends = (slices.start[at : at + PIECE] + slices.duration[at : at + PIECE] for at in pieces)
         low, high = int(slices.start[0]), max(int(end.max()) for end in ends)
@@ -142,7 +148,7 @@ class LaneWriter:
         rank[order] = np.arange(first, first + n, dtype=np.uint32)
         rank[n] = NONE  # the parent of those at the top, -1
         for at in pieces:
-            if at:
+            if n > PIECE:
                 self._scratch.let_go()
             self._piece(slices, rows, order[at : at + PIECE], rank, first + at)
 

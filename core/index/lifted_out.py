@@ -13,6 +13,8 @@ from .scratch import Scratch
 
 _CHUNK = 1 << 20
 """Values written at once."""
+_PARTS = 16
+"""After so many parts, memory of what they were put into is given back."""
 
 
 class _Dense:
@@ -46,9 +48,7 @@ def write_lifted(
     """
     by_slice, by_instant = _Dense(slices, scratch), _Dense(instants, scratch)
     for lifted in LIFTED:
-        limits = _gather(merged, lifted, place_of, slices, by_slice, by_instant)
-        for part in range(len(merged.parts)):
-            merged.let_go(part)
+        limits = _gather(merged, lifted, place_of, slices, by_slice, by_instant, scratch)
         scratch.let_go()
         if limits is None:
             continue
@@ -60,11 +60,20 @@ def write_lifted(
 
 
 def _gather(
-    merged: Merged, lifted: Lifted, place_of: U32, slices: int, by_slice: _Dense, by_instant: _Dense
+    merged: Merged,
+    lifted: Lifted,
+    place_of: U32,
+    slices: int,
+    by_slice: _Dense,
+    by_instant: _Dense,
+    scratch: Scratch,
 ) -> tuple[int, int] | None:
     """Put one argument's values where they belong; return the least and greatest, None if there is none."""
     low, high, found = 0, 0, False
     for i, part in enumerate(merged.parts):
+        if i % _PARTS == 0:
+            scratch.let_go()
+        merged.let_go(i - 1)
         column = part.lifted.get(lifted.key)
         if column is None or not len(column.ordinals):
             continue
@@ -93,4 +102,5 @@ def _gather(
         else:
             by_slice.put(place[is_slice], values[is_slice])
             by_instant.put(NONE - 1 - place[~is_slice].astype(np.int64), values[~is_slice])
+    merged.let_go(-1)
     return (low, high) if found else None
