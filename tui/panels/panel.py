@@ -58,7 +58,7 @@ GROUPS = (
         "Rank",
         (("ranks", "Ranks"), ("collectives", "Collectives"), ("rank-steps", "Slowest by step")),
     ),
-    Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"))),
+    Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"), ("sections", "Sections"))),
     Group("z", "Fnd", (("hits", "Found"),)),
     Group("L", "", (("legend", "Legend"),)),
 )
@@ -114,6 +114,8 @@ def _tab(group: Group, chosen: str, short: bool) -> Text:
     titles = dict(group.panels)
     title = titles.get(chosen, group.short if short else group.panels[0][1])
     name = chosen if chosen in titles else group.panels[0][0]
+    if chosen in titles and len(titles) > 1:  # pressing its key again shows the next
+        title += f" {list(titles).index(chosen) + 1}/{len(titles)}"
     return Text(f"{group.key} {title}".rstrip(), "reverse bold" if chosen in titles else "").on(
         click=f"app.panel('{name}')"
     )

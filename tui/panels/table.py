@@ -25,6 +25,31 @@ MEASURED = 1000
 """Rows whose text is measured for the width of a column of text."""
 FEW = 200
 """Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
+NO_WORK = "no device work here"
+NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
+NOTHING = {
+    "ops": "no ops here",
+    "kernels": NO_WORK,
+    "steps": "no steps here: :steps NAME takes slices of a name for steps",
+    "time": NO_WORK,
+    "idle": NO_WORK,
+    "gaps": "no gap between device work here",
+    "launches": "no launches of device work here",
+    "memory": NO_MEMORY,
+    "memory-peak": NO_MEMORY,
+    "copies": "no copies here",
+    "compile": "no sign of torch.compile here",
+    "compile-regions": "no compiled regions here",
+    "compile-graphs": "no compiled graphs here",
+    "compile-steps": "nothing compiled and no steps here",
+    "compile-code": NO_WORK,
+    "compile-phases": "no compilation here",
+    "ranks": "no ranks here",
+    "collectives": "no collectives here",
+    "rank-steps": "no step here that several ranks have",
+    "hits": "nothing found",
+}
+"""What stands in place of rows, by the panel's name."""
 
 
 class TablePane(Vertical):
@@ -44,7 +69,7 @@ class TablePane(Vertical):
     def compose(self) -> ComposeResult:
         """Make line and table."""
         yield Bar()
-        yield VirtualTable(id=f"{self.id}-rows", empty="no slices here")
+        yield VirtualTable(id=f"{self.id}-rows", empty=NOTHING.get(self.id or "", "no slices here"))
 
     @property
     def table(self) -> VirtualTable:
@@ -74,6 +99,10 @@ class TablePane(Vertical):
             rows.sort(keys.index(sort), descending)
         rows.cursor = 0
         self.shown_table = table
+        self.tell()
+
+    def tell(self) -> None:
+        """Say again what the table shown speaks of."""
         self._told = True
         self._say_all()
 

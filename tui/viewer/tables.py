@@ -105,6 +105,12 @@ def _copies(scope: Scope) -> Table:
     return copies(scope)
 
 
+def _sections(scope: Scope) -> Table:
+    from tracelane.core.analysis.sections import is_report, sections
+
+    return sections(scope if is_report(scope.trace) else replace(scope, lanes=()))
+
+
 def _compiled(question: str) -> Callable[[Scope], Table]:
     """Return what makes the table of torch.compile that answers a question (see compile.Compiled)."""
 
@@ -141,6 +147,7 @@ def _rank_steps(scope: Scope) -> Table:
 ANALYSES: Final = {
     "table": Analysis(range_table, "self_ns"),
     "lanes-busy": Analysis(lane_table, "busy_ns"),
+    "sections": Analysis(_sections, ""),
     "ops": Analysis(_ops, "self_cpu_ns"),
     "kernels": Analysis(_kernels, "total_ns"),
     "steps": Analysis(_steps, "", delta_to_first),
@@ -233,6 +240,8 @@ class Tables(Panels, Following):
         if found is not None:
             if pane.shown_table is not found[0]:
                 pane.show(*found, ANALYSES[name].sort)
+            else:
+                pane.tell()
             return
         pane.say("counting…")
         self._make_table(name, self._key(), self.session)

@@ -1,0 +1,58 @@
+"""What the panels say of themselves: which of a key's panels is shown, why there are no rows, what counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete
+from tests.tui.test_app_keys import screen_text, settled, shown
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
+from tracelane.tui.panels.table import NOTHING, TablePane
+
+ALWAYS_THERE = ("table", "lanes-busy")
+"""Tables that have rows wherever there are slices."""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Two ops, and nothing on a device."""
+    (tmp_path / "t.json").write_text(json.dumps([complete(0, 10, "a"), complete(20, 5, "b")]))
+    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+
+
+def test_the_chosen_tab_counts_its_panels() -> None:
+    """A key with several panels shows which one is seen and how many there are; a key with one does not."""
+    assert "7 Copies 3/3 8 Comp" in tabs("copies", 80)[0].plain
+    assert "4 Kernels 5 Step" in tabs("kernels", 80)[0].plain
+    for group in GROUPS:
+        for name, title in group.panels:
+            for width in (80, 300):
+                (chosen,) = [text for text in tabs(name, width) if title in text.plain]
+                assert ("/" in chosen.plain) == (len(group.panels) > 1)
+
+
+async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None:
+    """Each panel has a sentence of its own, and shows it where the trace has nothing for it."""
+    assert set(NOTHING) < set(panel_names()) and not set(NOTHING) & set(ALWAYS_THERE)
+    async with shown(trace, (120, 36)) as (app, pilot):
+        for name in ("kernels", "memory", "compile", "collectives"):
+            app.action_panel(name)
+            await settled(app, pilot)
+            assert NOTHING[name] in screen_text(app)
+
+
+async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
+    """Going back to a range before its neighbour is counted, the line speaks of the table again."""
+    async with shown(trace, (120, 36)) as (app, pilot):
+        await pilot.press("3")
+        await settled(app, pilot)
+        pane = app.main.query_one("#ops", TablePane)
+        pane.say("counting…")
+        app._fill_table("ops")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "counting…" not in text and "2 rows" in text
