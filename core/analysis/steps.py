@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -141,7 +141,8 @@ class _Sets:
         self.index, self.check = index, scope.check
         self.offsets = _offsets(scope, found.source)
         categories = index.column("slices.category")
-        self.work = work_positions(index)
+        self.counted = _counted_slices(scope, found.source)
+        self.work = self.left(work_positions(index))
         self.work_start, self.work_end = self.times(self.work)
         names = index.column("slices.name")[self.work]
         kind = kernel_types(index, names, categories[self.work])
@@ -179,7 +180,11 @@ class _Sets:
     def positions(self, categories: frozenset[str]) -> I64:
         """Return the positions of all slices of these categories."""
         wanted = np.array([category in categories for category in self.index.categories], np.bool_)
-        return np.flatnonzero(wanted[self.index.column("slices.category")]).astype(np.int64)
+        return self.left(np.flatnonzero(wanted[self.index.column("slices.category")]).astype(np.int64))
+
+    def left(self, positions: I64) -> I64:
+        """Return those of the positions that the scope's lanes and filter leave."""
+        return positions if self.counted is None else positions[self.counted[positions]]
 
     def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
         """Return which of these slices have one of the categories."""
@@ -208,6 +213,17 @@ class _Sets:
         inside = np.zeros(len(positions), np.bool_)
         inside[known] = member[above[known]]
         return merge(*self.times(positions[~inside]))
+
+
+def _counted_slices(scope: Scope, source: int) -> AnyArray | None:
+    """Return of each slice of a source whether the scope's lanes and filter leave it, None where all are."""
+    if scope.lanes is None and scope.where is None:
+        return None
+    index = scope.trace.indexes[source]
+    counted = np.zeros(len(index.column("slices.start")), np.bool_)
+    for chunk in replace(scope, range=None, source=source).chunks():
+        counted[chunk.positions] = True
+    return counted
 
 
 def _offsets(scope: Scope, source: int) -> I64:

@@ -16,6 +16,7 @@ from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.step_choice import find_steps
 from tracelane.core.analysis.steps import percentile, steps
 from tracelane.core.base.intervals import Intervals, merge
+from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace, open_trace
 
 TENSORBOARD = {
@@ -158,6 +159,31 @@ def test_columns_against_brute_force(tmp_path: Path) -> None:
         assert row["copy_ns"] == covered(["Memcpy DtoD"], low, high)
         split = sum(int(row[key] or 0) for key in row if key.startswith("split_"))
         assert split == row["wall_ns"] == 900_000
+
+
+def test_lanes_and_filter_leave_the_rest_out(tmp_path: Path) -> None:
+    """What a step holds of host and device follows the scope's lanes and filter; its wall time does not."""
+    events = [complete(100 * i, 90, f"ProfilerStep#{i}", "user_annotation") for i in range(2)]
+    events += [complete(10, 40, "aten::mm", "cpu_op"), complete(60, 20, "aten::add", "cpu_op")]
+    events += [complete(110, 30, "gemm", "kernel", tid=7), complete(150, 10, "copy", "kernel", tid=8)]
+    trace = Trace([index_of(events, tmp_path / "index")])
+    index = trace.indexes[0]
+    named = index.string_numbers("gemm") + index.string_numbers("aten::add")
+
+    def told(scope: Scope, key: str) -> list[int]:
+        return [int(value) // 1000 for value in steps(scope).steps.data[key]]
+
+    def where(index: Index, positions: Any) -> Any:
+        return np.isin(index.column("slices.name")[positions], np.array(named, np.uint32))
+
+    lanes = [lane.index for lane in trace.lanes if str(lane.tid) == "8"]
+    assert told(Scope(trace), "cpu_busy_ns") == [60, 0]
+    assert told(Scope(trace), "device_busy_ns") == [0, 40]
+    assert told(Scope(trace, where=where), "split_cpuop_ns") == [20, 0]
+    assert told(Scope(trace, where=where), "device_busy_ns") == [0, 30]
+    assert told(Scope(trace, lanes=lanes), "split_kernel_ns") == [0, 10]
+    assert told(Scope(trace, lanes=lanes), "cpu_busy_ns") == [0, 0]
+    assert told(Scope(trace, lanes=lanes), "wall_ns") == [90, 90]
 
 
 def test_launch_to_work_and_groups(tmp_path: Path) -> None:
