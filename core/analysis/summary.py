@@ -23,7 +23,7 @@ OPS = (
 )
 CATEGORIES = (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns"))
 STEPS = (
-    Column("place", "step", "text"),
+    Column("place", "nth step", "text"),
     Column("wall_ns", "wall", "ns"),
     Column("cpu_busy_ns", "CPU busy", "ns"),
     Column("device_busy_ns", "device busy", "ns"),
