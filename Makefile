@@ -9,7 +9,11 @@ STAMP := $(VENV)/.set-up
 TRACE ?=
 BENCH ?=
 
-.PHONY: help setup demo test check format bench screenshots clean
+# What `make bundle` packs for: PLATFORM=s390x or manylinux_2_28_s390x, PYTHONS="3.11 3.12"; this machine without.
+PLATFORM ?=
+PYTHONS ?=
+
+.PHONY: help setup demo test check format bench bundle screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,6 +46,9 @@ format: $(STAMP)  ## put the code in shape
 
 bench: $(STAMP)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
 	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)
+
+bundle: $(STAMP)  ## pack what an install without network needs, here or for PLATFORM=s390x
+	@$(BIN)/python bundle/make.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
 
 screenshots: $(STAMP)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'

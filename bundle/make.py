@@ -1,0 +1,196 @@
+"""Packs tracelane and what it needs, as wheels with an installer, for machines without a network.
+
+    python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
+
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy) those of the platform
+and the Python versions asked for are taken; ijson runs without its compiled part, numpy and orjson are left
+to the image where there is no wheel of them. On IBM Z and Power numpy always is: torch brings it there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+INSTALLER = Path(__file__).with_name("install.sh")
+PARTS = ("core", "tui", "src", "pyproject.toml", "README.md", "LICENSE")
+COMPILED = ("numpy", "orjson", "ijson")
+WITHOUT_COMPILING = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
+"""Compiled packages that can be built as pure Python, and the environment that says so."""
+FROM_IMAGE = ("s390x", "ppc64le")
+"""Machines whose torch images bring numpy, for which there are no wheels."""
+GLIBC = 28
+"""Wheels for glibc 2.N are taken where no other is asked for: that of RHEL 8 and later."""
+OLDEST_GLIBC = 17
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a bundle and tell what is in it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--platform", default=platform.machine(), help="s390x, or manylinux_2_28_s390x")
+    parser.add_argument("--python", action="append", metavar="3.N", help="versions to pack for; this one")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    asked = parser.parse_args(arguments)
+    pythons = asked.python or [f"{sys.version_info.major}.{sys.version_info.minor}"]
+    try:
+        machine, tags = tags_of(asked.platform)
+        folder = Bundle(machine, tags, pythons).write(asked.out)
+    except BundleError as error:
+        print(f"bundle: {error}", file=sys.stderr)
+        return 1
+    archive = folder.with_name(f"{folder.name}.tar.gz")
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, folder.name)
+    print(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB, install with `sh {folder.name}/install.sh DIR`")
+    return 0
+
+
+class BundleError(Exception):
+    """What went wrong, in a sentence."""
+
+
+def tags_of(asked: str) -> tuple[str, list[str]]:
+    """Return the machine of a platform and the tags of wheels that run there, the newest first."""
+    match = re.fullmatch(r"(?:manylinux_2_(\d+)_)?([a-z0-9]+(?:_64)?)", asked)
+    if match is None:
+        raise BundleError(f"{asked!r} is no platform: write s390x, or manylinux_2_28_s390x")
+    machine = match[2]
+    newest = int(match[1] or GLIBC)
+    if newest < OLDEST_GLIBC:
+        raise BundleError(f"{asked}: there are no wheels for a glibc older than 2.{OLDEST_GLIBC}")
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(newest, OLDEST_GLIBC - 1, -1)]
+    return machine, [*tags, f"manylinux2014_{machine}"]
+
+
+class Bundle:
+    """The wheels for one kind of machine and some versions of Python."""
+
+    def __init__(self, machine: str, tags: Sequence[str], pythons: Sequence[str]) -> None:
+        self.machine, self.tags, self.pythons = machine, tuple(tags), tuple(pythons)
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        self.version = str(project["version"])
+        self.needed = {
+            need.name: need for need in map(Requirement, project["dependencies"]) if self._holds(need)
+        }
+        pins = [
+            line for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1] not in ("", "#")
+        ]
+        self.pins = {pin.name: pin for pin in map(Requirement, pins) if self._holds(pin)}
+        self.left_out: list[str] = []
+
+    def write(self, out: Path) -> Path:
+        """Write the folder anew and return it."""
+        folder = out / f"tracelane-{self.version}-{self.machine}"
+        shutil.rmtree(folder, ignore_errors=True)
+        wheels = folder / "wheels"
+        wheels.mkdir(parents=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(_copied(Path(scratch))))
+        self._fetch_pure(wheels)
+        for name in COMPILED:
+            self._fetch_compiled(name, wheels)
+        text = INSTALLER.read_text()
+        for name, value in (
+            ("VERSION", self.version),
+            ("MACHINE", self.machine),
+            ("PYTHONS", " ".join(self.pythons)),
+            ("LEFT_OUT", " ".join(self.left_out)),
+        ):
+            text = text.replace(f"@{name}@", value)
+        (folder / INSTALLER.name).write_text(text)
+        (folder / INSTALLER.name).chmod(0o755)
+        names = sorted(path.name for path in wheels.iterdir())
+        print("\n".join(f"  {name}" for name in names))
+        if self.left_out:
+            print(f"left to the image of {self.machine}: {', '.join(self.left_out)}")
+        return folder
+
+    def _holds(self, need: Requirement) -> bool:
+        """Tell whether a requirement is one on the machine."""
+        about = {"platform_machine": self.machine, "sys_platform": "linux", "platform_system": "Linux"}
+        return need.marker is None or need.marker.evaluate(about)
+
+    def _pinned(self, name: str) -> str:
+        return f"{name}{self.pins[name].specifier}" if name in self.pins else str(self.needed[name])
+
+    def _fetch_pure(self, wheels: Path) -> None:
+        """Fetch what is pure Python, with all that it needs in turn."""
+        with tempfile.TemporaryDirectory() as scratch:
+            pins = Path(scratch) / "pins.txt"
+            pins.write_text("".join(f"{name}{pin.specifier}\n" for name, pin in self.pins.items()))
+            names = [self._pinned(name) for name in self.needed if name not in COMPILED]
+            pip("download", "--only-binary=:all:", "--dest", str(wheels), "--constraint", str(pins), *names)
+        compiled = [path.name for path in wheels.iterdir() if not path.name.endswith("-none-any.whl")]
+        if compiled:
+            raise BundleError(
+                f"{', '.join(compiled)} is no pure Python: name it among the compiled ones here"
+            )
+
+    def _fetch_compiled(self, name: str, wheels: Path) -> None:
+        """Fetch a package for each version of Python; built without its compiled part, or left out, where
+        one has no wheel.
+        """
+        if name == "numpy" and self.machine in FROM_IMAGE:
+            self.left_out.append(name)
+            return
+        missing = [version for version in self.pythons if not self._fetched(name, version, wheels)]
+        if missing and name in WITHOUT_COMPILING:
+            built = [f"--no-binary={name}", "--wheel-dir", str(wheels), self._pinned(name)]
+            pip("wheel", "--no-deps", *built, environment=WITHOUT_COMPILING[name])
+        elif missing:
+            for wheel in wheels.glob(f"{name}-*.whl"):
+                wheel.unlink()
+            self.left_out.append(name)
+
+    def _fetched(self, name: str, version: str, wheels: Path) -> bool:
+        where = [part for tag in self.tags for part in ("--platform", tag)]
+        kind = ["--only-binary=:all:", "--implementation", "cp", "--python-version", version, *where]
+        try:
+            pip("download", "--no-deps", "--dest", str(wheels), *kind, self._pinned(name))
+        except BundleError as error:
+            if "o matching distribution" not in str(error):
+                raise
+            return False
+        return True
+
+
+def _copied(folder: Path) -> Path:
+    """Copy what a wheel is made of, so that nothing of earlier builds gets into it."""
+    for name in PARTS:
+        if (ROOT / name).is_dir():
+            unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=unwanted)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def pip(*arguments: str, environment: dict[str, str] | None = None) -> None:
+    """Run pip; BundleError with what it says where it fails."""
+    command = [sys.executable, "-m", "pip", arguments[0], "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*command, *arguments[1:]],
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise BundleError(done.stderr.strip() or f"pip {arguments[0]} failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
