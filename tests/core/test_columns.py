@@ -428,6 +428,21 @@ def test_the_block_table_tells_where_events_stand() -> None:
     assert blocks["repaired"].tolist() == [0, 0, 0]
 
 
+def test_a_doubtful_block_does_not_touch_its_neighbours() -> None:
+    """Blocks whose times are settled together keep their own: plain, of many decimals, absolute, negative."""
+    texts = ["5.125", "4398046511105.12345", "1695541323414306.789", "7.0"]
+    lasting = ["1.5", "2.25", "3", "-1"]
+    blocks = [
+        f'{{"ph": "X", "pid": 1, "tid": 2, "ts": {ts}, "dur": {dur}}}' for ts, dur in zip(texts, lasting)
+    ]
+    part = part_of(*blocks)
+    timed = part.tables["timed"]
+    assert timed["start"].tolist() == [nanoseconds(text) for text in texts]
+    assert timed["duration"].tolist() == [1500, 2250, 3000, 0]
+    assert timed["ordinal"].tolist() == [0, 1, 2, 3]
+    assert part.counts["negative_dur"] == 1
+
+
 def test_nothing_is_left_for_the_collector() -> None:
     """A finished part leaves no reference cycles, which would pile up in workers: they run without one."""
     text = '{"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 2, "ts": 3, "dur": 1, "args": {"External id": 3}}'
