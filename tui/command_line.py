@@ -25,6 +25,7 @@ VERBS = (
     "smi",
     "smi-offset",
     "device-offset",
+    "colour",
 )
 
 

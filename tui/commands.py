@@ -256,6 +256,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("ruler relative|file|wall", "Choose the ruler's time"),
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
+    ("colour by category|name|arg:KEY", "Choose what colours tell: an argument's values too; alone: categories"),
     ("device-offset S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),
     ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
     ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def argument_values(
         for place, value in zip(here.tolist(), values[there].tolist()):
             found[place] = index.string(value) if lifted.kind is Kind.TEXT else value
         return found
+    needle = key.encode("utf-8", "replace")
+    for place, arguments in arguments_read(index, positions, cancelled, needle):
+        found[place] = arguments.get(key)
+    return found
+
+
+def arguments_read(
+    index: Index, positions: AnyArray, cancelled: CancelledCallback = never, needle: bytes = b""
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (place among the positions, arguments of the begin event) of slices as their blocks are read.
+
+    Blocks in which `needle` cannot stand are passed over. Raises as argument_values does.
+    """
     ordinals = index.column("slices.ordinal")[positions].astype(np.int64)
     order = np.argsort(ordinals, kind="stable")
     ordered = ordinals[order]
@@ -40,7 +54,6 @@ def argument_values(
     ends = np.searchsorted(ordered, firsts + index.column("blocks.count").astype(np.int64))
     wanted = np.flatnonzero((ends > begins) & (index.column("blocks.length") <= LARGEST))
     wanted = wanted[np.argsort(index.column("blocks.offset")[wanted], kind="stable")]
-    needle = key.encode("utf-8", "replace")
     for block, data in read_blocks(index, wanted.tolist(), cancelled):
         repaired = bool(index.column("blocks.repaired")[block])
         if not repaired and needle not in data and b"\\" not in data:
@@ -51,5 +64,4 @@ def argument_values(
             at_block = ordinal - int(firsts[block])
             event = elements[at_block] if at_block < len(elements) else None
             if isinstance(event, dict):
-                found[place] = arguments_in(event).get(key)
-    return found
+                yield place, arguments_in(event)

@@ -32,6 +32,7 @@ COMMANDS = {
     "kernels": "kernels",
     "idle": "idle",
     "launches": "launches",
+    "sections": "sections",
     "ranks": "ranks",
     "findings": "findings",
     "memory": "memory",

@@ -164,14 +164,22 @@ def key_of_name(name: str) -> str:
 
 
 @lru_cache(maxsize=65536)
+def key_of_value(text: str) -> str:
+    """Return the hashed colour key of a value, digits included."""
+    return f"~{zlib.crc32(text.encode('utf-8', 'replace')) % HASHED}"
+
+
+@lru_cache(maxsize=65536)
 def key_of(category: str, name: str, cname: str = "", colour_by: str = "category") -> str:
     """Return the colour key of a slice.
 
-    `cname` wins where it is one of the reserved names; then the category, or the name where there is none or
-    `colour_by` asks for it. Collectives stand out whatever category they came with.
+    `cname` wins where it is one of the reserved names; then the category, or where there is none another
+    `cname`, or the name, also where `colour_by` asks for it. Collectives stand out whatever category they came with.
     """
     if cname in CNAMES:
         return "=" + cname
+    if cname and not category and colour_by == "category":
+        return key_of_value(cname)
     if colour_by == "name" or not category:
         return key_of_name(name)
     low = category.lower()

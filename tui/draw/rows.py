@@ -28,6 +28,7 @@ from tracelane.core.query.spans import spans
 from tracelane.core.trace import Lane, Trace
 
 from ..session import GapId, Selectable, Viewport
+from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .palette import key_of, key_of_name
 from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, Mark, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
@@ -113,6 +114,7 @@ class RowReader:
         self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
         self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
+        self._by_argument = ArgumentColours()
         self._edges_of: tuple[Viewport, int] | None = None
         self._edges_made = LaneEdges([], [])
         self._selected: tuple[Selectable | None, Selected | None] = (None, None)
@@ -282,6 +284,9 @@ class RowReader:
                     OVERLAP if flag & SliceFlag.OVERLAP else 0
                 )
             facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
+        if colour_by.startswith(BY_ARGUMENT):
+            keys = self._by_argument.keys(source, index, colour_by, positions)
+            return [fact._replace(key=key) for fact, key in zip(facts, keys)]
         return facts
 
     def _look_up(

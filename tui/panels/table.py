@@ -48,6 +48,7 @@ NOTHING = {
     "collectives": "no collectives here",
     "rank-steps": "no step here that several ranks have",
     "hits": "nothing found",
+    "sections": "no SambaTune report (…_chrome_tracing_report.json)",
 }
 """What stands in place of rows, by the panel's name."""
 

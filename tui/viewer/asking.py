@@ -13,6 +13,7 @@ from tracelane.core.base.units import format_count
 from tracelane.core.export.marks import Mark
 
 from ..actions import lanes, view
+from ..actions.colours import colouring
 from ..actions.refusal import Refusal
 from ..actions.table import RULERS
 from ..clock import time_frame
@@ -122,6 +123,8 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
             if order.text not in RULERS:
                 raise UsageError(f"the ruler can be {', '.join(RULERS)}")
             self.go(replace(session, ruler=order.text))
+        elif order.verb == "colour":
+            self.go(replace(session, colour_by=colouring(trace, order.text)))
         elif order.verb == "marks":
             self.add_marks(order.text)
         elif order.verb == "steps":

@@ -1,0 +1,224 @@
+"""Section calls of a SambaTune report by hyperfunction (its row) and hypersection, arguments as columns.
+
+All that is public of the report: Trace Event JSON, a row for the run of the model, below it one per
+hyperfunction; colours tell the hypersections, arguments the rest. So nothing more is taken for granted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from ..base.errors import UsageError
+from ..base.safe_text import safe
+from ..base.units import format_count
+from ..ingest.columns import F64, I64, AnyArray
+from ..query.scan import text_of
+from ..query.values import arguments_read
+from .scope import Chunk, Scope
+from .table import Column, Table
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+By: TypeAlias = Literal["both", "hyperfunction", "hypersection"]
+REPORT = re.compile(r"_chrome_tracing_report\.json(\.\w+)?$", re.IGNORECASE)
+HYPERSECTION = re.compile(r"hyper[ _.-]?section", re.IGNORECASE)
+IDENTITY = re.compile(r"(^|[ _.-])(id|index|number)$", re.IGNORECASE)
+"""Arguments that tell calls apart: their mean means nothing."""
+LATENCY = re.compile(r"latency|duration|time|cycles", re.IGNORECASE)
+ESTIMATED = re.compile(r"(^|[^a-z])est(imated|\b|_)|predicted", re.IGNORECASE)
+MEASURED = re.compile(r"(^|[^a-z])meas(ured|\b|_)|actual", re.IGNORECASE)
+UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]|_([munµ]?s|cycles)$", re.IGNORECASE)
+MOST_CALLS = 500_000
+"""Calls whose arguments are read for one table."""
+MOST_ARGUMENTS = 40
+"""Arguments that become columns: those that most calls have."""
+ARG = "arg:"
+FIRST_ROW = "without the first row of a process, which holds the calls of all rows below it"
+
+
+def is_report(trace: Trace) -> bool:
+    """Tell whether a file of the trace is called as SambaTune calls its reports."""
+    return any(REPORT.search(Path(source.path).name) for source in trace.sources)
+
+
+def sections(scope: Scope, by: By = "both") -> Table:
+    """Return a row per hyperfunction and hypersection, or one of both, in the order of the report's rows.
+
+    A numeric argument's column holds its mean over the calls that have it. Raises UsageError for more calls
+    than MOST_CALLS.
+    """
+    calls = _Calls(scope, by)
+    groups, which = _grouped(calls, by)
+    size = len(groups)
+    count = np.bincount(which, minlength=size)
+    total = np.zeros(size, np.int64)
+    np.add.at(total, which, calls.durations)
+    columns = [Column("count", "calls", "count"), Column("total_ns", "total", "ns")]
+    columns += [Column(f"{word}_ns", word, "ns", statistic=True) for word in ("mean", "min", "max")]
+    data: dict[str, AnyArray | list[str]] = {"count": count, "total_ns": total, "mean_ns": total / count}
+    order = np.lexsort((-calls.durations, which))
+    begins = np.flatnonzero(np.diff(which[order], prepend=-1))
+    longest = order[begins]
+    data["max_ns"] = calls.durations[longest]
+    data["min_ns"] = calls.durations[order[np.append(begins[1:], len(order)) - 1]] if size else count
+    for column, values in _arguments(calls, which, size):
+        columns.append(column)
+        data[column.key] = values
+    heads = [Column(word, word, "text") for word in ("hyperfunction", "hypersection") if by in ("both", word)]
+    for place, column in enumerate(heads):
+        data[column.key] = [group[place] for group in groups]
+    return Table(
+        "sections",
+        "Sections",
+        scope.text,
+        (*heads, *columns),
+        data,
+        {"calls": len(which), "total_ns": int(total.sum())},
+        calls.notes,
+        calls.positions[longest],
+        sources=calls.sources[longest],
+    )
+
+
+class _Calls:
+    """The section calls of a scope, columns of equal length, and what their arguments say."""
+
+    def __init__(self, scope: Scope, by: By) -> None:
+        self.trace = scope.trace
+        self.notes: tuple[str, ...] = ()
+        self.numbers: dict[str, tuple[list[int], list[float]]] = {}  # by argument: of which calls, values
+        self.hypersections: list[str] = []
+        chunks = list(scope.chunks())
+        if by == "hypersection":
+            chunks = self._without_first_rows(chunks)
+        size = sum(map(len, chunks))
+        if size > MOST_CALLS:
+            raise UsageError(
+                f"arguments of {format_count(size)} slices are not read, of {format_count(MOST_CALLS)} at "
+                "most: narrow it by --lanes, --where or --from and --to"
+            )
+        none = np.empty(0, np.int64)
+        self.durations: I64 = np.concatenate([none, *(chunk.durations for chunk in chunks)])
+        self.positions: I64 = np.concatenate([none, *(chunk.positions for chunk in chunks)])
+        self.lanes: I64 = np.concatenate([none, *(chunk.lanes for chunk in chunks)])
+        self.sources: I64 = np.repeat(
+            np.array([chunk.source for chunk in chunks], np.int64), np.array(list(map(len, chunks)), np.int64)
+        )
+        for chunk in chunks:
+            self._read(chunk, scope)
+
+    def _without_first_rows(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Leave out the first lane of each process with several: it repeats the calls of the others."""
+        lanes = [
+            [at for at in process.lanes if self.trace.lanes[at].slices] for process in self.trace.processes
+        ]
+        first = np.array([places[0] for places in lanes if len(places) > 1], np.int64)
+        kept = [_part(chunk, ~np.isin(chunk.lanes, first)) for chunk in chunks]
+        if sum(map(len, kept)) == sum(map(len, chunks)) or not any(map(len, kept)):
+            return chunks
+        self.notes = (FIRST_ROW,)
+        return kept
+
+    def _read(self, chunk: Chunk, scope: Scope) -> None:
+        begin = len(self.hypersections)
+        told = [""] * len(chunk)
+        known, colours = (chunk.index.column(f"lifted.cname.{what}") for what in ("position", "value"))
+        _, here, there = np.intersect1d(chunk.positions, known, return_indices=True)
+        for place, colour in zip(here.tolist(), colours[there].tolist()):
+            told[place] = chunk.index.string(colour)
+        self.hypersections += told
+        for place, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
+            for key, value in _flat(arguments):
+                if HYPERSECTION.search(key) and value is not None:
+                    self.hypersections[begin + place] = text_of(value)
+                elif (
+                    isinstance(value, int | float)
+                    and not isinstance(value, bool)
+                    and not IDENTITY.search(key)
+                ):
+                    of, values = self.numbers.setdefault(key, ([], []))
+                    of.append(begin + place)
+                    values.append(float(value))
+
+
+def _part(chunk: Chunk, keep: AnyArray) -> Chunk:
+    names = ("positions", "starts", "ends", "names", "categories", "lanes", "rows")
+    return replace(chunk, **{name: getattr(chunk, name)[keep] for name in names})
+
+
+def _flat(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield arguments by key, those inside of others by both keys with a point between."""
+    for key, value in told.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
+    """Return what each group is called, in the order of the lanes, and which group each call is of."""
+    kinds = {text: place for place, text in enumerate(dict.fromkeys(calls.hypersections))}
+    kind = np.array([kinds[text] for text in calls.hypersections], np.int64)
+    lanes = np.zeros(len(kind), np.int64) if by == "hypersection" else calls.lanes
+    if by == "hyperfunction":
+        kind = np.zeros(len(kind), np.int64)
+    pairs, which = np.unique(lanes * max(1, len(kinds)) + kind, return_inverse=True)
+    texts = list(kinds)
+    groups = []
+    for lane, at in (divmod(pair, max(1, len(kinds))) for pair in pairs.tolist()):
+        lane_title, text = safe(calls.trace.lanes[lane].title), safe(texts[at])
+        groups.append(
+            {"both": (lane_title, text), "hyperfunction": (lane_title,), "hypersection": (text,)}[by]
+        )
+    return groups, which.astype(np.int64)
+
+
+def _arguments(calls: _Calls, which: I64, size: int) -> Iterator[tuple[Column, F64]]:
+    """Yield a column per numeric argument; first estimated, measured latency and what one is of the other."""
+    usual = sorted(calls.numbers, key=lambda key: -len(calls.numbers[key][0]))[:MOST_ARGUMENTS]
+    keys = [key for key in calls.numbers if key in set(usual)]
+    latencies = [key for key in keys if LATENCY.search(key)]
+    estimated = next((key for key in latencies if ESTIMATED.search(key)), None)
+    measured = next((key for key in latencies if MEASURED.search(key)), None)
+    first = [key for key in (estimated, measured) if key is not None]
+    for key in first:
+        yield Column(f"{ARG}{key}", safe(key), statistic=True), _mean(*calls.numbers[key], which, size)
+    if estimated is not None and measured is not None and _unit(estimated) == _unit(measured):
+        column = Column("measured_of_estimated", "measured / estimated", statistic=True)
+        yield column, _ratio(calls.numbers[measured], calls.numbers[estimated], which, size)
+    for key in keys:
+        if key not in first:
+            yield Column(f"{ARG}{key}", safe(key), statistic=True), _mean(*calls.numbers[key], which, size)
+
+
+def _unit(key: str) -> str:
+    found = UNIT.search(key)
+    return "" if found is None else (found[1] or found[2]).lower()
+
+
+def _mean(of: list[int], values: list[float], which: I64, size: int) -> F64:
+    group = which[np.array(of, np.int64)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: F64 = np.bincount(group, values, size) / np.bincount(group, minlength=size)
+    return mean
+
+
+def _ratio(
+    above: tuple[list[int], list[float]], below: tuple[list[int], list[float]], which: I64, size: int
+) -> F64:
+    """Return the sum of one argument by that of another, over the calls that have both."""
+    both, one, other = np.intersect1d(above[0], below[0], return_indices=True)
+    group = which[both.astype(np.int64)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio: F64 = np.bincount(group, np.array(above[1])[one], size) / np.bincount(
+            group, np.array(below[1])[other], size
+        )
+    ratio[~np.isfinite(ratio)] = np.nan
+    return ratio

@@ -1,0 +1,26 @@
+"""What the colours of slices tell."""
+
+from __future__ import annotations
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.query.lifted_terms import lifted_of
+from tracelane.core.trace import Trace
+
+from ..draw.argument_colours import BY_ARGUMENT
+
+USUAL = "category"
+MOST_SLICES = 500_000
+"""Beyond so many slices reading an argument of all that is in sight takes too long for a picture."""
+
+
+def colouring(trace: Trace, text: str) -> str:
+    """Return what a text asks colours to tell: category, name or arg:KEY; UsageError for anything else."""
+    wanted = text.removeprefix("by ").strip() or USUAL
+    if wanted in (USUAL, "name"):
+        return wanted
+    key = wanted.removeprefix(BY_ARGUMENT)
+    if not wanted.startswith(BY_ARGUMENT) or not key:
+        raise UsageError(f"colours can be by category, name or arg:KEY, not {wanted!r}")
+    if lifted_of(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+        raise UsageError(f"{key} stands in the file only, and the trace is too large to read it for colours")
+    return wanted

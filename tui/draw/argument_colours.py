@@ -1,0 +1,43 @@
+"""Colours by the value of an argument: the values are read once for each slice that is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.index.store import Index
+from tracelane.core.query.scan import text_of
+from tracelane.core.query.values import argument_values
+
+from .palette import key_of_value
+
+BY_ARGUMENT = "arg:"
+WITHOUT = "quiet"
+"""Colour of slices that have no such argument."""
+KEPT = 1 << 18
+
+
+class ArgumentColours:
+    """Colour keys of slices by argument; alike for slices of one value."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._known: dict[tuple[int, str, int], str] = {}
+
+    def keys(self, source: int, index: Index, colour_by: str, positions: np.ndarray) -> list[str]:
+        """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
+        name = colour_by.removeprefix(BY_ARGUMENT)
+        wanted = positions.tolist()
+        missing = [at for at in wanted if (source, name, at) not in self._known]
+        if missing:
+            if len(self._known) + len(missing) > KEPT:
+                self._known.clear()
+                missing = wanted
+            try:
+                values = argument_values(index, name, np.array(missing, np.int64))
+            except (TracelaneError, OSError):
+                values = [None] * len(missing)
+            for at, value in zip(missing, values):
+                key = WITHOUT if value is None else key_of_value(text_of(value))
+                self._known[source, name, at] = key
+        return [self._known[source, name, at] for at in wanted]
