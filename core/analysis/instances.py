@@ -14,8 +14,10 @@ from ..ingest.columns import F64, I64, AnyArray
 from ..ingest.lifted import LIFTED, Kind
 from ..query.scan import text_of
 from ..query.values import argument_values
+from .by_step import STEP
 from .kernel_arguments import PREFIX
 from .scope import Scope
+from .step_spans import step_spans
 from .table import Column, Table
 from .work import Work, work_of
 
@@ -53,7 +55,8 @@ def instances(
     """Return (the runs of the kernels whose name or short name matches, a histogram of their durations).
 
     `name` is a regular expression; `arguments` are shown beside what is known of every launch. Times are cut
-    to the scope's range. The histogram and the totals hold all runs, whatever the limit.
+    to the scope's range; a run's step is the one in which it starts. The histogram and the totals hold all
+    runs, whatever the limit.
     """
     works = work_of(scope)
     wanted = re.compile(name, re.IGNORECASE)
@@ -76,6 +79,10 @@ def instances(
     data["device"] = [work.title for work, _ in picked]
     data["stream"] = [work.stream_names[int(work.streams[at])] for work, at in picked]
     columns: tuple[Column, ...] = COLUMNS
+    if (steps := step_spans(scope.trace, scope.clocks, scope.steps or None)) is not None:
+        held = steps.holding(starts[ranked]).tolist()
+        data["step"] = [steps.labels[at] if at >= 0 else "" for at in held]
+        columns = (*columns[:2], STEP, *columns[2:])
     for column in LAUNCHED_WITH:
         found = _argument(column, picked)
         if found is not None:

@@ -34,6 +34,7 @@ COLUMNS = (
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
 STATISTICS = (*(column.key for column in COLUMNS if column.unit in ("ns", "count")), "longest")
+MIXED = "mixed"
 BITS = 63
 """Of a sort key that holds group and duration in one int64."""
 
@@ -45,7 +46,7 @@ def kernels(
     most time first, with sum and mean of further arguments.
 
     A step has the work that starts while it lasts on the host; what starts between steps stands apart.
-    `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is that of a group's longest slice.
+    `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is "mixed" where there are several.
     """
     works = work_of(scope)
     labels: dict[str, int] = {}
@@ -53,7 +54,7 @@ def kernels(
     if by.startswith(PREFIX):
         group[by] = by_argument(argument_key(by))
     if by == "step":
-        group["step"] = _by_step(step_spans(scope.trace, scope.clocks))
+        group["step"] = _by_step(step_spans(scope.trace, scope.clocks, scope.steps or None))
     kinds = [work.kinds(rule) for work in works]
     codes = []
     for work, kind in zip(works, kinds):
@@ -62,14 +63,13 @@ def kernels(
     duration = _joined([work.durations for work in works], np.int64)
     stats = statistics(code, duration, len(labels))
     at = stats["longest"]
-    type_names = np.array([*KERNEL_TYPES, NO_TYPE], object)
-    types = type_names[np.minimum(_joined(kinds, np.uint8)[at], len(KERNEL_TYPES))]
+    types = _types(code, np.minimum(_joined(kinds, np.uint8), len(KERNEL_TYPES)), len(labels))
     position = _joined([work.positions for work in works], np.uint32)[at]
     sources = np.repeat([work.device.source for work in works], [len(work) for work in works])
     total = int(stats["total_ns"].sum())
     data: dict[str, AnyArray | list[str]] = {
         "name": list(labels),
-        "type": [str(kind) for kind in types],
+        "type": types,
         **{key: stats[key] for key in ("count", "total_ns")},
         "share": stats["total_ns"] / max(total, 1),
         **{key: stats[key] for key in ("mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns", "stdev_ns")},
@@ -161,6 +161,15 @@ def _by_name(shown: Callable[[str], str]) -> Callable[[Work, dict[str, int]], I6
         return _numbered([shown(raw) for raw in work.index.strings(numbers)], labels)[places]
 
     return group
+
+
+def _types(group: I64, kinds: AnyArray, groups: int) -> list[str]:
+    """Return the type of each group's work."""
+    low, high = np.full(groups, len(KERNEL_TYPES)), np.zeros(groups, np.int64)
+    np.minimum.at(low, group, kinds)
+    np.maximum.at(high, group, kinds)
+    names = (*KERNEL_TYPES, NO_TYPE)
+    return [names[a] if a == b else MIXED for a, b in zip(low.tolist(), high.tolist())]
 
 
 def _by_stream(work: Work, labels: dict[str, int]) -> I64:

@@ -41,6 +41,9 @@ def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
     assert table.positions is not None
     index = scope.trace.indexes[0]
     assert index.duration(table.positions).tolist() == list(table.data["duration_ns"])
+    for position, step in zip(table.positions.tolist(), table.data["step"]):
+        held = [s.label for s in scope.trace.steps if s.start <= index.start(position) < s.end]
+        assert held == [step] if step else not held
 
 
 @pytest.mark.parametrize("name", ["", "AllReduce", "Memset", "no such kernel"])

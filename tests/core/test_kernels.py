@@ -52,6 +52,8 @@ def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
         table = kernels(Scope(trace), by)  # type: ignore[arg-type]
         assert int(np.sum(table.data["count"])) == by_name.totals["count"]
         assert int(np.sum(table.data["total_ns"])) == by_name.totals["total_ns"]
+    types = {str(row["name"]): row["type"] for row in kernels(Scope(trace), "stream").rows()}
+    assert {name.split()[-1]: kind for name, kind in types.items()} == {"7": "mixed", "40": "communication"}
     assert by_name.positions is not None
     index = trace.indexes[0]
     for row, position in zip(by_name.rows(), by_name.positions.tolist()):
