@@ -174,7 +174,7 @@ def key_of(category: str, name: str, cname: str = "", colour_by: str = "category
     """Return the colour key of a slice.
 
     `cname` wins where it is one of the reserved names; then the category, or where there is none another
-    `cname`, or the name, also where `colour_by` asks for it. Collectives stand out whatever category they came with.
+    `cname`, or the name, also where `colour_by` asks for it. Collectives stand out, whatever their category.
     """
     if cname in CNAMES:
         return "=" + cname
