@@ -135,12 +135,13 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         pieces = [
             Text(f" {title}{more}", "bold"),
             *self.change_notes(),
+            *self.search_notes(),
             Text(state, "" if well else "bold yellow"),
             Text(format_ns(right - left)),
         ]
         lanes = len(self.trace.lanes)
         pieces.append(Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"))
-        self.main.query_one("#header", Bar).pieces = (*pieces, *self.search_notes())
+        self.main.query_one("#header", Bar).pieces = tuple(pieces)
 
     def found_changed(self) -> None:
         """Say in the header what was found."""

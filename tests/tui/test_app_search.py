@@ -107,6 +107,15 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert not any(mark for _, mark in runs_of(app, 0)) and "/mm" not in header(app)
 
 
+async def test_the_header_has_room_for_what_was_found(trace: Trace) -> None:
+    """At 80 columns it is said beside the name, before what else there is to say of the trace."""
+    app = app_of(trace)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(app, pilot)
+        await typed(app, pilot, "slash", "mm")
+        assert header(app).split(" | ")[1] == "/mm: 8"
+
+
 async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
     """* finds all slices of exactly the selected one's name."""
     app = app_of(trace)

@@ -17,7 +17,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.lines import Look
-from tracelane.tui.draw.overview import busy_levels, minimap_lines, minimap_view, window
+from tracelane.tui.draw.overview import _titled, busy_levels, minimap_lines, minimap_view, window
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.lanes.messages import ViewMoved
 from tracelane.tui.lanes.minimap import Minimap
@@ -65,6 +65,15 @@ def test_lines_have_their_width(trace: Trace, height: int) -> None:
     assert [len(line) for line in lines] == [56] * height
     if height == 2:
         assert lines[0].startswith("device") and lines[1].startswith("host")
+
+
+@pytest.mark.parametrize(
+    ("cells", "title"),
+    [(17, "device 549.568 ms"), (16, "device 549.56 ms"), (15, "device 549.5 ms"), (3, "device 549 ms")],
+)
+def test_the_unit_is_never_cut(cells: int, title: str) -> None:
+    """Beside narrow lanes the length loses digits, not its unit."""
+    assert _titled("device", 549_568_123, cells) == title
 
 
 def test_the_visible_part_is_bracketed(trace: Trace) -> None:

@@ -126,21 +126,28 @@ def _busy_lines(trace: Trace, session: Session, look: Look, height: int) -> list
     left, right = window(view, session.viewport)
     both = any(level >= 0 for level in device) and any(level >= 0 for level in host)
     span = trace.opening_span
-    title = format_ns(span[1] - span[0])
+    length = span[1] - span[0]
+    title = format_ns(length)
     if height < 2:
         # What an accelerator does tells the parts of a trace apart; its host is always busy.
         kind = "device" if both else "all"
         merged = device if both else tuple(map(max, device, host))
-        return [overview_line(f"{kind} {title}", merged, left, right, look)]
+        return [overview_line(_titled(kind, length, look.titles - 1), merged, left, right, look)]
     if both:
         return [
             overview_line("device", device, left, right, look),
-            overview_line("host " + title, host, left, right, look),
+            overview_line(_titled("host", length, look.titles - 1), host, left, right, look),
         ]
     merged = tuple(map(max, device, host))
     upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
     lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
     return [overview_line("all", upper, left, right, look), overview_line(title, lower, left, right, look)]
+
+
+def _titled(kind: str, length: int, cells: int) -> str:
+    """Return what a line is of and how long the trace is, in as many digits as there is room for."""
+    titles = [f"{kind} {format_ns(length, digits)}" for digits in (3, 2, 1, 0)]
+    return next((title for title in titles if len(title) <= cells), titles[-1])
 
 
 def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
