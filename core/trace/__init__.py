@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..analysis.alignment import Alignment, align
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..index.analyzer import analyzer_notes
 from ..index.captures import Capture, Member
 from ..index.choice import Choice
 from ..index.format import LaneKind, RowKind
@@ -149,6 +150,8 @@ def trace_of(path: str | Path, index: Index) -> Trace:
 
 def _trace_of(opened: Opened) -> Trace:
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
+    for index in opened.indexes:
+        index.notes += analyzer_notes(index.manifest)
     if trace.alignment.text:
         opened.indexes[0].notes += (trace.alignment.text,)
     return trace
