@@ -51,11 +51,12 @@ class Watching(Viewer):
         changes = () if self._watch is None else self._watch.changes
         if changes == self._changes_seen or not self.composed:
             return
-        first = not self._changes_seen
+        told = self.main.query_one(Footer).message
+        fresh = told == self._news if self._changes_seen else not told
         self._changes_seen = changes
         self.changes_seen()
-        if first and not self.main.query_one(Footer).message:
-            self.say(self._news)
+        if fresh:  # nothing else is being said, or this, as it was before
+            self.say(self._news if changes else "")
 
     def changes_seen(self) -> None:
         """Bring up to date what tells of changed files beside the timeline."""
