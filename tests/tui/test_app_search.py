@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -146,6 +147,33 @@ async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
         assert "the last one on this row" in app.main.query_one(Footer).message
         await typed(app, pilot, "colon", "filter")
         assert "hidden" not in header(app) and len(runs_of(app, 0)) >= 8
+
+
+async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None:
+    """With a filter ↑ ↓ and J K reach only slices that it leaves: past hidden ancestors, rows and lanes."""
+    nest = [("step", 0, 100), ("hidden", 5, 90), ("wanted", 10, 30), ("hidden", 50, 30), ("wanted", 55, 10)]
+    events = [complete(ts, ns, name, "cpu_op", tid=1) for name, ts, ns in nest]
+    events += [complete(12, 9, "hidden", "cpu_op", tid=1), complete(13, 5, "wanted", "cpu_op", tid=1)]
+    events += [complete(0, 90, "hidden", "cpu_op", tid=2), complete(20, 9, "hidden", "cpu_op", tid=3)]
+    events += [complete(60, 9, "wanted", "cpu_op", tid=3), complete(10, 5, "wanted", "kernel", tid=4)]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    app = app_of(trace)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await typed(app, pilot, "colon", "filter wanted")
+        await typed(app, pilot, "slash", "wanted")
+        await pilot.press("n")
+        reached = {}
+        for keys in (["down"] * 8, ["up"] * 8, ["K"] * 4, ["J"] * 4):
+            for key in keys:
+                await pilot.press(key)
+                found = app.session.selection
+                assert isinstance(found, SliceId)
+                row, index = trace.find(found) or pytest.fail("no such slice")
+                assert trace.name(row, index) == "wanted", key
+                reached[trace.lanes[row.lane].tid, row.depth] = True
+        assert len({depth for tid, depth in reached if tid == "1"}) > 1, "nested ones of a lane are reached"
+        assert {tid for tid, _ in reached} == {"1", "3", "4"}
 
 
 async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None:

@@ -122,59 +122,78 @@ def at_cursor(
     return select(trace, session, layout, height, thing)
 
 
-def up(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    """Select the enclosing slice; from the outermost go to the lane above."""
+def up(trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None) -> Session:
+    """Select the enclosing slice that a filter has `left`; from the outermost go to the lane above."""
     if session.selection is not None:
-        thing = thing_by_id(trace, session.clocks, session.selection)
-        above = parent(trace, session.clocks, thing) if thing is not None else None
-        if above is not None:
-            return select(trace, session, layout, height, above)
-    return row_moved(trace, session, layout, height, -1)
+        above = thing_by_id(trace, session.clocks, session.selection)
+        while above is not None:
+            above = parent(trace, session.clocks, above)
+            if above is not None and _is_left(above, left):
+                return select(trace, session, layout, height, above)
+    return row_moved(trace, session, layout, height, -1, left)
 
 
-def down(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    """Select the child at the cursor or the one nearest to it; from the innermost go to the lane below."""
+def down(trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None) -> Session:
+    """Select the child at the cursor or the one nearest to it, with a filter the slice below that it has
+    `left`; from the innermost go to the lane below.
+    """
     if session.selection is not None:
         thing = thing_by_id(trace, session.clocks, session.selection)
-        below = child_near(trace, session.clocks, thing, session.cursor) if thing is not None else None
+        below = None
+        if thing is not None:
+            nested = child_near(trace, session.clocks, thing, session.cursor)
+            below = nested if left is None else _left_below(trace, session, thing, left)
         if below is not None:
             return select(trace, session, layout, height, below)
-        return lane_moved(trace, session, layout, height, 1)
-    return row_moved(trace, session, layout, height, 1)
+        return lane_moved(trace, session, layout, height, 1, left)
+    return row_moved(trace, session, layout, height, 1, left)
 
 
-def row_moved(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
-    """Focus the next row above or below; a selection goes along."""
+def row_moved(
+    trace: Trace, session: Session, layout: Layout, height: int, direction: int, left: Hits | None = None
+) -> Session:
+    """Focus the next row above or below; a selection goes along, past rows that a filter empties."""
     y = focus_line(layout, session)
     if y is None:
-        return _focused(trace, session, layout, height, first_row(layout, session, height))
+        return _focused(trace, session, layout, height, first_row(layout, session, height), left)
     y += direction
     while (line := layout.line(y)) is not None:
         key = focusable(line, layout)
-        if key is not None and key != session.focus:
-            return _focused(trace, session, layout, height, key)
+        if key is not None and key != session.focus and not _emptied(session, layout, key, left):
+            return _focused(trace, session, layout, height, key, left)
         y += direction
     raise Refusal("the last lane" if direction > 0 else "the first lane")
 
 
-def lane_moved(trace: Trace, session: Session, layout: Layout, height: int, direction: int) -> Session:
-    """Focus the lane above or below, at its first row; a selection goes along."""
+def lane_moved(
+    trace: Trace, session: Session, layout: Layout, height: int, direction: int, left: Hits | None = None
+) -> Session:
+    """Focus the lane above or below, at its first row; a selection goes along, past rows that a filter
+    empties.
+    """
     y = focus_line(layout, session)
     if y is None or session.focus is None:
-        return _focused(trace, session, layout, height, first_row(layout, session, height))
+        return _focused(trace, session, layout, height, first_row(layout, session, height), left)
     own = session.focus.lane
     y += direction
     found: RowKey | None = None
     while (line := layout.line(y)) is not None:
         key = focusable(line, layout)
-        if key is not None and key.lane != own and line.kind is not LineKind.MORE:
+        if found is not None and key is not None and key.lane != found.lane:
+            break
+        if (
+            key is not None
+            and key.lane != own
+            and line.kind is not LineKind.MORE
+            and not _emptied(session, layout, key, left)
+        ):
             found = key
             if direction > 0 or key.depth == 0:
                 break
         y += direction
     if found is None:
         raise Refusal("the last lane" if direction > 0 else "the first lane")
-    return _focused(trace, session, layout, height, found)
+    return _focused(trace, session, layout, height, found, left)
 
 
 def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
@@ -192,14 +211,45 @@ def dropped(session: Session) -> Session:
     return replace(session, selection=None)
 
 
-def _focused(trace: Trace, session: Session, layout: Layout, height: int, key: RowKey | None) -> Session:
+def _focused(
+    trace: Trace, session: Session, layout: Layout, height: int, key: RowKey | None, left: Hits | None
+) -> Session:
     if key is None:
         raise Refusal("there are no lanes")
     moved = replace(session, focus=key)
     if session.selection is not None:
-        thing = _nearest_visible(trace, moved, layout, key)
+        thing = _nearest_visible(trace, moved, layout, key, left)
         moved = replace(moved, selection=None if thing is None else thing.id)
     return in_view(moved, layout, height)
+
+
+def _is_left(thing: Thing, left: Hits | None) -> bool:
+    if left is None or thing.row.kind is not RowKind.SLICES:
+        return True
+    source, number = thing.row.source, thing.row.number
+    return left.beside(source, number, thing.index - 1, 1) == thing.index
+
+
+def _left_below(trace: Trace, session: Session, thing: Thing, left: Hits) -> Thing | None:
+    """Return the slice that a filter has left inside a slice, on the first row below that has one: that at
+    the cursor, else the nearest to it.
+    """
+    time = min(max(session.cursor, thing.start), max(thing.start, thing.end - 1))
+    for depth in range(thing.row.depth + 1, len(thing.lane.rows)):
+        row = trace.row(thing.lane.index, depth)
+        if row.kind is RowKind.SLICES:
+            below = thing_in(trace, session.clocks, row, left.nearest(row.source, row.number, time))
+            if below is not None and thing.start <= below.start and below.end <= thing.end:
+                return below
+    return None
+
+
+def _emptied(session: Session, layout: Layout, key: RowKey, left: Hits | None) -> bool:
+    """Tell whether a filter leaves nothing on a row that a selection could go along to."""
+    row = row_of(layout, key) if left is not None and session.selection is not None else None
+    if left is None or row is None or row.kind is not RowKind.SLICES:
+        return False
+    return not len(left.in_row(row.source, row.number))
 
 
 def _nearest(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
@@ -207,15 +257,29 @@ def _nearest(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thi
     return None if row is None else nearest(trace, session.clocks, row, session.cursor)
 
 
-def _nearest_visible(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
-    """Return what lies at the cursor on a row, else the nearest thing that reaches into the view."""
-    thing = _nearest(trace, session, layout, key)
+def _nearest_visible(
+    trace: Trace, session: Session, layout: Layout, key: RowKey, left: Hits | None = None
+) -> Thing | None:
+    """Return what lies at the cursor on a row, else the nearest thing that reaches into the view; of slices
+    only those that a filter has `left`.
+    """
+    row = row_of(layout, key)
+    if row is None:
+        return None
+    filtered = left if row.kind is RowKind.SLICES else None
+    if filtered is None:
+        thing = nearest(trace, session.clocks, row, session.cursor)
+    else:
+        place = filtered.nearest(row.source, row.number, session.cursor)
+        thing = thing_in(trace, session.clocks, row, place)
     if thing is None or _is_visible(thing, session):
         return thing
     # The cursor lies in a gap and nearer to its end out of view: what ends the gap in view comes next to it.
-    other = thing_in(
-        trace, session.clocks, thing.row, thing.index + (1 if thing.end <= session.cursor else -1)
-    )
+    towards = 1 if thing.end <= session.cursor else -1
+    beside: int | None = thing.index + towards
+    if filtered is not None:
+        beside = filtered.beside(row.source, row.number, thing.index, towards)
+    other = thing_in(trace, session.clocks, row, beside)
     return other if other is not None and _is_visible(other, session) else None
 
 

@@ -73,8 +73,14 @@ def _along(direction: int) -> Move:
     )
 
 
+def _filtered(move: Callable[[Trace, Session, Layout, int, Hits | None], Session]) -> Move:
+    return lambda scene: move(scene.trace, scene.session, scene.layout, scene.height, scene.left)
+
+
 def _lane(direction: int) -> Move:
-    return lambda scene: select.lane_moved(scene.trace, scene.session, scene.layout, scene.height, direction)
+    return lambda scene: select.lane_moved(
+        scene.trace, scene.session, scene.layout, scene.height, direction, scene.left
+    )
 
 
 def _step(direction: int) -> Move:
@@ -122,8 +128,8 @@ MOVES: Final[Mapping[str, Move]] = {
     "reset": _time(view.reset),
     "previous": _along(-1),
     "next": _along(1),
-    "up": _lanes(select.up),
-    "down": _lanes(select.down),
+    "up": _filtered(select.up),
+    "down": _filtered(select.down),
     "lane-up": _lane(-1),
     "lane-down": _lane(1),
     "fold": _lanes(lanes.fold),
