@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import shelf
-from tracelane.core.index.changes import UNFINISHED
+from tracelane.core.index.inputs import UNFINISHED
 from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.counters import files_of
 from tracelane.core.overlay.lay_over import with_log

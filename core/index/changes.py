@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.units import format_bytes
+from .inputs import UNFINISHED
 from .store import Index
 
 PERIOD_S = 3.0
 """Seconds between two looks."""
-UNFINISHED = ".tmp"
-"""torch.profiler writes NAME.tmp and renames it when it is complete."""
 
 LIVE_S = 60.0
 """A file that was written to so lately may still grow."""

@@ -11,6 +11,8 @@ from ..base.errors import UnreadableError
 
 TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
 STDIN = "-"
+UNFINISHED = ".tmp"
+"""torch.profiler writes NAME.tmp and renames it when it is complete."""
 
 
 def traces_in(folder: Path) -> list[Path]:
@@ -21,6 +23,16 @@ def traces_in(folder: Path) -> list[Path]:
     except OSError:
         return []
     return [folder / name for name in sorted(names) if name.lower().endswith(TRACE_ENDINGS)]
+
+
+def unfinished_in(folder: Path) -> list[str]:
+    """Return the files of a folder that are named like traces still being written, by name."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    endings = tuple(ending + UNFINISHED for ending in TRACE_ENDINGS)
+    return [str(folder / name) for name in names if name.lower().endswith(endings) and name[0] != "."]
 
 
 def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
@@ -37,8 +49,20 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             continue
         inside = traces_in(Path(path)) or _in_folders_of(Path(path))
         if not inside:
-            raise UnreadableError(f"{path}: is a directory without traces")
+            writing = "".join(f"; {note}" for note in unfinished_notes([path]))
+            raise UnreadableError(f"{path}: is a directory without traces{writing}")
         found.extend(inside)
+    return found
+
+
+def unfinished_notes(asked: Sequence[str | Path]) -> list[str]:
+    """Return a sentence for each of the folders among these in which traces are still being written."""
+    found = []
+    for path in asked:
+        names = [Path(name).name for name in unfinished_in(Path(path))] if os.path.isdir(path) else []
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            found.append(f"{names[0]}{more} still being written: --wait waits for it")
     return found
 
 

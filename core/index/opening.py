@@ -11,7 +11,7 @@ from ..base.progress import CancelledCallback, ProgressCallback, never, no_progr
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .ingest import has_no_event_array, ingest_index
-from .inputs import STDIN, expanded
+from .inputs import STDIN, expanded, unfinished_notes
 from .several import index_several
 from .store import Index
 from .told import told_by, told_in
@@ -102,6 +102,7 @@ def open_indexes(
     indexes[0].notes += (
         *meant.notes,
         *_missing(meant, members),
+        *unfinished_notes(asked),
         *(f"passed by {error}" for error in refused),
     )
     return Opened(tuple(indexes), tuple(members), meant.captures, meant.shown)

@@ -12,8 +12,8 @@ from pathlib import Path
 from ..base.errors import UnreadableError
 from ..base.units import format_bytes
 from ..ingest.whole import lacking
-from .changes import UNFINISHED, State, finished_name
-from .inputs import STDIN, TRACE_ENDINGS, expanded
+from .changes import State, finished_name
+from .inputs import STDIN, UNFINISHED, expanded, unfinished_in
 
 STABLE_S = 2.0
 """A file that has not changed for so long is held for complete, if it ends as it should."""
@@ -100,16 +100,6 @@ class Waiting:
         elif self._seen[path][0] != state:
             self._seen[path] = state, clock
         return clock - self._seen[path][1] >= STABLE_S
-
-
-def unfinished_in(folder: Path) -> list[str]:
-    """Return the files of a folder that are named like traces still being written."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    endings = tuple(ending + UNFINISHED for ending in TRACE_ENDINGS)
-    return [str(folder / name) for name in names if name.lower().endswith(endings) and name[0] != "."]
 
 
 def _size(path: str) -> int | None:

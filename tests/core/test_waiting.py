@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.tui.small_file import events
+from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.waiting import STABLE_S, Waiting
 from tracelane.core.ingest.whole import lacking
+from tracelane.core.trace import open_trace
 
 WHOLE = json.dumps({"traceEvents": events(), "traceName": "t"}).encode()
 CUT = "ends in the middle"
@@ -120,6 +122,20 @@ def test_a_folder_waits_for_all_in_it(tmp_path: Path) -> None:
     (tmp_path / "rank1.json.tmp").rename(tmp_path / "rank1.json")
     assert watched.look() == "rank1.json is being written"
     assert watched.look() == ""
+
+
+def test_a_folder_names_what_is_still_being_written(tmp_path: Path) -> None:
+    """Opening a folder says which of its traces are not complete yet, also where there is no other."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "rank1.json.tmp").write_bytes(WHOLE[:300])
+    with pytest.raises(
+        UnreadableError, match=r"without traces; rank1\.json\.tmp still being written: --wait"
+    ):
+        open_trace(folder, index_dir=tmp_path / "index", workers=1)
+    (folder / "rank0.json").write_bytes(WHOLE)
+    notes = open_trace(folder, index_dir=tmp_path / "index", workers=1).sources[0].notes
+    assert [note for note in notes if note.startswith("rank1.json.tmp still being written")]
 
 
 def test_what_was_complete_long_ago_opens_at_once(tmp_path: Path) -> None:
