@@ -89,9 +89,9 @@ def device_keys(trace: Trace) -> dict[str, Device]:
 
 
 def device_title(trace: Trace, device: Device) -> str:
-    """Return what sentences call a device, of several files with its rank or file."""
+    """Return what sentences call a device, where several files have some with its rank or file."""
     title = device.label if device.label != "device" else f"device {plain(device.pid)}"
-    if len(trace.sources) < 2:
+    if all(other.source == device.source for other in devices(trace)):
         return title
     rank = trace.rank(device.source)
     return f"{title} of {Path(trace.sources[device.source].path).name if rank is None else f'rank {rank}'}"

@@ -67,6 +67,16 @@ def test_a_rank_s_clock_is_no_device_s(tmp_path: Path) -> None:
     assert (one.early, one.proposed_ns) == (0, -3_000)
 
 
+def test_devices_of_several_files(tmp_path: Path) -> None:
+    """Where several files have devices they are told apart by file, their pids by the file's number."""
+    first, second = (index_of(shifted(by), tmp_path / name) for by, name in ((-30, "a"), (0, "b")))
+    trace = Trace([first, second])
+    (one,) = troubled(trace, NONE)
+    assert one.title == f"device 0 of {Path(trace.sources[0].path).name}"
+    clocks = with_device_clocks(trace, NONE, ["0:0=auto", "1:0=-0.5"])
+    assert dict(clocks.offsets) == {(0, "0"): 27_000, (1, "0"): -500_000_000}
+
+
 def test_work_far_from_the_host(tmp_path: Path) -> None:
     """A device that ran far from the host's time is told of, later too, and brought back."""
     for by in (-9e9, 9e9):

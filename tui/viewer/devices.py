@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual import work
+from textual.worker import get_current_worker
 
 from tracelane.core.analysis.device_clocks import troubled
 from tracelane.core.trace import Trace
@@ -33,9 +34,9 @@ class DeviceClocks(Viewer):
     @work(thread=True, group="device clocks")
     def look_at_device_clocks(self) -> None:
         """Say, after the first picture, where the clock of a device cannot be right."""
-        trace = self.trace
+        trace, worker = self.trace, get_current_worker()
         found = troubled(trace, self.session.clocks)
-        if found:
+        if found and not worker.is_cancelled:
             told = [one.trouble for one in found]
             movable = any(one.proposed_ns is not None and one.alone for one in found)
             self.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
