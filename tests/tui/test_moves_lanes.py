@@ -273,5 +273,17 @@ def test_moves_on_a_trace_without_lanes(trace: Trace, tmp_path: Path) -> None:
 def test_without_a_focus_the_first_lane_in_view_is_meant(trace: Trace, first: Session, command: str) -> None:
     """Keys that act on a lane take the first one in view where none is focused, as if it were."""
     assert first.focus is None
+    first = replace(first, host_rows=1)
     at_first = replace(first, focus=key(trace, "main"))
     assert do(trace, first, command) == do(trace, at_first, command) != at_first
+
+
+def test_expanding_what_is_whole_says_so(trace: Trace, first: Session) -> None:
+    """A lane all of whose rows are drawn has no more to show; one with more opens and closes again."""
+    shallow = replace(first, focus=key(trace, "main"), host_rows=1)
+    opened = do(trace, shallow, "expand")
+    assert "+2 rows" in titles(trace, shallow) and "+2 rows" not in titles(trace, opened)
+    assert titles(trace, do(trace, opened, "expand")) == titles(trace, shallow)
+    whole = replace(first, focus=key(trace, "main"), host_rows=100)
+    with pytest.raises(Refusal, match="already"):
+        do(trace, whole, "expand")

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
-from tests.tui.test_app_keys import screen_text, settled, shown
+from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
 from tracelane.tui.panels.table import NOTHING, TablePane
+from tracelane.tui.viewer.panels import NO_ROOM
 
 ALWAYS_THERE = ("table", "lanes-busy")
 """Tables that have rows wherever there are slices."""
@@ -56,3 +57,14 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
         await settled(app, pilot)
         text = screen_text(app)
         assert "counting…" not in text and "2 rows" in text
+
+
+async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
+    """Its key says so instead of nothing, and how to see it nonetheless."""
+    async with shown(trace, (40, 7)) as (app, pilot):
+        await pilot.press("3")
+        await settled(app, pilot)
+        assert message(app) == NO_ROOM
+        await pilot.press("T")
+        await settled(app, pilot)
+        assert "3 Ops" in screen_text(app)

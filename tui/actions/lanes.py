@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.trace import Lane, Process, Trace
 
-from ..draw.layout import Layout, Line, LineKind, alike, lane_key, process_key, toggled
+from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggled
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
@@ -67,7 +67,13 @@ def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Sessi
     if key in session.unfolded:
         return _settled(trace, replace(session, unfolded=session.unfolded - {key}), height)
     changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+    if not line.folded and _lines(layout_of(trace, changed, layout)) == _lines(layout):
+        raise Refusal("all of it is to be seen already")
     return _settled(trace, changed, height)
+
+
+def _lines(layout: Layout) -> list[Line | None]:
+    return [*layout.pinned, *map(layout.line, range(layout.height))]
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

@@ -34,6 +34,7 @@ from .base import Viewer
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
 ARGUMENTS_KEPT = 64
+NO_ROOM = "there is no room for the panel: T gives it the screen"
 
 
 class Panels(Viewer):
@@ -171,6 +172,11 @@ class Panels(Viewer):
     def _turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
         self.action_panel(next_panel(key, self.session.panel))
+        self.call_after_refresh(self._say_if_no_room)
+
+    def _say_if_no_room(self) -> None:
+        if self.composed and not self.main.query_one(Panel).display:
+            self.say(NO_ROOM)
 
     def do_panel_details(self) -> None:
         """Show the details."""
@@ -199,5 +205,5 @@ class Panels(Viewer):
         canvas = main.query_one(LaneCanvas)
         to_panel = main.focused is canvas or main.focused is None
         if to_panel and not panel.display:
-            raise Refusal("there is no room for the panel: T gives it the screen")
+            raise Refusal(NO_ROOM)
         main.set_focus(panel.body(self.session.panel) if to_panel or self.maximised else canvas)
