@@ -59,7 +59,9 @@ def _counted(scope: Scope, name: str | None) -> Table:
         chosen.append(found)
         parts.append((found, np.flatnonzero(inside), step_columns(scope, found)))
     word = device_word(scope.trace)
-    columns = _titles(word, len(scope.trace.indexes) > 1)
+    # A log laid over the trace has no slices, and is no source of steps.
+    several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
+    columns = _titles(word, several)
     data: dict[str, AnyArray | list[str]] = {
         "step": [found.labels[i] for found, at, _ in parts for i in at.tolist()],
         "group": [found.groups[i] for found, at, _ in parts for i in at.tolist()],
@@ -83,7 +85,7 @@ def _counted(scope: Scope, name: str | None) -> Table:
         "steps", "steps", scope.text, columns, data, totals, notes,
         np.concatenate(positions) if positions else np.empty(0, np.int64),
         sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
-        keys=("step",) if len(scope.trace.indexes) == 1 else ("source", "step"),
+        keys=("source", "step") if several else ("step",),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
-from tests.events import complete, index_of
+from tests.events import complete, counter, index_of
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.analysis.step_choice import find_steps
 from tracelane.core.analysis.steps import percentile, steps
@@ -202,3 +202,18 @@ def test_launch_to_work_and_groups(tmp_path: Path) -> None:
     assert (groups["decode bs=8"]["p50_ns"], groups["decode bs=8"]["max_ns"]) == (102_000, 103_000)
     assert (result.steps.totals["first_ns"], result.steps.totals["steady_ns"]) == (900_000, 102_000)
     assert percentile(np.arange(1, 101), 95) == 95
+
+
+def test_a_source_without_slices_has_no_steps(tmp_path: Path) -> None:
+    """A log beside the trace brings no column that tells sources apart; a second trace does."""
+    host = [complete(at, 8, f"ProfilerStep#{at}", "user_annotation") for at in (0, 10)]
+    trace, log, other = (
+        index_of(events, tmp_path / name)
+        for name, events in (("trace", host), ("log", [counter(5, "watts", W=3)]), ("other", host))
+    )
+    alone, beside, two = (
+        steps(Scope(Trace(indexes))).steps for indexes in ([trace], [trace, log], [trace, other])
+    )
+    assert [column.key for column in beside.columns] == [column.key for column in alone.columns]
+    assert beside.keys == ("step",) and len(beside) == 2
+    assert two.columns[0].key == "source" and len(two) == 4
