@@ -11,6 +11,7 @@ from tests.events import complete
 from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
+from tracelane.tui.panels.problems import LedgerRow, ledger_columns
 from tracelane.tui.panels.table import NOTHING, TablePane
 from tracelane.tui.viewer.panels import NO_ROOM
 
@@ -68,3 +69,15 @@ async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
         await pilot.press("T")
         await settled(app, pilot)
         assert "3 Ops" in screen_text(app)
+
+
+def test_what_was_read_has_room_for_its_words() -> None:
+    """Counts take the cells that they need, the words what is left; no count is cut."""
+    rows = [
+        LedgerRow("", "events", 12_345, None, "all"),
+        LedgerRow("", "a" * 40, 1_234_567_890_123, None, ""),
+    ]
+    widths = {column.title: column.width for column in ledger_columns(rows)}
+    assert widths == {"what": 16, "count": len("1,234,567,890,123"), "": 0}
+    assert [column.width for column in ledger_columns(rows[:1])] == [len("events"), len("12,345"), 0]
+    assert [column.width for column in ledger_columns([])] == [len("what"), len("count"), 0]

@@ -110,9 +110,11 @@ def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
 
 def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
     """Return the columns of the panel's table."""
+    what = max([len("what"), *(len(row.what) for row in rows)])
+    count = max([len("count"), *(len(_counted(row.count)) for row in rows)])
     columns = [
-        Column("what", 16, lambda row: rows[row].what),
-        Column("count", 12, lambda row: _counted(rows[row].count), right=True),
+        Column("what", min(16, what), lambda row: rows[row].what),
+        Column("count", count, lambda row: _counted(rows[row].count), right=True),
         Column("", 0, lambda row: rows[row].text),
     ]
     if any(row.offset is not None for row in rows):
