@@ -184,7 +184,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("panel-ops", "Ops", ("3",), "Show PyTorch's table of ops of the range, or all", _VIEW),
     Command("panel-kernels", "Kernels", ("4",), "Show the device work of the range, or all, by name", _VIEW),
     Command("panel-steps", "Steps", ("5",), "Show the steps: how long each took, and what for", _VIEW),
-    Command("panel-time", "Device time", ("6",), "Show the devices' time; again: idle, gaps, launches", _VIEW),
+    Command(
+        "panel-time", "Device time", ("6",), "Show the devices' time; again: idle, gaps, launches", _VIEW
+    ),
     Command(
         "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
     ),
@@ -256,7 +258,10 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("ruler relative|file|wall", "Choose the ruler's time"),
     ("smi FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
     ("smi-offset S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),
-    ("colour by category|name|arg:KEY", "Choose what colours tell: an argument's values too; alone: categories"),
+    (
+        "colour by category|name|arg:KEY",
+        "Choose what colours tell: an argument's values too; alone: categories",
+    ),
     ("device-offset S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),
     ("save picture FILE", "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours"),
     ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),
