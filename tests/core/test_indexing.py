@@ -20,7 +20,7 @@ from tracelane.core.index.cache import BUILDING, Place, locate
 from tracelane.core.index.indexer import order
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
-from tracelane.core.ingest import child
+from tracelane.core.ingest import child, reader
 from tracelane.core.ingest.source import Source, open_source
 
 EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
@@ -176,8 +176,8 @@ while not running.poll(1.0):
 
 def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path) -> None:
     """After kill -9 of whoever wanted the index its process and workers end, and what they wrote goes."""
-    path = trace_file(tmp_path, 300_000)
-    assert path.stat().st_size > ingest.PROCESS_FROM
+    path = trace_file(tmp_path, 300_000, padding=160)
+    assert path.stat().st_size > reader.PARALLEL_FROM
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(path), str(tmp_path / "ix")], stdout=subprocess.PIPE
     )
