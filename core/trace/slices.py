@@ -14,7 +14,7 @@ from ..index.store import Index
 from ..query import lookup
 from ..query.args import Arguments
 from ..query.args import arguments as read_arguments
-from ..query.chain import chain_of
+from ..query.chain import chain_of, full_chain, launch_of
 from ..query.detail import (
     InstantDetail,
     SampleDetail,
@@ -217,6 +217,22 @@ class TraceSlices(TraceLanes):
                 )
             )
         return found
+
+    def launch_delay(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> tuple[int, int | None] | None:
+        """Return (ns from the end of a kernel's launch to its start, how much of it other work of its lane
+        took); None where no launch is known. The second is None where the clocks disagree.
+        """
+        position = self._position(slice_id)
+        if position is None:
+            return None
+        source, index = slice_id.source, self.indexes[slice_id.source]
+        launch, via = launch_of(index, position)
+        found = full_chain(index, position, launch, via)
+        if found.launch is None or found.launch_delay is None:
+            return None
+        rows = (self.row_number(source, index.row_of(at)) for at in (position, found.launch))
+        kernel, host = (clocks.offset(source, row.pid) for row in rows)
+        return found.launch_delay + kernel - host, found.queue_wait if kernel == host else None
 
     def launches(self, source: int) -> Launches:
         """Return which launch all device work of a source comes from; found out once."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core import Trace, open_trace
 from tracelane.core.base.clock import Clocks
@@ -257,3 +258,18 @@ def test_every_lane_of_every_corpus_file_is_seen(index_dir: Path) -> None:
                     assert drawn == int((cells.count > 0).sum()) > 0, (path, lane.title)
         trace.close()
     assert opened > 50
+
+
+def test_launch_delay(tmp_path: Path) -> None:
+    """A kernel's delay runs from its launch's end to its start, moved with the clocks; others have none."""
+    events = [
+        complete(0, 10, "launch", cat="cuda_runtime", pid=7, tid=7, args={"correlation": 1}),
+        complete(12, 20, "before", cat="kernel", pid=0, tid=1),
+        complete(35, 5, "kernel", cat="kernel", pid=0, tid=1, args={"correlation": 1}),
+    ]
+    trace = Trace([index_of(events, tmp_path)])
+    launch, before, kernel = (SliceId(0, ordinal) for ordinal in range(3))
+    assert trace.launch_delay(kernel) == (25_000, 22_000)
+    assert trace.launch_delay(kernel, Clocks().shifted((0, "0"), -30_000)) == (-5_000, None)
+    assert trace.launch_delay(before) is None
+    assert trace.launch_delay(launch) is None

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from tracelane.core.analysis.devices import WORK
 from tracelane.core.analysis.explain import explain
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
@@ -121,6 +122,7 @@ def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> De
     fields = [
         Field("duration", format_ns(found.duration, 9)),
         Field("self", format_ns(found.self_time, 9) + share),
+        *_launch_fields(trace, stamps, found.id, found.category),
         Field("category", found.category or NONE),
         *_lane_fields(thing),
         *_rank_fields(trace, thing),
@@ -166,6 +168,15 @@ def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
     """Return which rank's a thing is, where there are several."""
     head = rank_heads(trace).get(thing.row.source)
     return [] if head is None else [Field("rank", head.title.removeprefix("rank "))]
+
+
+def _launch_fields(trace: Trace, stamps: Stamps, identity: SliceId, category: str | None) -> list[Field]:
+    """Return how long device work waited for after its launch, and how long of it behind other work."""
+    if category not in WORK or (told := trace.launch_delay(identity, stamps.clocks)) is None:
+        return []
+    delay, wait = told
+    fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
+    return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
 
 
 def _start_fields(stamps: Stamps, thing: Thing) -> list[Field]:
