@@ -81,3 +81,13 @@ def test_what_was_read_has_room_for_its_words() -> None:
     assert widths == {"what": 16, "count": len("1,234,567,890,123"), "": 0}
     assert [column.width for column in ledger_columns(rows[:1])] == [len("events"), len("12,345"), 0]
     assert [column.width for column in ledger_columns([])] == [len("what"), len("count"), 0]
+
+
+async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:
+    """Nothing happens, and nothing breaks."""
+    async with shown(trace, (120, 36)) as (app, pilot):
+        await pilot.press("ctrl+p", *"zqxj")
+        await pilot.pause(0.3)
+        await pilot.press("pagedown", "pageup", "escape")
+        await settled(app, pilot)
+        assert app.is_running and len(app.screen_stack) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from ..commands import COMMANDS, Command
 
@@ -47,3 +47,11 @@ class CommandProvider(Provider):
             if score > 0:
                 call = partial(self._commanded.run_command, entry.id)
                 yield Hit(score, matcher.highlight(entry.title), call, help=self._help(entry))
+
+
+class Commands(CommandPalette):
+    """Textual's palette, but paging through a list in which nothing is left does nothing."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).option_count:
+            super()._action_command_list(action)

@@ -20,6 +20,7 @@ from ..clock import time_frame
 from ..command_line import parse_order, words
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
+from ..panels.palette import Commands
 from ..panels.pick import PickScreen
 from ..session import InstantId
 from ..things import thing_by_id
@@ -154,7 +155,8 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
 
     def do_palette(self) -> None:
         """Show all commands."""
-        self.action_command_palette()
+        if not Commands.is_open(self):
+            self.push_screen(Commands(id="--command-palette"))
 
     def do_help(self) -> None:
         """Show all keys."""
