@@ -155,7 +155,7 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
 
     def do_palette(self) -> None:
         """Show all commands."""
-        if not Commands.is_open(self):
+        if self.screen is self.main:
             self.push_screen(Commands(id="--command-palette"))
 
     def do_help(self) -> None:
