@@ -1,4 +1,4 @@
-"""What the logs say of each of the profiler's steps: means, greatest values, energy, how much they cover."""
+"""What the logs say of each step: means, greatest values, energy, how much they cover."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..analysis.devices import Device
+from ..analysis.step_choice import find_steps
 from ..analysis.table import Column, Table
 from ..base.clock import Clocks
 from ..ingest.columns import AnyArray
@@ -31,7 +32,7 @@ COLUMNS = (
 )
 _POWER, _BUSY, _HEAT = ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
-NO_STEPS = "the trace has no steps (ProfilerStep#N), so there is nothing to tell by step"
+NO_STEPS = "no steps were found there, so there is nothing to tell by step"
 NO_CARDS = "no device of the trace is in a log"
 SAMPLED = "a value is the mean over a sampling interval of {interval}: what is shorter than that shares one"
 
@@ -73,12 +74,16 @@ class Card:
 
 def steps_table(overlay: Overlay, within: tuple[int, int] | None = None, clocks: Clocks = NO_CLOCKS) -> Table:
     """Return a row per step (that reaches into `within`) and device of its source, in time order."""
-    steps = overlay.steps_at(clocks)
-    if within is not None:
-        steps = tuple(step for step in steps if step.start < within[1] and step.end > within[0])
-    stretches = [Stretch(step.label, step.start, step.end, step.id.source) for step in steps]
+    stretches = [
+        Stretch(label, start, end, source)
+        for source in range(len(overlay.own.indexes))
+        if (found := find_steps(overlay.own, source, clocks)) is not None
+        for label, start, end in zip(found.labels, found.starts.tolist(), found.ends.tolist())
+        if within is None or (start < within[1] and end > within[0])
+    ]
+    stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
     table = stretches_table(overlay, stretches, clocks)
-    return table if steps else replace(table, notes=(NO_STEPS,))
+    return table if stretches else replace(table, notes=(NO_STEPS,))
 
 
 def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Clocks = NO_CLOCKS) -> Table:

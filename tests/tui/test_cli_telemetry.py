@@ -153,3 +153,14 @@ def test_energy_by_kernel(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "attribution" in found["notes"][0]
     assert main(["telemetry", *trace, "--by", "kernel"]) == 0
     assert "(while none ran)" in capsys.readouterr().out
+
+
+@needs_corpus
+def test_steps_that_no_profiler_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step is what `tracelane steps` finds: here the compiled region that repeats."""
+    (trace,) = CORPUS.glob("aiu/spyre_torch_profiler/decode_bmm__upstream-main*.json")
+    log = CORPUS / "aiu_smi/PAIR2_decode_bmm_upstream_newyork_100ms.csv"
+    assert main(["telemetry", str(trace), "--smi", str(log), "--by", "step", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["steps"]
+    assert [row["step"] for row in rows] == ["0", "1", "2", "3"]
+    assert all(row["energy_j"] > 0 and row["coverage"] == 1 for row in rows)

@@ -76,6 +76,8 @@ def diff(
 
     share = None if fail_above is None else parse_value(fail_above)
     least = round(parse_value(min_time))
+    if least < 0 or (share is not None and share < 0):
+        raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
         group_of(name)
     sides = [read_side(side, index_dir, decoder, force) for side in (before, now)]

@@ -107,7 +107,7 @@ def tabs(chosen: str, width: int) -> tuple[Text, ...]:
     full = [_tab(group, chosen, short=False) for group in GROUPS]
     if sum(len(tab) + len(GAP) for tab in full) > width:
         return (Text(" ").join(_tab(group, chosen, short=True) for group in GROUPS),)
-    return (*full, Text("T maximises · Tab: arrows here", "dim"))
+    return (*full, Text("T maximises", "dim"))
 
 
 def _tab(group: Group, chosen: str, short: bool) -> Text:

@@ -76,7 +76,7 @@ class Saving(Marks):
             pane = self.main.query_one(f"#{name}", TablePane)
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
-        raise Refusal("the panel shows no table: t and 3 to 9 show one")
+        raise Refusal("the panel shows no table: t, z and 3 to 9 show one")
 
 
 def written(path: Path, text: str) -> str:
