@@ -220,7 +220,7 @@ class Scope:
         words = self.when + (f" against {self.against}" if self.against else "")
         if self.cut:
             what = "slice" if self.cut == 1 else "slices"
-            words += f" ({self.cut} {what} cut by the edge count by their part inside)"
+            words += f" ({self.cut} {what} cut at its edges, counted in part)"
         if self.lanes is not None:
             words += f", {len(self.lanes)} of {len(self.trace.lanes)} lanes"
         if self.source is not None and len(self.trace.indexes) > 1:

@@ -99,8 +99,8 @@ def _titles(word: str, several: bool) -> tuple[Column, ...]:
         Column("cpu_busy_ns", "CPU busy", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),
         Column("idle_ns", f"{word} idle", "ns"),
-        Column("comm_ns", "Communication", "ns"),
-        Column("copy_ns", "Copies", "ns"),
+        Column("comm_ns", f"{word} comm", "ns"),
+        Column("copy_ns", f"{word} copies", "ns"),
         Column("launch_offset_ns", "Launch to work", "ns", statistic=True),
         *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
     )
