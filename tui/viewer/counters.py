@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from textual import work
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -13,6 +12,7 @@ from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_la
 from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggled
 from ..actions.focus import in_view
 from ..session import RowKey
+from .background import background
 from .base import Viewer
 
 
@@ -34,7 +34,7 @@ class Counters(Viewer):
             self.say("counting …")
             self._compute(kind)
 
-    @work(thread=True, exclusive=True, group="counters")
+    @background("counters")
     def _compute(self, kind: str) -> None:
         """Make lanes away from the screen."""
         worker = get_current_worker()

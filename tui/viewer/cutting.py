@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from textual import work
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -13,6 +12,7 @@ from tracelane.core.export.cut import cut
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named
+from .background import background
 from .base import Viewer
 
 
@@ -44,7 +44,7 @@ class Cutting(Viewer):
             raise Refusal("several files are open: go to a lane of the one to cut")
         return files[0]
 
-    @work(thread=True, exclusive=True, group="cut")
+    @background("cut")
     def _cut(self, source: int, start: int, end: int, path: Path) -> None:
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()

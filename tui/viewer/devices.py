@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual import work
 from textual.worker import get_current_worker
 
 from tracelane.core.analysis.device_clocks import troubled
@@ -11,6 +10,7 @@ from tracelane.core.trace import Trace
 from ..actions import devices
 from ..session import Session
 from ..widgets.bars import Footer
+from .background import background
 from .base import Viewer
 
 HINT = "the command “Estimate the device's clock” moves it"
@@ -31,7 +31,7 @@ class DeviceClocks(Viewer):
         self.go(session)
         self.say(devices.clock_text(self.trace, self.session))
 
-    @work(thread=True, group="device clocks")
+    @background("device clocks", exclusive=False)
     def look_at_device_clocks(self) -> None:
         """Say, after the first picture, where the clock of a device cannot be right."""
         trace, worker = self.trace, get_current_worker()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.worker import get_current_worker
 
 from tracelane.core.analysis.findings.finding import Evidence, Findings
@@ -25,6 +25,7 @@ from ..panels.findings import FindingsPane, banner
 from ..session import Session, Viewport
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
+from .background import background
 from .following import Following
 from .panels import Panels
 
@@ -70,7 +71,7 @@ class FindingsPanel(Panels, Following):
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
         return Scope(self._judged, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
-    @work(thread=True, exclusive=True, group="findings")
+    @background("findings")
     def _find(self, key: Key) -> None:
         worker = get_current_worker()
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from textual import work
 from textual.worker import get_current_worker
 
 from tracelane.core.analysis.found import FoundTable, found_table
@@ -24,6 +23,7 @@ from ..panels.table import TablePane
 from ..session import Session
 from ..things import Thing
 from ..widgets.table import Column
+from .background import background
 from .searching import Searching
 from .tables import Tables
 
@@ -76,7 +76,7 @@ class Found(Tables, Searching):
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.
             self._list_found(hits)
 
-    @work(thread=True, exclusive=True, group="table")
+    @background("table")
     def _list_found(self, hits: Hits) -> None:
         """Put the hits in order away from the screen."""
         worker = get_current_worker()
@@ -114,7 +114,7 @@ class Found(Tables, Searching):
             raise Refusal("only slices are searched for")
         return thing
 
-    @work(thread=True, exclusive=True, group="pick")
+    @background("pick")
     def _read_for_pick(self, thing: Thing) -> None:
         """Read the arguments from the file, away from the screen."""
         arguments = self._arguments.get(thing.id) or self._read_arguments(thing)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from textual import work
-
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.overlay.beside import logs_beside
 from tracelane.core.overlay.overlay import Overlay
 
 from ..actions import logs
 from ..widgets.prompt import Prompt
+from .background import background
 from .base import Viewer
 
 
@@ -42,7 +41,7 @@ class Logs(Viewer):
         hint = beside[0] if beside else "an aiu-smi log, or any CSV with a header and times"
         self.main.query_one(Prompt).ask("smi", "log ", hint, beside)
 
-    @work(thread=True, exclusive=True, group="log")
+    @background("log")
     def open_log(self, path: str) -> None:
         """Read a log and lay it over the trace, away from the screen."""
         from tracelane.core.overlay.align import LogOptions

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.style import Style
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.containers import Vertical
 from textual.timer import Timer
 from textual.worker import get_current_worker
@@ -29,6 +29,7 @@ from ..session import Selectable, Session
 from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
+from .background import background
 from .base import Viewer
 
 PANEL_DELAY = 0.1
@@ -48,7 +49,7 @@ class Panels(Viewer):
         self._arguments: dict[Selectable, Arguments] = {}
         self._panel_before = "details"
 
-    @work(thread=True, exclusive=True, group="copy")
+    @background("copy")
     def do_copy(self) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
         try:
@@ -141,7 +142,7 @@ class Panels(Viewer):
             return self.trace.arguments(thing.slice)
         return self.trace.event_arguments(thing.id.source, thing.id.ordinal)
 
-    @work(thread=True, exclusive=True, group="arguments")
+    @background("arguments")
     def _fetch_arguments(self, thing: Thing) -> None:
         """Read a thing's arguments from the file, away from the screen."""
         arguments = self._read_arguments(thing)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rich.text import Text
-from textual import work
 from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -27,6 +26,7 @@ from ..lanes.minimap import Minimap
 from ..session import Session
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
+from .background import background
 from .base import Viewer
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
@@ -117,7 +117,7 @@ class Searching(Viewer):
             self.workers.cancel_group(self, "search")
         self._show_found()
 
-    @work(thread=True, exclusive=True, group="search")
+    @background("search")
     def _search(self, session: Session) -> None:
         """Search away from the screen."""
         worker = get_current_worker()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from textual import work
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import UnreadableError
@@ -12,6 +11,7 @@ from tracelane.core.base.ids import SliceId
 
 from ..panels.source import SourceScreen
 from ..source_places import existing, lines_of, places_in, texts_in
+from .background import background
 from .base import Viewer
 
 MOST_FRAMES = 200
@@ -27,7 +27,7 @@ class Sources(Viewer):
         name = self.trace.name(thing.row, thing.index)
         self._find_source(thing.id.source, thing.id.ordinal, thing.slice, name)
 
-    @work(thread=True, exclusive=True, group="source")
+    @background("source")
     def _find_source(self, source: int, ordinal: int, slice_id: SliceId | None, name: str) -> None:
         """Read the arguments and the file away from the screen."""
         trace = self.trace

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from textual import on, work
+from textual import on
 from textual.worker import get_current_worker
 
 from tracelane.core.analysis.delta import delta, delta_to_first
@@ -27,6 +27,7 @@ from ..panels.table import TablePane, columns_of
 from ..session import Session
 from ..steps import step_marks
 from ..widgets.table import Column, VirtualTable
+from .background import background
 from .following import Following
 from .panels import Panels
 
@@ -246,7 +247,7 @@ class Tables(Panels, Following):
         pane.say("counting…")
         self._make_table(name, self._key(), self.session)
 
-    @work(thread=True, exclusive=True, group="table")
+    @background("table")
     def _make_table(self, name: str, key: Key, session: Session) -> None:
         """Make a table away from the screen."""
         worker = get_current_worker()
