@@ -5,6 +5,8 @@ VENV_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
+# Processes that run tests, more than there are cores: many tests wait for a terminal.
+TESTERS ?= 3
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
 TRACE ?=
 BENCH ?=
@@ -31,7 +33,7 @@ demo: $(STAMP)  ## make the demo trace and open it (without a terminal: print it
 	@$(BIN)/tracelane demo --out demo
 
 test: $(STAMP)  ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile
 
 check: $(STAMP)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 
 @pytest.fixture(scope="session")
 def corpus_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One index folder for the whole run, so that each corpus file is indexed once."""
-    return tmp_path_factory.mktemp("indexes")
+    """One index folder for the whole run, whichever process: each corpus file is indexed once."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "indexes"
+    shared.mkdir(exist_ok=True)
+    return shared
 
 
 @pytest.fixture(autouse=True)

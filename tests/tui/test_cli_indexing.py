@@ -10,6 +10,7 @@ from tests.core.test_indexing import trace_file, until
 from tests.tui.cli_process import on_terminal, tracelane
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.ingest import PROCESS_FROM
+from tracelane.core.index.store import Index
 
 EVENTS = 60_000
 
@@ -47,7 +48,9 @@ def test_quitting_leaves_nothing(
     )
     assert played.code == code
     assert until(lambda: not processes_of(tmp_path))
-    assert not list(tmp_path.rglob(f"{BUILDING}*")) and not list(tmp_path.rglob("manifest*"))
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+    for manifest in tmp_path.rglob("manifest*"):  # a fast machine may have committed it just before
+        Index.open(manifest.parent).close()
 
 
 def test_the_trace_takes_the_pictures_place(large: Path, tmp_path: Path) -> None:
