@@ -21,10 +21,12 @@ class Shot:
     end: str | None = None
     lanes: str | None = None
     keys: tuple[str, ...] = ()
+    logs: bool = False  # with the aiu-smi log beside the trace
 
 
 SHOTS = (
     Shot("demo", (132, 44)),
+    Shot("telemetry", (132, 30), "step:11", None, "AIU|pwr|busy", ("2",), logs=True),
     Shot("details", (132, 40), "+745ms", "+855ms", "Stream|autograd|Mem|AIU m", (*"JJJJJ", "enter")),
     Shot("small", (80, 24)),
 )
@@ -32,12 +34,18 @@ SHOTS = (
 
 async def shoot(traces: list[Path], shot: Shot) -> str:
     """Return the viewer's screen as SVG after these keys."""
+    from tracelane.core.overlay.align import LogOptions
+    from tracelane.core.overlay.beside import logs_beside
+    from tracelane.core.overlay.counters import with_cheap_lanes
+    from tracelane.core.overlay.lay_over import lay_over
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.cli.view import asked_session
+    from tracelane.tui.cli.view import Asked, asked_session
 
     trace = open_trace(traces)
-    app = TracelaneApp(trace, asked_session(trace, shot.begin, shot.end, shot.lanes, shot.size[0]))
+    trace = with_cheap_lanes(lay_over(trace, logs_beside(trace), LogOptions()) if shot.logs else trace)
+    asked = Asked(begin=shot.begin, end=shot.end, lanes=shot.lanes)
+    app = TracelaneApp(trace, asked_session(trace, asked, shot.size[0]))
     async with app.run_test(size=shot.size) as pilot:
         await pilot.pause()
         for key in shot.keys:

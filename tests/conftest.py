@@ -25,5 +25,5 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
-    for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM"):
+    for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
