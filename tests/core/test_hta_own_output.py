@@ -1,4 +1,4 @@
-"""HTA 0.5.0's own output from our columns: its rounding, its dropped rows and its row 0 are applied here."""
+"""HTA's own output from our columns: its rounding, its dropped rows and its row 0 are applied here."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import pytest
 from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import GOLDENS, needs_corpus, needs_goldens
 from tracelane.core.analysis.breakdown import device_times
+from tracelane.core.analysis.devices import kernel_types
 from tracelane.core.analysis.host import LaunchSide, launch_sides
 from tracelane.core.analysis.idle import CLASSES, stream_gaps
 from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.work import Work, lifted_values, work_of
+from tracelane.core.analysis.work import KindRule, Work, lifted_values, work_of
 from tracelane.core.base.intervals import merge
 from tracelane.core.index.format import NONE
 from tracelane.core.ingest.columns import I64, AnyArray
@@ -37,10 +38,15 @@ LAUNCHES = {
 }
 
 
+RULES: dict[str, KindRule] = {"0.5.0": rule_050, "f4d0062": kernel_types}
+"""Versions of HTA, and how each tells types of kernels: the later one as we do."""
+LATER_LAUNCHES = LAUNCHES | {"cuLaunchKernelEx"}
+
+
 @cache
-def theirs(name: str) -> dict[str, Any]:
-    """Return what HTA 0.5.0 printed."""
-    return dict(json.loads((GOLDENS / "hta" / f"{name}.hta_0.5.0.json").read_bytes()))
+def theirs(name: str, version: str) -> dict[str, Any]:
+    """Return what a version of HTA printed."""
+    return dict(json.loads((GOLDENS / "hta" / f"{name}.hta_{version}.json").read_bytes()))
 
 
 def of_rank(rows: list[dict[str, Any]], rank: str) -> dict[str, Any]:
@@ -132,12 +138,13 @@ RUNS = [("hta_default", False, True), ("hta_include_last_step", True, True)]
 
 
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
+@pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_temporal_breakdown(
-    name: str, rank: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
+    name: str, rank: str, version: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
 ) -> None:
     """With HTA's rounding and dropped rows every µs of its temporal breakdown and the overlap is met."""
-    told = theirs(name)[run]
+    told = theirs(name, version)[run]
     work, _ = their_work(opened(name, rank, corpus_cache), last_step, rounding)
     assert len(work) == told["preprocessing"]["per_rank"][rank]["gpu_rows"]
     if name == NEGATIVE:
@@ -145,11 +152,11 @@ def test_temporal_breakdown(
         assert int((work.durations < 0).sum()) == 22
         return
     row = of_rank(told["temporal_breakdown"], rank)
-    found = device_times(work, rule_050)
+    found = device_times(work, RULES[version])
     for ours, key in (
         (found.kernel_time_ns, "kernel_time(us)"),
         (found.idle_ns, "idle_time(us)"),
-        (found.compute_ns + reversed_ns(work, work.kinds(rule_050)), "compute_time(us)"),
+        (found.compute_ns + reversed_ns(work, work.kinds(RULES[version])), "compute_time(us)"),
     ):
         assert ours == row[key] * 1000, key
     overlap = of_rank(told["comm_comp_overlap"], rank)["comp_comm_overlap_pctg"]
@@ -161,8 +168,11 @@ def test_temporal_breakdown(
 
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
-    """Without its rounding HTA gives our exact numbers, but for the float64 stamps it adds up."""
-    told = theirs(name)["hta_no_rounding_include_last_step"]
+    """Without its rounding HTA gives our exact numbers, but for the float64 stamps it adds up.
+
+    The later version rounds whatever it is asked: this run of it tells what the one before told.
+    """
+    told = theirs(name, "0.5.0")["hta_no_rounding_include_last_step"]
     work, _ = their_work(opened(name, rank, corpus_cache), True, False)
     row = of_rank(told["temporal_breakdown"], rank)
     found = device_times(work, rule_050)
@@ -172,12 +182,13 @@ def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
+@pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_idle_breakdown(
-    name: str, rank: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
+    name: str, rank: str, version: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
 ) -> None:
     """Per stream and class the idle time is HTA's, its row 0 for kernels without a launch included."""
-    told = theirs(name)[run]["idle_time_breakdown"][rank]
+    told = theirs(name, version)[run]["idle_time_breakdown"][rank]
     wanted = {(str(row["stream"]), row["idle_category"]): row["idle_time"] for row in told}
     work, side = their_work(opened(name, rank, corpus_cache), last_step, rounding)
     found: dict[tuple[str, str], float] = {}
@@ -189,10 +200,13 @@ def test_idle_breakdown(
         assert found.get(key, 0) == pytest.approx(wanted.get(key) or 0, abs=0.005), key
 
 
+@pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
-def test_kernel_sums(name: str, rank: str, corpus_cache: Path) -> None:
+def test_kernel_sums(name: str, rank: str, version: str, corpus_cache: Path) -> None:
     """The sum of each kernel's µs is HTA's."""
-    told = theirs(name)["hta_default"]["gpu_kernel_breakdown_all_kernels(num_kernels=1e6)"]["kernels"]
+    told = theirs(name, version)["hta_default"]["gpu_kernel_breakdown_all_kernels(num_kernels=1e6)"][
+        "kernels"
+    ]
     wanted = {row["name"]: row["sum (us)"] for row in told if row["rank"] == int(rank)}
     work, _ = their_work(opened(name, rank, corpus_cache), False, True)
     places, numbers = work.distinct_names
@@ -202,14 +216,16 @@ def test_kernel_sums(name: str, rank: str, corpus_cache: Path) -> None:
     assert {name: ours[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
-def test_launch_statistics(name: str, rank: str, corpus_cache: Path) -> None:
+def test_launch_statistics(name: str, rank: str, version: str, corpus_cache: Path) -> None:
     """Number, sums, short kernels and outliers of launches are HTA's, for the calls whose names it knows."""
-    wanted = theirs(name)["hta_default"]["cuda_kernel_launch_stats"][rank]
+    wanted = theirs(name, version)["hta_default"]["cuda_kernel_launch_stats"][rank]
+    known = LAUNCHES if version == "0.5.0" else LATER_LAUNCHES
     work, side = their_work(opened(name, rank, corpus_cache), False, True)
     index = work.index
     names = index.strings(index.column("slices.name")[side.launches])
-    trace_side = np.array([name in LAUNCHES for name in names], np.bool_) & (side.launches != 0)
+    trace_side = np.array([name in known for name in names], np.bool_) & (side.launches != 0)
     call_starts, call_ends = rounded(
         index.column("slices.start")[side.launches].astype(np.int64), index.duration(side.launches)
     )
