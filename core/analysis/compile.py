@@ -69,6 +69,19 @@ class Compiled:
     compilations: Table
     recompiled: tuple[Recompiled, ...]
 
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The tables by what they answer, in the order in which they are shown."""
+        return {
+            "signs": self.signs,
+            "regions": self.regions,
+            "graphs": self.graphs,
+            "steps": self.steps,
+            "code": self.code,
+            "phases": self.phases,
+            "compilations": self.compilations,
+        }
+
 
 def compiled(scope: Scope) -> Compiled:
     """Return what a scope shows of torch.compile; calls count where they begin, with their whole time."""
@@ -165,25 +178,16 @@ def _again(one: Recompiled) -> str:
 
 def compile_object(found: Compiled) -> dict[str, Any]:
     """Return the JSON object: whether it is applied, and a list of rows for each question."""
-    tables = {
-        "signs": found.signs,
-        "regions": found.regions,
-        "graphs": found.graphs,
-        "steps": found.steps,
-        "code": found.code,
-        "phases": found.phases,
-        "compilations": found.compilations,
-    }
     return {
         "schema": SCHEMA,
         "table": "compile",
         "scope": found.scope,
         "applied": found.applied,
-        **{name: list(table.rows()) for name, table in tables.items()},
+        **{name: list(table.rows()) for name, table in found.tables.items()},
         "recompiled": [
             {"rank": one.rank, "frame": one.frame, "runs": {str(k): v for k, v in one.runs.items()}}
             for one in found.recompiled
         ],
         "compile_ns": found.phases.totals["compile_ns"],
-        "notes": [note for table in tables.values() for note in table.notes],
+        "notes": [note for table in found.tables.values() for note in table.notes],
     }

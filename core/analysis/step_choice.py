@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -69,17 +69,18 @@ def find_steps(
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
         alike = _alike(name)
-        found = _named(index, lambda text: _alike(text) == alike)
+        found = _named(index, _texts(index), lambda text: _alike(text) == alike)
         return _made(trace, source, clocks, name, "chosen by name", found)
     marked = steps_of(index, source)
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
         return _made(trace, source, clocks, f"{STEP_NAME}N", "the profiler marked them", positions)
+    texts = _texts(index)
     for what, pattern in KNOWN:
-        found = _named(index, partial(_is, pattern))
+        found = _named(index, texts, partial(_is, pattern))
         if len(found):
             return _made(trace, source, clocks, what, "a name that engines mark steps with", found)
-    positions = _repeating(index)
+    positions = _repeating(index, texts)
     if not len(positions):
         return None
     names = index.strings(_distinct(index.column("slices.name")[positions]))
@@ -87,10 +88,16 @@ def find_steps(
     return _made(trace, source, clocks, what, "the outermost that repeats", positions)
 
 
-def _named(index: Index, fits: Callable[[str], bool]) -> I64:
+def _texts(index: Index) -> dict[int, str]:
+    """Return the names that slices have, by string number."""
+    numbers = _distinct(index.column("slices.name"))
+    return dict(zip(numbers, index.strings(numbers)))
+
+
+def _named(index: Index, texts: Mapping[int, str], fits: Callable[[str], bool]) -> I64:
     """Return the positions of the host's slices whose name fits; of others only where there are none."""
     names, categories = index.column("slices.name"), index.column("slices.category")
-    numbers = [number for number in _distinct(names) if fits(index.string(number))]
+    numbers = [number for number, text in texts.items() if fits(text)]
     if not numbers:
         return np.empty(0, np.int64)
     wanted = np.array(numbers, names.dtype)
@@ -124,12 +131,12 @@ def _distinct(numbers: AnyArray) -> list[int]:
     return [int(number) for number in np.flatnonzero(seen)]
 
 
-def _repeating(index: Index) -> I64:
+def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     """Return the slices of the name (numbers aside) and lane that take most time, of those that repeat."""
     names, categories = index.column("slices.name"), index.column("slices.category")
     notes = np.array([category == "user_annotation" for category in index.categories], np.bool_)
     hosts = np.array([category in KINDS for category in index.categories], np.bool_)
-    graphs = [number for number in _distinct(names) if GRAPHS.match(index.string(number))]
+    graphs = [number for number, text in texts.items() if GRAPHS.match(text)]
     pieces = []
     for low in range(0, len(names), SCAN_CHUNK):
         kinds = categories[low : low + SCAN_CHUNK]
@@ -138,10 +145,10 @@ def _repeating(index: Index) -> I64:
             hit |= hosts[kinds] & np.isin(names[low : low + SCAN_CHUNK], np.array(graphs, names.dtype))
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-    compiling = [n for n in _distinct(names[positions]) if COMPILING.search(index.string(n))]
+    compiling = [n for n in _distinct(names[positions]) if COMPILING.search(texts[n])]
     positions = positions[~np.isin(names[positions], np.array(compiling, names.dtype))]
     keys: dict[str, int] = {}
-    table = {n: keys.setdefault(_alike(index.string(n)), len(keys)) for n in _distinct(names[positions])}
+    table = {n: keys.setdefault(_alike(texts[n]), len(keys)) for n in _distinct(names[positions])}
     key = np.array([table[number] for number in names[positions].tolist()], np.int64)
     lane = lanes_of(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))

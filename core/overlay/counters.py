@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +18,8 @@ from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
+from .over import Over
 
-if TYPE_CHECKING:
-    from ..analysis.alignment import Alignment
-
-NO_CLOCKS = Clocks()
 HEADING = "computed"
 MIB = 1 << 20
 CHEAP = 500_000
@@ -36,25 +32,19 @@ MEMORY, QUEUE = "memory", "queue"
 """Kinds of computed lanes."""
 
 
-class WithCounters(Trace):
+class WithCounters(Over):
     """A trace and one more source: the lanes computed from it, each below the process that it speaks of."""
 
     def __init__(self, own: Trace, counters: Sequence[Counter]) -> None:
         """Lay series below their processes; none at all keeps the place for later ones."""
-        self.own = own
         path = own.sources[0].path if own.sources else ""
         self.computed = CounterIndex(counters, path)
-        super().__init__([*own.indexes, self.computed], own.members, own.captures, own.shown_capture)
+        super().__init__(own, [self.computed])
 
     @property
     def counter_source(self) -> int:
         """The number of the source that is computed."""
         return len(self.own.indexes)
-
-    @property
-    def alignment(self) -> Alignment:
-        """The trace's own."""
-        return self.own.alignment
 
     @cached_property
     def clocks(self) -> Clocks:
@@ -66,20 +56,6 @@ class WithCounters(Trace):
             pid = self.computed.string(int(self.computed.processes[number]["pid"]))
             found = found.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
         return found
-
-    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
-        """Return the trace's own."""
-        return self.own.span_at(clocks)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The trace's own."""
-        return self.own.span
-
-    @property
-    def opening_span(self) -> tuple[int, int]:
-        """The trace's own."""
-        return self.own.opening_span
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:

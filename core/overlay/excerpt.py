@@ -6,7 +6,8 @@ import numpy as np
 
 from ..base.clock import Clocks
 from ..base.errors import UnreadableError
-from .overlay import NO_CLOCKS, Overlay, PlacedLog
+from .over import NO_CLOCKS
+from .overlay import Overlay, PlacedLog
 
 MOST_HEADING = 1 << 16
 """Bytes before the first row that are taken for its heading."""

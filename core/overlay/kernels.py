@@ -15,7 +15,8 @@ from ..base.short_names import short_name
 from ..ingest.columns import AnyArray
 from ..telemetry.energy import FAR, attribute
 from ..telemetry.series import Series
-from .overlay import NO_CLOCKS, Overlay
+from .over import NO_CLOCKS
+from .overlay import Overlay
 from .steps import NO_CARDS, Card, cards_of
 
 COLUMNS = (

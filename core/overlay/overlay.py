@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..analysis.alignment import Alignment
 from ..analysis.devices import Device
 from ..base.clock import Clocks
 from ..base.errors import UsageError
@@ -16,6 +15,7 @@ from ..query.args import Arguments
 from ..query.views import Process, Row
 from ..trace import Trace
 from .log_index import LogIndex, Metric
+from .over import NO_CLOCKS, Over
 from .wall import Wall
 from .zones import SECOND, offset_text
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..telemetry.clock_fit import Proposal
     from ..telemetry.log import TelemetryLog
     from ..telemetry.series import Series
-
-NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Reading:
     text: str
 
 
-class Overlay(Trace):
+class Overlay(Over):
     """A trace and its logs. The clock of a log is (its source's number, ""): 0 is what was proposed."""
 
     def __init__(self, trace: Trace, placed: Sequence[PlacedLog]) -> None:
@@ -75,39 +73,15 @@ class Overlay(Trace):
         wall = Wall(trace)
         if wall.base is None:
             raise UsageError(wall.missing)
-        self.own, self.placed = trace, tuple(placed)
+        self.placed = tuple(placed)
         self.device_keys = dict(wall.devices)
         self.base_ns = wall.base
         self._first_log = len(trace.indexes)
         base = self.base_ns
         logs = [LogIndex(one.log, one.devices, one.proposal.shift_ns - base, base) for one in self.placed]
-        super().__init__([*trace.indexes, *logs], trace.members, trace.captures, trace.shown_capture)
+        super().__init__(trace, logs)
         for index, one, source in zip(logs, self.placed, self.log_sources):
             index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}", *self._remarks(one))
-
-    @property
-    def alignment(self) -> Alignment:
-        """The trace's own."""
-        return self.own.alignment
-
-    @property
-    def clocks(self) -> Clocks:
-        """The trace's own."""
-        return self.own.clocks
-
-    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
-        """Return the trace's own: a log that ran for hours does not make it longer."""
-        return self.own.span_at(clocks)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The trace's own."""
-        return self.own.span
-
-    @property
-    def opening_span(self) -> tuple[int, int]:
-        """The trace's own."""
-        return self.own.opening_span
 
     @cached_property
     def _processes(self) -> tuple[Process, ...]:

@@ -16,7 +16,8 @@ from ..ingest.columns import AnyArray
 from ..telemetry.columns import ColumnKind
 from ..telemetry.energy import Statistics, statistics
 from ..telemetry.series import Series
-from .overlay import NO_CLOCKS, Overlay
+from .over import NO_CLOCKS
+from .overlay import Overlay
 
 COLUMNS = (
     Column("step", "step", "text"),

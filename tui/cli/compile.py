@@ -31,15 +31,7 @@ def compile(request: Request, first: First) -> None:
     from tracelane.core.analysis import compile as analysis
 
     found = analysis.compiled(request.scope())
-    tables = {
-        "signs": found.signs,
-        "regions": found.regions,
-        "graphs": found.graphs,
-        "steps": found.steps,
-        "code": found.code,
-        "phases": found.phases,
-        "compilations": found.compilations,
-    }
+    tables = found.tables
     others = (table.head(OTHERS) for name, table in tables.items() if name != first)
     order = [tables[first], *others]
     request.show(order, lambda: analysis.compile_object(found))

@@ -15,7 +15,7 @@ from ...index.store import Index
 from ...ingest.columns import I64
 from ..devices import KERNEL_TYPES, KernelType
 from ..host import LaunchSide, launch_sides, trace_starts
-from ..op_events import KINDS, OP, RUNTIME
+from ..op_events import OP, RUNTIME
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
 from ..work import Work, work_of
@@ -24,8 +24,6 @@ from .host_columns import PROFILER, WAITS, Host, host_of
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """What stands on a device's lanes while it waits for something else."""
-NO_WORK = frozenset(KINDS) | {"cuda_profiler_range"}
-"""The host's categories, which some writers put on a device's lanes; ranges in which kernels are replayed."""
 
 
 class Facts:
@@ -95,11 +93,10 @@ class Facts:
         return NotJudged("the trace holds no device work")
 
     def _really(self, work: Work) -> Work:
-        """Return the work without waits and without what is none."""
+        """Return the work without waits."""
         places, numbers = work.distinct_names
         waits = np.array([NOT_BUSY.match(text) is not None for text in self.index.strings(numbers)], np.bool_)
-        none = np.array([category in NO_WORK for category in self.index.categories], np.bool_)
-        keep = ~(waits[places] | none[work.categories])
+        keep = ~waits[places]
         if keep.all():
             return work
         columns = ("positions", "starts", "ends", "names", "categories", "streams")

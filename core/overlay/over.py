@@ -1,0 +1,48 @@
+"""What lies over a trace: further sources, not its own, that change neither its time nor its clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..base.clock import Clocks
+from ..index.store import Index
+from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..analysis.alignment import Alignment
+
+NO_CLOCKS = Clocks()
+
+
+class Over(Trace):
+    """A trace with further sources behind its own."""
+
+    def __init__(self, own: Trace, more: Sequence[Index]) -> None:
+        """Put more indexes behind those of a trace."""
+        self.own = own
+        super().__init__([*own.indexes, *more], own.members, own.captures, own.shown_capture)
+
+    @property
+    def alignment(self) -> Alignment:
+        """The trace's own."""
+        return self.own.alignment
+
+    @property
+    def clocks(self) -> Clocks:
+        """The trace's own."""
+        return self.own.clocks
+
+    def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
+        """Return the trace's own: a log that ran for hours does not make it longer."""
+        return self.own.span_at(clocks)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The trace's own."""
+        return self.own.span
+
+    @property
+    def opening_span(self) -> tuple[int, int]:
+        """The trace's own."""
+        return self.own.opening_span
