@@ -21,7 +21,7 @@ def by_step(scope: Scope, make: Callable[[Scope], Table], order: Callable[[Table
     each in an order, with the step as first column: each as if asked about that step alone. UsageError where
     there are no steps.
     """
-    steps = step_spans(scope.trace, scope.clocks, source=scope.source)
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
     if steps is None:
         raise UsageError("this trace has no steps, and nothing in it repeats")
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))

@@ -192,7 +192,7 @@ def graph_table(scope: Scope, found: list[Calls]) -> Table:
     rows: list[dict[str, Any]] = []
     positions, sources = [], []
     for one in found:
-        steps = find_steps(scope.trace, one.source, scope.clocks)
+        steps = find_steps(scope.trace, one.source, scope.clocks, scope.steps or None)
         for number, text in enumerate(one.texts):
             at = np.flatnonzero(one.name == number)
             durations = one.durations[at]
@@ -249,7 +249,7 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
     rows: list[dict[str, Any]] = []
     positions, whose, notes = [], [], []
     for source in sources:
-        steps = find_steps(scope.trace, source, scope.clocks)
+        steps = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if steps is None:
             continue
         regions, graphs = calls(scope, source, REGION), calls(scope, source, GRAPH, GRAPH_HASH)

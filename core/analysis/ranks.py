@@ -184,7 +184,7 @@ def _kernels(work: Work) -> int:
 
 def _steps(scope: Scope, source: int) -> Steps | None:
     """Return a source's steps that lie in the scope's range wholly."""
-    found = find_steps(scope.trace, source, scope.clocks)
+    found = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
     if found is None or scope.range is None:
         return found
     inside = np.flatnonzero((found.starts >= scope.range[0]) & (found.ends <= scope.range[1]))

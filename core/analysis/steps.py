@@ -36,21 +36,18 @@ class StepResult:
     groups: Table
 
 
-def steps(scope: Scope, name: str | None = None) -> StepResult:
-    """Return the steps that lie in the scope's range wholly; `name`: slices to take for steps, if the scope
-    names none.
-    """
-    name = scope.steps or name
-    table = _counted(scope, name) if name else kept(scope, "steps", lambda: _counted(scope, None))
+def steps(scope: Scope) -> StepResult:
+    """Return the steps that lie in the scope's range wholly."""
+    table = kept(scope, "steps", lambda: _counted(scope))
     return StepResult(table, _groups(table))
 
 
-def _counted(scope: Scope, name: str | None) -> Table:
+def _counted(scope: Scope) -> Table:
     chosen, parts = [], []
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
-        found = find_steps(scope.trace, source, scope.clocks, name)
+        found = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if found is None:
             continue
         inside = np.ones(len(found), np.bool_)

@@ -62,7 +62,7 @@ def example_of(scope: Scope) -> Example:
 
 def steps_in(scope: Scope) -> StepSpans | None:
     """Return the steps that lie in the scope's range wholly, None where the trace has none."""
-    found = step_spans(scope.trace, scope.clocks)
+    found = step_spans(scope.trace, scope.clocks, scope.steps or None)
     if found is None or scope.range is None:
         return found
     inside = np.flatnonzero((found.starts >= scope.range[0]) & (found.ends <= scope.range[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +26,26 @@ class SliceRows:
     A row has COLUMNS, and `source` where the trace has several; ts_ns is lane time, as in the file.
     """
 
-    def __init__(self, trace: Trace, hits: Hits, range: tuple[int, int] | None = None) -> None:
-        """Take those hits that touch the range, given in trace time; all without one."""
+    def __init__(
+        self,
+        trace: Trace,
+        hits: Hits,
+        range: tuple[int, int] | None = None,
+        lanes: Collection[int] | None = None,
+    ) -> None:
+        """Take those hits that touch the range, given in trace time, and are on lanes, given as places in
+        Trace.lanes; all where None.
+        """
         self.trace = trace
+        wanted = None if lanes is None else frozenset(lanes)
         starts, sources, positions = [], [], []
         for source, index in enumerate(trace.indexes):
             for own, begin in hits.starts(source):
+                if wanted is not None:
+                    numbers, which = np.unique(Rows(index).of(own), return_inverse=True)
+                    rows = [trace.row_number(source, number).lane in wanted for number in numbers.tolist()]
+                    kept = np.array(rows, np.bool_)[which]
+                    own, begin = own[kept], begin[kept]
                 if range is not None:
                     low, high = range
                     end = begin + index.duration(own)

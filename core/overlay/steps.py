@@ -73,12 +73,19 @@ class Card:
         return (power.column.watts if power is not None else None) or 1.0
 
 
-def steps_table(overlay: Overlay, within: tuple[int, int] | None = None, clocks: Clocks = NO_CLOCKS) -> Table:
-    """Return a row per step (that reaches into `within`) and device of its source, in time order."""
+def steps_table(
+    overlay: Overlay,
+    within: tuple[int, int] | None = None,
+    clocks: Clocks = NO_CLOCKS,
+    name: str | None = None,
+) -> Table:
+    """Return a row per step (that reaches into `within`) and device of its source, in time order; `name` as
+    in find_steps.
+    """
     stretches = [
         Stretch(label, start, end, source)
         for source in range(len(overlay.own.indexes))
-        if (found := find_steps(overlay.own, source, clocks)) is not None
+        if (found := find_steps(overlay.own, source, clocks, name)) is not None
         for label, start, end in zip(found.labels, found.starts.tolist(), found.ends.tolist())
         if within is None or (start < within[1] and end > within[0])
     ]

@@ -12,9 +12,12 @@ import click
 
 from tracelane.core.base.errors import TracelaneError, UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACE
+from .opened import chosen_trace
+from .options import DECODER, FORCE, INDEX_DIR, TRACE, choice_options
+from .scoped import STEP_NAME, steps_there
 
 if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
     from tracelane.core.trace import Trace
 
 
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
     "--at", metavar="TIME", help="The one there: +12.5ms, @µs or a whole number of ns as in the file, step:4."
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
+@STEP_NAME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -34,25 +39,25 @@ def chain(
     name: str,
     at: str | None,
     every: bool,
+    step_name: str | None,
     as_json: bool,
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Say what launched a kernel: annotation, op, launch, kernel, with the time between them.
 
     Where the name is that of an op or annotation, say which kernels were launched under it.
     """
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
-
     try:
         pattern = re.compile(name)
     except re.error as error:
         raise UsageError(f"--name is no regular expression: {error}") from None
-    with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    found, count = _found(opened, pattern, None if at is None else _time(opened, at), every)
+    opened = chosen_trace([trace], index_dir, decoder, force, choice)
+    if step_name is not None:
+        steps_there(opened, "--step-name", step_name)
+    found, count = _found(opened, pattern, None if at is None else _time(opened, at, step_name), every)
     if as_json:
         _print_json(opened, found)
         return
@@ -67,13 +72,13 @@ def chain(
         click.echo(f"\n{len(found)} of {count:,} that match: --all shows all, --at TIME the one there")
 
 
-def _time(trace: Trace, text: str) -> int:
+def _time(trace: Trace, text: str, step_name: str | None) -> int:
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_time
 
     if re.fullmatch(r"\s*-?\d+\s*", text):
         return int(text)  # what `ts_ns` says
-    return parse_time(text, time_frame(trace, trace.clocks))
+    return parse_time(text, time_frame(trace, trace.clocks, steps=step_name or ""))
 
 
 def _found(

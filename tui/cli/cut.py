@@ -10,11 +10,13 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACE
-from .scoped import range_of
+from .opened import chosen_trace
+from .options import DECODER, FORCE, INDEX_DIR, TRACE, choice_options
+from .scoped import STEP_NAME, range_of, steps_there
 
 if TYPE_CHECKING:
     from tracelane.core.export.cut import Cut
+    from tracelane.core.index.choice import Choice
     from tracelane.core.trace import Trace
 
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 @TRACE
 @click.option("--from", "begin", metavar="TIME", help="Begin: +12.5ms, @µs as in the file, 09:28:06, step:4.")
 @click.option("--to", "end", metavar="TIME", help="End; without it that of the step, or of the trace.")
+@STEP_NAME
 @click.option("--lanes", metavar="REGEX", help="Only lanes whose title, or whose process's, matches.")
 @click.option(
     "-o",
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file to write; packed when it is called *.gz.",
 )
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -37,25 +41,30 @@ def cut(
     trace: str,
     begin: str | None,
     end: str | None,
+    step_name: str | None,
     lanes: str | None,
     out: Path,
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
     from tracelane.core.export.cut import cut as write_cut
-    from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
     if begin is None and end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --from step:4")
+    opened = chosen_trace([trace], index_dir, decoder, force, choice)
+    if len(opened.indexes) != 1:
+        raise UsageError(
+            f"{trace} holds {len(opened.indexes)} traces: cut them one by one, of ranks with --rank N"
+        )
+    if step_name is not None:
+        steps_there(opened, "--step-name", step_name)
+    start, stop = range_of(opened, begin, end, step_name) or opened.span
+    chosen = None if lanes is None else _lanes(opened, lanes)
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(trace, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-        if len(opened.indexes) != 1:
-            raise UsageError(f"{trace} holds {len(opened.indexes)} traces: cut them one by one")
-        start, stop = range_of(opened, begin, end) or opened.span
-        chosen = None if lanes is None else _lanes(opened, lanes)
         done = write_cut(opened.indexes[0], start, stop, out, lanes=chosen, progress=progress)
     click.echo(_told(done, out))
 

@@ -11,12 +11,13 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .limits import parse_value
-from .options import DECODER, FORCE, INDEX_DIR
-from .scoped import terminal_width
+from .options import DECODER, FORCE, INDEX_DIR, choice_options
+from .scoped import STEP_NAME, terminal_width
 from .sides import read_side
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.diff import Change, Difference
+    from tracelane.core.index.choice import Choice
 
 EXCEEDED = 1
 ROWS = 15
@@ -48,6 +49,8 @@ DEFAULT_METRICS = ("step.wall.median", "kernels.total", "ops.self_cpu")
     show_default=True,
     help="How to print it.",
 )
+@STEP_NAME
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -61,14 +64,17 @@ def diff(
     min_time: str,
     limit: int | None,
     form: str,
+    step_name: str | None,
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops and kernels, the greatest change first.
 
     A side is a trace, a step of it (A:step=4, A:step=nth:-1), a stretch (A:+10ms..+20ms), or a file that
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
+    --run, --capture, --rank and --step-name are for both sides.
     """
     from tracelane.core.analysis.diff import difference
     from tracelane.core.analysis.metrics import group_of
@@ -80,7 +86,7 @@ def diff(
         raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
         group_of(name)
-    sides = [read_side(side, index_dir, decoder, force) for side in (before, now)]
+    sides = [read_side(side, index_dir, decoder, force, choice, step_name) for side in (before, now)]
     found = difference(sides[0], sides[1], least)
     held = _held(found, names)
     failed = [] if share is None else [change for change in held if change.exceeds(share, least)]

@@ -34,7 +34,7 @@ def idle(request: Request, kernel_wait: float, recurring: bool) -> None:
     found = analysis.idle(scope, round(kernel_wait * 1000))
     limit = request.limit or GAPS
     if recurring:
-        request.show([recurring_gaps(found, step_spans(scope.trace, scope.clocks))])
+        request.show([recurring_gaps(found, step_spans(scope.trace, scope.clocks, scope.steps or None))])
         return
     tables = [analysis.idle_table(found), analysis.gap_table(found, limit)]
     request.show(tables, lambda: analysis.idle_object(found, limit))

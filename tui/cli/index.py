@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS
+from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS, choice_options
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
 
 
 @click.command()
@@ -16,15 +21,25 @@ from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS
 @FORCE
 @JSON
 @WORKERS
+@choice_options
 @DECODER
 @INDEX_DIR
 def index(
-    trace: str, force: bool, as_json: bool, workers: int | None, decoder: str, index_dir: Path | None
+    trace: str,
+    force: bool,
+    as_json: bool,
+    workers: int | None,
+    decoder: str,
+    index_dir: Path | None,
+    choice: Choice,
 ) -> None:
-    """Read a trace and keep its index, so that it opens at once later."""
+    """Read a trace and keep its index, so that it opens at once later.
+
+    Of a folder all captures are read, unless --capture says which.
+    """
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.blockstore import write_block_store
-    from tracelane.core.index.choice import EVERYTHING
+    from tracelane.core.index.choice import ALL
     from tracelane.core.index.packing import worth_packing
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
@@ -38,7 +53,7 @@ def index(
             decoder=decoder,
             workers=workers,
             force=force,
-            choice=EVERYTHING,
+            choice=replace(choice, capture=choice.capture or ALL),
             progress=progress,
         )
         seconds = time.monotonic() - began

@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE
+from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, choice_options
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
 
 
 @click.command()
 @TRACE
 @JSON
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
-def info(trace: str, as_json: bool, decoder: str, index_dir: Path | None, force: bool) -> None:
-    """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met."""
-    from tracelane.core.index.choice import EVERYTHING
+def info(
+    trace: str, as_json: bool, decoder: str, index_dir: Path | None, force: bool, choice: Choice
+) -> None:
+    """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
+
+    Of a folder all captures are told of, unless --capture says which.
+    """
+    from tracelane.core.index.choice import ALL
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import summary, trace_info, writable
 
+    choice = replace(choice, capture=choice.capture or ALL)
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(
-            trace, index_dir=index_dir, decoder=decoder, force=force, choice=EVERYTHING, progress=progress
+            trace, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
         )
     if not as_json:
         click.echo(writable(summary(opened)))
     elif len(opened.sources) == 1:
-        click.echo(json.dumps({**trace_info(opened), "path": trace}))
+        # A file as it was typed; of a folder which file it is.
+        path = opened.sources[0].path if Path(trace).is_dir() else trace
+        click.echo(json.dumps({**trace_info(opened), "path": str(path)}))
     else:
-        raise UsageError(f"--json tells of one trace, and {trace} holds {len(opened.sources)}")
+        raise UsageError(
+            f"--json tells of one trace, and {trace} holds {len(opened.sources)}: choose with --rank N"
+        )

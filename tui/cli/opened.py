@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from .device_offset import DEVICE_OFFSET
 from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
-from .scoped import FROM, LANES, SKIP_FIRST, STEP, TO, WHERE, scope_of
+from .scoped import FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.scope import Scope
     from tracelane.core.index.choice import Choice
+    from tracelane.core.trace import Trace
 
 OPTIONS = (FORCE, INDEX_DIR, DECODER, DEVICE_OFFSET)
-PARTS = (WHERE, LANES, SKIP_FIRST, STEP, TO, FROM, TRACES)
+PARTS = (WHERE, LANES, SKIP_FIRST, STEP_NAME, STEP, TO, FROM, TRACES)
 """Both in the order in which decorators are applied: help lists them the other way round."""
 
 
@@ -28,6 +31,7 @@ class Opened:
     begin: str | None
     end: str | None
     step: str | None
+    step_name: str | None
     skip_first: int | None
     lanes: str | None
     where: str | None
@@ -44,20 +48,8 @@ class Opened:
 
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
-        from tracelane.core.trace import open_trace
-        from tracelane.tui.text.progress import ProgressBar
-
-        with ProgressBar(Path(self.traces[0]).name) as progress:
-            trace = open_trace(
-                self.traces,
-                index_dir=self.index_dir,
-                decoder=self.decoder,
-                force=self.force,
-                choice=self.choice,
-                progress=progress,
-            )
         return scope_of(
-            trace,
+            chosen_trace(self.traces, self.index_dir, self.decoder, self.force, self.choice),
             self.begin,
             self.end,
             self.step,
@@ -65,7 +57,25 @@ class Opened:
             self.where,
             self.skip_first,
             self.device_offsets,
+            self.step_name,
         )
+
+
+def chosen_trace(
+    traces: Sequence[str], index_dir: Path | None, decoder: str, force: bool, choice: Choice
+) -> Trace:
+    """Open traces; which of several captures is open is said on stderr."""
+    from tracelane.core.index.choice import left_out_text
+    from tracelane.core.trace import open_trace
+    from tracelane.tui.text.progress import ProgressBar
+
+    with ProgressBar(Path(traces[0]).name) as progress:
+        trace = open_trace(
+            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
+        )
+    if left_out := left_out_text(trace.captures, trace.shown_capture):
+        click.echo(left_out, err=True)
+    return trace
 
 
 def with_options(

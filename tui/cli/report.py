@@ -15,6 +15,7 @@ from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.scope import Scope
+    from tracelane.core.analysis.summary import Summary
     from tracelane.core.export.report import Example
     from tracelane.core.overlay.overlay import Overlay
 
@@ -60,8 +61,6 @@ def report(
     from tracelane.core.export.summary_file import as_json
     from tracelane.core.overlay.excerpt import excerpt
 
-    from .sides import read_side
-
     for path in (out, bundle):
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
@@ -71,7 +70,7 @@ def report(
     here = None
     if bundle is not None or baseline is not None:
         here = summary(scope, opened.title)
-    before = None if baseline is None else read_side(baseline, opened.index_dir, opened.decoder, opened.force)
+    before = None if baseline is None else _baseline(baseline, opened)
     text = report_text(
         scope,
         opened.title,
@@ -97,6 +96,16 @@ def report(
     click.echo(f"{bundle}: {', '.join(names)}")
     if not example.label and not any(name.startswith("trace") for name in names):
         click.echo("the trace has no steps and is too large to come along whole: choose with --from and --to")
+
+
+def _baseline(text: str, opened: Opened) -> Summary:
+    """Return the earlier side: its newest capture, of the same ranks and steps."""
+    from tracelane.core.index.choice import Choice
+
+    from .sides import read_side
+
+    ranks = Choice(ranks=opened.choice.ranks)
+    return read_side(text, opened.index_dir, opened.decoder, opened.force, ranks, opened.step_name)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -25,6 +25,9 @@ FROM = click.option(
     "--from", "begin", metavar="TIME", help="Count from here: +12.5ms, @µs, 09:28:06.1 or step:4."
 )
 TO = click.option("--to", "end", metavar="TIME", help="Count up to here; of a step, up to its end.")
+STEP_NAME = click.option(
+    "--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps."
+)
 STEP = click.option("--step", metavar="N", help="Count this step only; nth:K: the K-th, nth:-1 the last.")
 SKIP_FIRST = click.option(
     "--skip-first",
@@ -55,38 +58,34 @@ def scope_of(
     where: str | None = None,
     skip_first: int | None = None,
     device_offsets: Sequence[str] = (),
+    step_name: str | None = None,
 ) -> Scope:
-    """Return the scope that these options mean; UsageError where they mean nothing.
-
-    Which of several captures is open is said on stderr.
-    """
+    """Return the scope that these options mean; UsageError where they mean nothing."""
     from tracelane.core.analysis.device_clocks import with_device_clocks
     from tracelane.core.analysis.scope import Scope
-    from tracelane.core.index.choice import left_out_text
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
-
-    if left_out := left_out_text(trace.captures, trace.shown_capture):
-        click.echo(left_out, err=True)
 
     if step is not None and (begin is not None or end is not None or skip_first):
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
     if skip_first and begin is not None:
         raise UsageError("--from and --skip-first both say where to begin: give one of them")
-    label, span = "", range_of(trace, begin, end)
+    if step_name is not None:
+        steps_there(trace, "--step-name", step_name)
+    label, span = "", range_of(trace, begin, end, step_name)
     if step is not None:
-        span, label = step_range(trace, step), f"step {step}"
+        span, label = step_range(trace, step, step_name), f"step {step}"
     elif skip_first:
-        span = range_after(trace, skip_first, trace.span[1] if span is None else span[1])
+        span = range_after(trace, skip_first, trace.span[1] if span is None else span[1], step_name)
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
     clocks = with_device_clocks(trace, trace.clocks, device_offsets)
     chosen = None if where is None else matches(trace, parse(where), clocks).where
-    return Scope(trace, span, lanes_of(trace, lanes), chosen, clocks, label=label)
+    return Scope(trace, span, lanes_of(trace, lanes), chosen, clocks, label=label, steps=step_name or "")
 
 
-def step_range(trace: Trace, step: str) -> tuple[int, int]:
+def step_range(trace: Trace, step: str, step_name: str | None) -> tuple[int, int]:
     """Return [start, end) of a step of those that `tracelane steps` finds, by its label or as nth:K."""
-    steps = steps_there(trace, "--step")
+    steps = steps_there(trace, "--step", step_name)
     wanted = step.strip()
     if match := NTH.fullmatch(wanted):
         place = int(match[1])
@@ -105,9 +104,9 @@ def step_range(trace: Trace, step: str) -> tuple[int, int]:
     return int(steps.starts[place]), int(steps.ends[place])
 
 
-def range_after(trace: Trace, skipped: int, end: int) -> tuple[int, int]:
+def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> tuple[int, int]:
     """Return [start of the step after the first ones, end) in trace time."""
-    steps = steps_there(trace, "--skip-first")
+    steps = steps_there(trace, "--skip-first", step_name)
     if skipped >= len(steps):
         raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")
     start = int(steps.starts[skipped])
@@ -116,24 +115,28 @@ def range_after(trace: Trace, skipped: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def steps_there(trace: Trace, option: str) -> StepSpans:
-    """Return the trace's steps; UsageError where it has none."""
+def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
+    """Return the trace's steps, those of a name if one is given; UsageError where there are none."""
     from tracelane.core.analysis.step_spans import step_spans
 
-    steps = step_spans(trace, trace.clocks)
+    steps = step_spans(trace, trace.clocks, step_name or None)
+    if steps is None and step_name:
+        raise UsageError(f"--step-name: no slice is called {step_name}")
     if steps is None:
         raise UsageError(f"{option}: this trace has no steps, and nothing in it repeats")
     return steps
 
 
-def range_of(trace: Trace, begin: str | None, end: str | None) -> tuple[int, int] | None:
+def range_of(
+    trace: Trace, begin: str | None, end: str | None, step_name: str | None = None
+) -> tuple[int, int] | None:
     """Return [start, end) in trace time of --from and --to, None when neither is given."""
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_span
 
     if begin is None and end is None:
         return None
-    frame = time_frame(trace, trace.clocks)
+    frame = time_frame(trace, trace.clocks, steps=step_name or "")
     start, stop = trace.span
     if begin is not None:
         start, reach = parse_span(begin, frame)

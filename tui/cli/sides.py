@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
 
+from .opened import chosen_trace
 from .scoped import scope_of
 
 if TYPE_CHECKING:
     from tracelane.core.analysis.summary import Summary
+    from tracelane.core.index.choice import Choice
 
 STEP = "step="
 
@@ -27,30 +29,34 @@ def split_side(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def read_side(text: str, index_dir: Path | None, decoder: str, force: bool) -> Summary:
+def read_side(
+    text: str,
+    index_dir: Path | None,
+    decoder: str,
+    force: bool,
+    choice: Choice,
+    step_name: str | None = None,
+) -> Summary:
     """Return the summary of a side, read from a file of one or made from a trace or a part of it.
 
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
     from tracelane.core.analysis.summary import summary
     from tracelane.core.export.summary_file import is_summary, read_summary
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
 
     path, part = split_side(text)
     if is_summary(Path(path)):
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
         return read_summary(Path(path))
-    with ProgressBar(Path(path).name) as progress:
-        trace = open_trace([path], index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    trace = chosen_trace([path], index_dir, decoder, force, choice)
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
-        scope = scope_of(trace, None, None, step=part.removeprefix(STEP))
+        scope = scope_of(trace, None, None, step=part.removeprefix(STEP), step_name=step_name)
     elif dots:
-        scope = scope_of(trace, begin or None, end or None)
+        scope = scope_of(trace, begin or None, end or None, step_name=step_name)
     elif part:
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
     else:
-        scope = scope_of(trace, None, None)
+        scope = scope_of(trace, None, None, step_name=step_name)
     return summary(scope, Path(text).name)

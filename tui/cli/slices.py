@@ -6,13 +6,13 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, TRACES
-from .scoped import FROM, TO, range_of, terminal_width
+from .opened import Opened, opened_options
+from .scoped import terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
@@ -24,10 +24,7 @@ CATEGORY_CELLS = 16
 
 
 @click.command()
-@TRACES
-@click.option("--where", metavar="FILTER", help="Only these: nccl cat:kernel dur>1ms lane:'stream 0' -word.")
-@FROM
-@TO
+@opened_options
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @click.option(
     "--format",
@@ -37,20 +34,7 @@ CATEGORY_CELLS = 16
     show_default=True,
     help="How to print it.",
 )
-@DECODER
-@INDEX_DIR
-@FORCE
-def slices(
-    traces: tuple[str, ...],
-    where: str | None,
-    begin: str | None,
-    end: str | None,
-    limit: int | None,
-    form: str,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
-) -> None:
+def slices(opened: Opened, limit: int | None, form: str) -> None:
     """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
@@ -59,13 +43,11 @@ def slices(
     from tracelane.core.export.slices import SliceRows
     from tracelane.core.query.filter import Filter, parse
     from tracelane.core.query.hits import matches
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
 
-    wanted = Filter("", ()) if where is None else parse(where)  # a wrong one is told before reading
-    with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-    found = SliceRows(trace, matches(trace, wanted), range_of(trace, begin, end))
+    # A wrong one is told before reading.
+    wanted = Filter("", ()) if opened.where is None else parse(opened.where)
+    scope = replace(opened, where=None).scope()
+    found = SliceRows(scope.trace, matches(scope.trace, wanted, scope.clocks), scope.range, scope.lanes)
     if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(found.columns)

@@ -14,11 +14,10 @@ ROWS = 100
 
 @click.command()
 @opened_options
-@click.option("--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps.")
 @click.option("--groups", is_flag=True, help="Only the summary by group: prefill, decode, batch size.")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @FORMAT
-def steps(opened: Opened, step_name: str | None, groups: bool, limit: int | None, form: str) -> None:
+def steps(opened: Opened, groups: bool, limit: int | None, form: str) -> None:
     """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
 
     JSON has the groups beside the rows, with p50, p95, p99 and max.
@@ -28,7 +27,7 @@ def steps(opened: Opened, step_name: str | None, groups: bool, limit: int | None
     from tracelane.core.export import formats
     from tracelane.tui.text.table import table_text
 
-    result = found_steps(opened.scope(), step_name)
+    result = found_steps(opened.scope())
     table = result.groups if groups else result.steps
     if form == "json":
         whole = formats.as_object(table, limit=limit)

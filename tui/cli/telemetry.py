@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES
-from .scoped import FROM, TO, range_of
+from .opened import chosen_trace
+from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES, choice_options
+from .scoped import FROM, STEP_NAME, TO, range_of, steps_there
 from .smi import log_options, smi_options
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
 
 
 @click.command()
@@ -24,7 +29,9 @@ from .smi import log_options, smi_options
 )
 @FROM
 @TO
+@STEP_NAME
 @JSON
+@choice_options
 @DECODER
 @INDEX_DIR
 @FORCE
@@ -37,10 +44,12 @@ def telemetry(
     by: str | None,
     begin: str | None,
     end: str | None,
+    step_name: str | None,
     as_json: bool,
     decoder: str,
     index_dir: Path | None,
     force: bool,
+    choice: Choice,
 ) -> None:
     """Say what was understood of telemetry logs and how their clocks fit a trace.
 
@@ -53,13 +62,12 @@ def telemetry(
     from tracelane.core.overlay.wall import Wall
     from tracelane.core.telemetry.describe import describe
     from tracelane.core.telemetry.log import open_log
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     options = log_options(log_zone, lag, cards)
-    with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(traces, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+    trace = chosen_trace(traces, index_dir, decoder, force, choice)
+    if step_name is not None:
+        steps_there(trace, "--step-name", step_name)
     paths = logs or tuple(map(str, logs_beside(trace)))
     if not paths:
         raise UsageError("no log is given (--smi LOG), and no aiu-smi log lies beside the trace")
@@ -74,7 +82,7 @@ def telemetry(
     else:
         overlay = lay_over(trace, paths, options)
         told = [describe(one.log, one.proposal) for one in overlay.placed]
-        within = range_of(trace, begin, end)
+        within = range_of(trace, begin, end, step_name)
         steps = None
         if by is not None or within is not None:
             from tracelane.core.overlay.kernels import kernels_table
@@ -83,9 +91,9 @@ def telemetry(
             if by == "kernel":
                 steps = kernels_table(overlay, within, trace.clocks)
             elif by is not None or within is None:
-                steps = steps_table(overlay, within)
+                steps = steps_table(overlay, within, trace.clocks, step_name)
             else:
-                steps = stretches_table(overlay, [Stretch("range", *within)])
+                steps = stretches_table(overlay, [Stretch("range", *within)], trace.clocks)
     if as_json:
         name = f"{by}s" if by else "range"
         rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}

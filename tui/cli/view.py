@@ -55,7 +55,12 @@ class Asked(NamedTuple):
 @click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
 @click.option("--baseline", metavar="FROM..TO", help="Hold the tables against this range or step.")
-@click.option("--steps", metavar="NAME", help="Take the slices of this name for steps, numbers in it aside.")
+@click.option(
+    "--steps",
+    "--step-name",
+    metavar="NAME",
+    help="Take the slices of this name for steps, numbers in it aside.",
+)
 @click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
 @click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")

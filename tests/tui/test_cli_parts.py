@@ -1,0 +1,134 @@
+"""The options that say which files and which steps a command speaks of, on every command that has a trace."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
+from tracelane.tui.cli.main import COMMANDS, main, tracelane
+
+GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
+CHOICE = ("--run", "--capture", "--rank")
+WITHOUT_TRACE = ("cache", "demo")
+WITHOUT_STEPS = ("index", "info")
+MS = 1000
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT_TRACE])
+def test_every_command_that_has_a_trace_can_be_told_which(name: str) -> None:
+    """Ranks, captures and runs are chosen everywhere, and the steps wherever a step can be typed."""
+    command = tracelane.get_command(click.Context(tracelane), name)
+    assert command is not None
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert options.issuperset(CHOICE)
+    assert "--step-name" in options or name in WITHOUT_STEPS
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """Run a command and return what it printed."""
+    assert main([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("slices", "--format", "csv"),
+        ("chain", "--name", "all_reduce", "--all", "--json"),
+        ("info", "--json"),
+        ("summary", "--json"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_rank_of_a_folder_is_its_file(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command says of one rank of a folder is what it says of that rank's file."""
+    name, *more = command
+    folder = printed(capsys, name, GLOO, *more, "--rank", "1", "--index-dir", tmp_path)
+    alone = printed(capsys, name, GLOO / "ddp_rank1.json", *more, "--index-dir", tmp_path)
+    assert len(folder) > 1000
+    # A summary is called what was asked for.
+    assert folder.replace(f'"{GLOO.name}"', '"ddp_rank1.json"') == alone
+
+
+@needs_corpus
+def test_a_rank_is_cut_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A window of one rank is cut of its folder; a comparison takes the rank of both sides."""
+    where = ("--from", "step:3", "-o")
+    folder, alone = tmp_path / "folder.json", tmp_path / "alone.json"
+    printed(capsys, "cut", GLOO, "--rank", "1", *where, folder)
+    printed(capsys, "cut", GLOO / "ddp_rank1.json", *where, alone)
+    assert folder.read_bytes() == alone.read_bytes()
+    assert main(["cut", str(GLOO), *where, str(tmp_path / "both.json")]) == 64
+    assert "--rank N" in capsys.readouterr().err
+    told = json.loads(printed(capsys, "diff", GLOO, GLOO, "--rank", "0", "--format", "json"))
+    one = {metric["name"]: metric["a"] for metric in told["metrics"]}
+    assert one["step.count"] == 3 and {metric["change"] for metric in told["metrics"]} <= {0, None}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file whose profiler marked two steps, with three rounds of a loop of one's own in the second."""
+    events: list[dict[str, Any]] = [
+        complete(0, 10 * MS, "ProfilerStep#0", "user_annotation"),
+        complete(10 * MS, 30 * MS, "ProfilerStep#1", "user_annotation"),
+        complete(10 * MS, MS, "before"),
+    ]
+    for number, length in enumerate((4, 6, 5)):
+        start = (12 + 8 * number) * MS
+        events += [
+            complete(start, length * MS, f"round {number}", "user_annotation", tid=2),
+            complete(start, length * MS - MS, "aten::mm", tid=2),
+            complete(start + MS, MS, "kernel", "kernel", pid=0, tid=7),
+        ]
+    file = tmp_path / "rounds.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("slices", "--step", "nth:1", "--where", "aten"), ["aten::mm"]),
+        (
+            ("slices", "--skip-first", "2", "--where", "cat:user_annotation", "--lanes", "thread 2"),
+            ["round 2"],
+        ),
+        (("slices", "--from", "step:2", "--where", "kernel"), ["kernel"]),
+    ],
+)
+def test_steps_of_a_name_bound_what_is_listed(
+    path: Path, arguments: tuple[str, ...], expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step, the steps left out and a typed step are those of the name."""
+    name, *more = arguments
+    text = printed(capsys, name, path, "--step-name", "round 7", "--format", "csv", *more)
+    assert [row["name"] for row in csv.DictReader(io.StringIO(text))] == expected
+
+
+def test_steps_of_a_name_cut_every_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables by step, comparisons, checks, gaps that recur and reports cut by the steps of the name."""
+    named = ("--step-name", "round 0")
+    by_step = json.loads(printed(capsys, "ops", path, "--by", "step", *named, "--format", "json"))["rows"]
+    assert [row["step"] for row in by_step if row["name"] == "aten::mm"] == ["0", "1", "2"]
+    wall = json.loads(printed(capsys, "summary", path, *named, "--json"))["metrics"]["step.wall.max"]
+    assert wall["value"] == 6_000_000
+    told = json.loads(printed(capsys, "diff", f"{path}:step=0", path, *named, "--format", "json"))
+    counts = next(metric for metric in told["metrics"] if metric["name"] == "step.count")
+    assert (counts["a"], counts["b"]) == (1, 3)
+    printed(capsys, "check", path, *named, "--max", "step.wall.median=5ms", "--min", "step.count=3")
+    gaps = json.loads(printed(capsys, "idle", path, "--recurring", *named, "--format", "json"))["rows"]
+    assert [row["steps"] for row in gaps] == [2]
+    assert "Iterations: 3 (round 0: chosen by name), median 5 ms" in printed(capsys, "report", path, *named)
+    assert main(["kernels", str(path), "--step-name", "nothing"]) == 64
+    assert "no slice is called nothing" in capsys.readouterr().err
