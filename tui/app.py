@@ -36,7 +36,7 @@ from .lanes.ruler import Ruler
 from .main_screen import MainScreen
 from .panels.palette import CommandProvider
 from .panels.panel import Panel
-from .panels.problems import ledger_columns, ledger_rows, ledger_state
+from .panels.problems import ledger_state
 from .session import Session
 from .themes import THEMES
 from .viewer.asking import Asking
@@ -50,7 +50,6 @@ from .viewer.ranks import Ranks
 from .viewer.watching import Watching
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import Bar
-from .widgets.table import VirtualTable
 
 ASCII = AsciiFilter()
 
@@ -95,7 +94,6 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         self._widgets_there = True
         self.main.query_one(Panel).choose(self.session.panel)
         self.main.query_one(LaneCanvas).eighths = self.config.eighths
-        self._fill_ledger()
         complaints = [*self.config.complaints, *(clashes(self.config.keys) if self.config.keys else [])]
         notes = [*self.notes, *(note for source in self.trace.sources for note in source.notes)]
         if complaints or notes:
@@ -113,13 +111,8 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         self.call_after_refresh(self.look_for_findings)
         self.call_after_refresh(self.look_at_device_clocks)
 
-    def _fill_ledger(self) -> None:
-        rows = ledger_rows(files_of(self.trace.sources))
-        self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
-
     def trace_changed(self) -> None:
         """Show the trace anew after logs were laid over it."""
-        self._fill_ledger()
         self.search_again()
         self.watch_session(self.session, self.session)
         self._relaid()
@@ -199,6 +192,8 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
     @on(messages.TimeAreaResized)
     def _area_resized(self, message: messages.TimeAreaResized) -> None:
         """Keep the place in another size of the lane area."""
+        if not self.composed:
+            return
         session, lines = self.session, self.lane_lines
         self.lane_lines = max(1, message.lines)
         seen = focus.in_view(session, self.layout_now, lines) == session

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.events import complete
 from tests.tui.test_app_keys import message, screen_text, settled, shown
@@ -58,6 +59,24 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
         await settled(app, pilot)
         text = screen_text(app)
         assert "counting…" not in text and "2 rows" in text
+
+
+async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
+    """Keys in one go show panels for the first time, give one the screen and the arrows, and move in it."""
+    async with shown(trace, (120, 36)) as (app, pilot):
+        for key in ("2", "t", "3", "T", "tab", "tab"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await settled(app, pilot)
+        await pilot.press("down")
+        pane = app.main.query_one("#ops", TablePane)
+        assert app.focused is pane.table and pane.table.cursor == 1
+        assert "2 rows" in screen_text(app)
+        assert [name for name in panel_names() if app.main.query(f"#{name}")] == [
+            "details",
+            "findings",
+            "ops",
+            "table",
+        ]
 
 
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:

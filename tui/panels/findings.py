@@ -38,22 +38,19 @@ class FindingsPane(Vertical):
         super().__init__(id=id, classes=classes)
         self._told = False  # whether the line speaks of what is shown
         self.shown: Findings | None = None
+        self.table = VirtualTable(id="findings-rows", empty="nothing stands out")
+        """The list."""
         self._origin = 0
 
     def compose(self) -> ComposeResult:
         """Make line, list and text."""
         yield Bar()
-        yield VirtualTable(id="findings-rows", empty="nothing stands out")
+        yield self.table
         yield TextPane(id="findings-text", classes="-hidden")
 
     def on_mount(self) -> None:
         """Follow the list's cursor."""
         self.watch(self.table, "cursor", self._show_text, init=False)
-
-    @property
-    def table(self) -> VirtualTable:
-        """The list."""
-        return self.query_one(VirtualTable)
 
     @property
     def finding(self) -> Finding | None:

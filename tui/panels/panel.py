@@ -7,7 +7,8 @@ from typing import NamedTuple
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widget import Widget
+from textual.message import Message
+from textual.widget import AwaitMount, Widget
 
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
@@ -121,8 +122,17 @@ def _tab(group: Group, chosen: str, short: bool) -> Text:
     )
 
 
+def made_pane(name: str) -> Widget:
+    """Return a new, empty pane for a panel."""
+    if name == "findings":
+        return FindingsPane(id=name)
+    if name == "problems":
+        return VirtualTable(id=name, empty="nothing was read")
+    return TextPane(id=name) if name in NO_TABLES else TablePane(id=name)
+
+
 class Panel(Vertical):
-    """Shows one of the panels at a time."""
+    """Shows one of the panels at a time; each is made when it is shown first."""
 
     DEFAULT_CSS = """
     Panel { height: 8; background: $surface; }
@@ -132,23 +142,27 @@ class Panel(Vertical):
 
     _chosen = "details"
 
+    class Made(Message):
+        """A panel that is shown for the first time can be filled."""
+
     def compose(self) -> ComposeResult:
-        """Make all panels; they are filled when they are shown."""
+        """Make the tabs, and the panel that is shown first."""
         yield Bar(id="tabs")
-        yield TextPane(id="details")
-        yield FindingsPane(id="findings", classes="-hidden")
-        yield VirtualTable(id="problems", classes="-hidden", empty="nothing was read")
-        for name in panel_names():
-            if name not in NO_TABLES:
-                yield TablePane(id=name, classes="-hidden")
-        yield TextPane(id="legend", classes="-hidden")
+        yield made_pane(self._chosen)
 
     def choose(self, name: str) -> None:
         """Show a panel by its name."""
-        for each in panel_names():
-            self.query_one(f"#{each}").set_class(each != name, "-hidden")
         self._chosen = name
+        panes = {pane.id: pane for pane in self.children if pane.id != "tabs"}
+        for each, pane in panes.items():
+            pane.set_class(each != name, "-hidden")
+        if name not in panes:
+            self.call_next(self._tell_when, self.mount(made_pane(name)))
         self._show_tabs()
+
+    async def _tell_when(self, mounted: AwaitMount) -> None:
+        await mounted
+        self.post_message(self.Made())
 
     def on_resize(self) -> None:
         """Fit the tabs into the new width."""

@@ -66,16 +66,13 @@ class TablePane(Vertical):
         super().__init__(id=id, classes=classes)
         self._told = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
+        self.table = VirtualTable(id=f"{id}-rows", empty=NOTHING.get(id or "", "no slices here"))
+        """The rows."""
 
     def compose(self) -> ComposeResult:
         """Make line and table."""
         yield Bar()
-        yield VirtualTable(id=f"{self.id}-rows", empty=NOTHING.get(self.id or "", "no slices here"))
-
-    @property
-    def table(self) -> VirtualTable:
-        """The rows."""
-        return self.query_one(VirtualTable)
+        yield self.table
 
     def say(self, *texts: str) -> None:
         """Show a line above the rows."""

@@ -24,7 +24,7 @@ from ..lanes.look import glyphs, palette_of
 from ..panels.details import Details, Look, details_json, details_of, details_text
 from ..panels.legend import legend_text
 from ..panels.panel import Panel, next_panel
-from ..panels.problems import ledger_rows
+from ..panels.problems import LedgerRow, ledger_columns, ledger_rows
 from ..session import Selectable, Session
 from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
@@ -48,6 +48,7 @@ class Panels(Viewer):
         self._detailed: tuple[Thing, Details] | None = None
         self._arguments: dict[Selectable, Arguments] = {}
         self._panel_before = "details"
+        self._ledger: list[LedgerRow] = []
 
     @background("copy")
     def do_copy(self) -> None:
@@ -91,9 +92,15 @@ class Panels(Viewer):
         """Whether the panel is there: while the App closes, timers and workers may still come in."""
         if not self.composed:
             return False
-        found = self.main.query(f"#{self.session.panel}").results()
+        found = [pane for pane in self.main.query(f"#{self.session.panel}").results() if pane.is_mounted]
         # A pane's table goes before the pane does.
         return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in found)
+
+    @on(Panel.Made)
+    def _panel_made(self) -> None:
+        if self._panel_timer is not None:
+            self._panel_timer.stop()
+        self._fill_now()
 
     def _fill_panel(self) -> None:
         if self.session.panel == "details":
@@ -101,6 +108,14 @@ class Panels(Viewer):
         elif self.session.panel == "legend":
             pane = self.main.query_one("#legend", TextPane)
             pane.show(legend_text(self.trace, palette_of(pane), glyphs(), pane.text_width))
+        elif self.session.panel == "problems":
+            self._fill_ledger()
+
+    def _fill_ledger(self) -> None:
+        rows = ledger_rows(files_of(self.trace.sources))
+        if rows != self._ledger:  # the cursor stays where it is as long as nothing else is told
+            self._ledger = rows
+            self.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
 
     def _fill_details(self) -> None:
         identity = self.session.selection
@@ -167,7 +182,7 @@ class Panels(Viewer):
     @on(VirtualTable.RowChosen, "#problems")
     def _ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Say a row of the ledger in full."""
-        row = ledger_rows(files_of(self.trace.sources))[message.row]
+        row = self._ledger[message.row]
         self.say(f"{row.source} {row.what}: {row.text}".strip())
 
     def _turn_to(self, key: str) -> None:
