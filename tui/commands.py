@@ -246,7 +246,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
 )
 
 LINES: Final[tuple[tuple[str, str], ...]] = (
-    ("only REGEX", "Show only lanes whose title matches; alone: all again"),
+    ("only REGEX", "Show only lanes whose title matches, or their rank's; alone: all again"),
     ("marks FILE", "Add the marks of a file that :save marks wrote"),
     ("steps NAME", "Take the slices of this name for steps, numbers in it aside; alone: as found"),
     ("copy view", "Copy the command line that shows this view"),

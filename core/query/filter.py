@@ -3,6 +3,7 @@
 nccl 'two words' /regex/ /regex/i    the name contains the text (case aside), matches the expression
 name='exactly this'                  the name is this text
 cat:kernel lane:'stream 0'           the category is, the lane's title contains; :/regex/ works too
+lane:'rank 1'                        all lanes of that rank
 dur>1ms self<=20us                   > >= < <= = with ns us ms s
 arg.bytes>1e6 arg.'Input type':half  an argument compares, is (=), or contains (:); alone: is there
 -term                                the term must not hold
@@ -49,6 +50,11 @@ class Text:
     def pattern(self) -> re.Pattern[str]:
         """The regular expression (re keeps the last ones compiled)."""
         return re.compile(self.text, re.IGNORECASE if self.ignore_case else 0)
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        """The regular expression that finds what the text is compared with, whatever it is."""
+        return self.pattern if self.how == "regex" else re.compile(re.escape(self.text), re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Category:
 
 @dataclass(frozen=True)
 class LaneTitle:
-    """The title of the slice's lane fits."""
+    """The title of the slice's lane fits, or names its rank."""
 
     text: Text
     negated: bool = False

@@ -18,6 +18,7 @@ from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
 from .cells import clipped_edges
 from .filter import Filter
+from .rank_titles import rank_titles
 from .scan_child import Job, scanned
 from .search import CHUNK, Rows, Search
 
@@ -204,6 +205,7 @@ def find(
     Arguments that are not in columns are looked for in the source, by a process of its own where there is
     much to read; first what lies in the window (trace time). Raises Cancelled, UnreadableError.
     """
+    ranks = rank_titles(trace.members)
     titles = [[""] * len(index.lanes) for index in trace.indexes]
     shifts = [[0] * len(index.lanes) for index in trace.indexes]
     for lane in trace.lanes:
@@ -216,7 +218,7 @@ def find(
     of = sum(len(index.column("slices.start")) for index in trace.indexes)
     remark, told = "", monotonic()
     for source, index in enumerate(trace.indexes):
-        search = Search(index, titles[source], filter, cancelled)
+        search = Search(index, titles[source], ranks.get(source, ""), filter, cancelled)
         sure, unsure = search.by_columns()
         parts = [] if search.scanned else [sure]
         if not len(unsure) and not (search.scanned and len(sure)):
@@ -225,7 +227,7 @@ def find(
         if parts and every < inf:
             positions[source] = sure
             yield Found(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
-        job = Job(index, filter, tuple(titles[source]), tuple(shifts[source]), window)
+        job = Job(index, filter, tuple(titles[source]), search.rank, tuple(shifts[source]), window)
         try:
             for step in scanned(job, cancelled):
                 parts.append(step.found)

@@ -3,8 +3,8 @@
     python -m tracelane.core.query.scan_child
 
 Its standard input is a JSON object per line, the first the job: {"folder", "path", "filter", "titles",
-"shifts", "window"}. Every line of standard output is {"found": positions in base64, "done", "total"}, the
-last one {"finished"} or {"failed": a sentence}. It ends when its standard input does.
+"rank", "shifts", "window"}. Every line of standard output is {"found": positions in base64, "done", "total"},
+the last one {"finished"} or {"failed": a sentence}. It ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ WORTH = 8 << 20
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be looked for in one index; titles and clock offsets (ns) are those of its lanes."""
+    """What is to be looked for in one index; titles and clock offsets (ns) are those of its lanes, `rank` is
+    its rank's title.
+    """
 
     index: Index
     filter: Filter
     titles: tuple[str, ...]
+    rank: str
     shifts: tuple[int, ...]
     window: tuple[int, int] | None  # trace time: what begins or ends in it comes first
 
@@ -72,7 +75,7 @@ def scanned(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
 
 def here(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
     """Do a job in this process."""
-    search = Search(job.index, job.titles, job.filter, cancelled)
+    search = Search(job.index, job.titles, job.rank, job.filter, cancelled)
     sure, unsure = search.by_columns()
     candidates = unsure
     if search.scanned:
@@ -98,6 +101,7 @@ def _started(job: Job) -> Children | None:
         "path": job.index.path,
         "filter": job.filter.text,
         "titles": job.titles,
+        "rank": job.rank,
         "shifts": job.shifts,
         "window": job.window,
     }
@@ -148,6 +152,7 @@ def _job(message: dict[str, Any]) -> Job:
         index,
         parse(message["filter"]),
         tuple(message["titles"]),
+        message["rank"],
         tuple(message["shifts"]),
         None if window is None else (window[0], window[1]),
     )

@@ -14,6 +14,7 @@ from ..ingest.columns import I64, U32, AnyArray
 from .compare import compared
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
 from .lifted_terms import LiftedTerm, lifted_of
+from .rank_titles import names_rank
 from .scan import Wanted
 
 CHUNK = 1 << 20
@@ -44,10 +45,11 @@ class Search:
     """The search of one index; every table (names, categories, lanes, lifted) is tested once."""
 
     def __init__(
-        self, index: Index, titles: Sequence[str], filter: Filter, cancelled: CancelledCallback
+        self, index: Index, titles: Sequence[str], rank: str, filter: Filter, cancelled: CancelledCallback
     ) -> None:
-        """Look for what a filter matches; `titles` are those of the index's lanes."""
-        self.index, self.titles, self.filter, self.cancelled = index, titles, filter, cancelled
+        """Look for what a filter matches; `titles` are those of its lanes, `rank` that of its rank."""
+        self.index, self.titles, self.rank = index, titles, rank
+        self.filter, self.cancelled = filter, cancelled
         self.count = len(index.column("slices.start"))
         arguments = [(term, lifted_of(term.key)) for term in filter.terms if isinstance(term, Argument)]
         self.scanned = tuple(term for term, lifted in arguments if lifted is None)
@@ -67,7 +69,9 @@ class Search:
                 fits = [_category_fits(term.text, name) != term.negated for name in self.index.categories]
                 tables.append(("slices.category", np.array(fits, bool)))
             elif isinstance(term, LaneTitle):
-                lanes = np.array([term.text(title) != term.negated for title in self.titles], bool)
+                whole = bool(self.rank) and names_rank(term.text.expression, self.rank)
+                fits = [(whole or term.text(title)) != term.negated for title in self.titles]
+                lanes = np.array(fits, bool)
                 these: AnyArray = lanes[self.index.rows["lane"].astype(np.int64)]
                 rows = these if rows is None else rows & these
         found = unsure = [np.empty(0, np.uint32)]

@@ -14,7 +14,10 @@ from tests.events import complete
 from tests.tui.cli_process import on_terminal
 from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.base.ids import SliceId
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.main import main
 from tracelane.tui.draw.layout import Layout, LineKind
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.things import thing_by_id
@@ -58,6 +61,49 @@ def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: boo
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("only", "ranks"),
+    [
+        ("rank 1", [1]),
+        ("RANK 10 · pod-10", [10]),
+        ("rank (0|1)", [0, 1]),
+        ("rank .*0", [0, 10]),
+        ("rank", list(range(11))),
+    ],
+)
+def test_only_knows_the_title_of_a_rank(tmp_path: Path, only: str, ranks: list[int]) -> None:
+    """A rank's title, whole words of it, keeps all its lanes, and no rank whose number only begins alike."""
+    trace = write(tmp_path, 11)
+    found = [int(title.split()[1]) for kind, title, _ in lines(trace, only=only) if title.startswith("rank ")]
+    threads = [title for kind, title, _ in lines(trace, only=only) if title == "thread 1"]
+    assert (found, len(threads)) == (ranks, len(ranks))
+    kept = matches(trace, parse(f"lane:/{only}/i"), trace.clocks)
+    assert [len(positions) for positions in kept.positions] == [4 * (rank in ranks) for rank in range(11)]
+
+
+def test_a_part_of_a_word_is_no_rank(tmp_path: Path) -> None:
+    """A number that is in titles of streams and in those of ranks means the streams."""
+    trace = write(tmp_path, 3)
+    assert [len(found) for found in matches(trace, parse("lane:7"), trace.clocks).positions] == [2, 2, 2]
+    assert not matches(trace, parse("lane:0"), trace.clocks).count
+
+
+def test_tables_and_filters_know_the_title_of_a_rank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--lanes`, `lane:` and its opposite keep or leave out a rank as a whole."""
+    write(tmp_path, 3)
+    for option, kept in (
+        (("--lanes", "rank 1"), {"rank1.json"}),
+        (("--where", "lane:'rank 1'"), {"rank1.json"}),
+        (("--where", "-lane:'Rank 1' cat:kernel"), {"rank0.json", "rank2.json"}),
+    ):
+        assert main(["slices", str(tmp_path), "--format", "json", *option]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert {Path(row["source"]).name for row in rows} == kept
+        assert {row["category"] for row in rows} >= {"kernel"}
 
 
 def test_a_file_alone_has_no_head(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggled
+from ..draw.only import only_lanes
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
@@ -127,10 +128,10 @@ def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> S
 
 
 def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
-    """Show only lanes whose own or process's title matches; an empty pattern shows all again."""
+    """Show only lanes whose own, process's or rank's title matches; an empty pattern shows all again."""
     if pattern:
-        found = _compiled(pattern)
-        if not any(found.search(lane.title) or found.search(lane.process.title) for lane in trace.lanes):
+        _compiled(pattern)
+        if not only_lanes(trace, pattern):
             raise Refusal(f"no lane matches {pattern}")
     return _settled(trace, replace(session, only=pattern, scroll=0), height)
 

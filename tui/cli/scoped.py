@@ -149,15 +149,22 @@ def range_of(
 
 
 def lanes_of(trace: Trace, pattern: str | None) -> list[int] | None:
-    """Return the places of the lanes whose title matches, None without a pattern."""
+    """Return the places of the lanes whose title matches, or their rank's; None without a pattern."""
+    from tracelane.core.query.rank_titles import names_rank, rank_titles
+
     if not pattern:
         return None
     try:
         wanted = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
         raise UsageError(f"--lanes is no regular expression: {error}") from None
-    titles = ((lane.index, f"{lane.process.title} {lane.title}") for lane in trace.lanes)
-    found = [place for place, title in titles if wanted.search(title)]
+    titles = rank_titles(trace.members).items()
+    ranks = {source for source, title in titles if names_rank(wanted, title)}
+    found = [
+        lane.index
+        for lane in trace.lanes
+        if lane.source in ranks or wanted.search(f"{lane.process.title} {lane.title}")
+    ]
     if not found:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")
     return found

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -15,6 +14,7 @@ from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import FOLD_ROWS, LaneKey, RowKey, Session
+from .only import only_lanes
 from .quiet import is_device, quiet_lanes
 from .ranks import by_rank, opens_folded, rank_heads
 
@@ -110,15 +110,6 @@ def holders(trace: Trace, process: Process) -> set[tuple[int, str]]:
 def alike(title: str) -> str:
     """Return a title with its digits stripped: what `hidden_alike` compares."""
     return _DIGITS.sub("#", title).strip()
-
-
-@lru_cache(maxsize=64)
-def matcher(only: str) -> re.Pattern[str]:
-    """Return the pattern of `:only`; what is no regular expression is looked for as it stands."""
-    try:
-        return re.compile(only, re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(only), re.IGNORECASE)
 
 
 class Layout:
@@ -220,7 +211,7 @@ class Layout:
     def _fill(self, session: Session) -> None:
         lanes = self.trace.lanes
         quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
-        pattern = matcher(session.only) if session.only else None
+        left = only_lanes(self.trace, session.only) if session.only else None
         for rank, processes in by_rank(self.trace):
             found: list[_Shown] = []
             for process in processes:
@@ -235,7 +226,7 @@ class Layout:
                 silent: list[int] = []
                 for number in process.lanes:
                     lane = lanes[number]
-                    if self._is_hidden(lane, session, pattern):
+                    if (left is not None and number not in left) or self._is_hidden(lane, session):
                         self.hidden_lanes += 1
                     elif number in quiet:
                         silent.append(number)
@@ -303,9 +294,7 @@ class Layout:
         return not session.host_rows and not any(is_device(self.trace.lanes[number]) for number in lanes)
 
     @staticmethod
-    def _is_hidden(lane: Lane, session: Session, pattern: re.Pattern[str] | None) -> bool:
-        if pattern is not None and not (pattern.search(lane.title) or pattern.search(lane.process.title)):
-            return True
+    def _is_hidden(lane: Lane, session: Session) -> bool:
         if session.hidden_lanes and lane_key(lane) in session.hidden_lanes:
             return True
         return bool(session.hidden_alike) and alike(lane.title) in session.hidden_alike

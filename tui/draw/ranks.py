@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import MappingProxyType
 
+from tracelane.core.query.rank_titles import rank_titles
 from tracelane.core.trace import Process, Trace
 
 FOLD_RANKS = 4
@@ -16,12 +17,12 @@ NO_PROCESS = -1
 @lru_cache(maxsize=4)
 def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     """Return by source what stands for all processes of a rank; nothing where there are not two ranks."""
-    found: dict[int, Process] = {}
-    for source, member in enumerate(trace.members):
-        if member.rank is not None:
-            host = f" · {member.host}" if member.host else ""
-            found[source] = Process(source, NO_PROCESS, "", "", "", f"{member.title}{host}", range(0), 0)
-    return MappingProxyType(found if len(found) > 1 else {})
+    titles = rank_titles(trace.members)
+    found = {
+        source: Process(source, NO_PROCESS, "", "", "", title, range(0), 0)
+        for source, title in titles.items()
+    }
+    return MappingProxyType(found)
 
 
 def by_rank(trace: Trace) -> Iterator[tuple[Process | None, list[Process]]]:

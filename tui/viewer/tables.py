@@ -22,7 +22,7 @@ from tracelane.core.trace import Trace
 from ..actions import ranges
 from ..actions.table import Scene
 from ..config import Config
-from ..draw.layout import matcher
+from ..draw.only import only_lanes
 from ..panels.table import TablePane, columns_of
 from ..session import Session
 from ..steps import step_marks
@@ -191,12 +191,7 @@ def scope_of(
 
         where = matches(trace, parse(session.filter), session.clocks, cancelled).where
     if session.only:
-        pattern = matcher(session.only)
-        lanes = tuple(
-            lane.index
-            for lane in trace.lanes
-            if pattern.search(lane.title) or pattern.search(lane.process.title)
-        )
+        lanes = tuple(sorted(only_lanes(trace, session.only)))
     label = "" if session.range is None else _step_label(trace, session, session.range)
     return Scope(
         trace,

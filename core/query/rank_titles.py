@@ -1,0 +1,31 @@
+"""What the ranks of a trace are called, and whether a text means one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..index.captures import Member
+
+
+def rank_titles(members: Sequence[Member]) -> Mapping[int, str]:
+    """Return by source what its rank is called, "rank 1 · host"; nothing where there are not two ranks."""
+    found = {
+        source: f"{member.title} · {member.host}" if member.host else member.title
+        for source, member in enumerate(members)
+        if member.rank is not None
+    }
+    return found if len(found) > 1 else {}
+
+
+def names_rank(pattern: re.Pattern[str], title: str) -> bool:
+    """Tell whether a pattern means a rank: it matches its title from the start on, and whole words of it, so
+    that "rank 1" is not rank 10 and "1" is no rank.
+    """
+    match = pattern.match(title)
+    if match is None or not match.end():
+        return False
+    end = match.end()
+    return end == len(title) or not (title[end - 1].isalnum() and title[end].isalnum())
