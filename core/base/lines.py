@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any
 
@@ -25,15 +25,22 @@ def tell(message: dict[str, Any]) -> None:
         os._exit(ENDED)
 
 
-def lines() -> Iterator[dict[str, Any]]:
-    """Yield the objects of standard input; when it ends, end the process, whatever it is doing."""
-    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
+def _end() -> None:
+    os._exit(ENDED)
+
+
+def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
+    """Yield the objects of standard input; when it ends, end the process, whatever it is doing, or do what
+    `ended` does (in a thread of its own) and yield no more.
+    """
+    waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
     def listen() -> None:
         for line in sys.stdin:
             waiting.put(json.loads(line))
-        os._exit(ENDED)
+        waiting.put(None)
+        ended()
 
     threading.Thread(target=listen, daemon=True).start()
-    while True:
-        yield waiting.get()
+    while (message := waiting.get()) is not None:
+        yield message

@@ -106,10 +106,11 @@ class Indexing:
         elif "committed" in message:
             self.committed = True
         elif "failed" in message:
-            raise _as_raised(message)
+            raise as_raised(message)
 
 
-def _as_raised(message: Message) -> Exception:
+def as_raised(message: Message) -> Exception:
+    """Return what a process that indexes told of its failing as what it was there."""
     kind = getattr(errors, message["failed"], None) if message["failed"] else None
     if kind is None:
         error = RuntimeError(message["message"])

@@ -30,7 +30,10 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class _Meant:
+class Meant:
+    """The files that paths and a choice mean, by rank, and what is said of those left out."""
+
+    asked: tuple[str | Path, ...]
     members: tuple[Member, ...]
     captures: tuple[Capture, ...] = ()
     shown: int | None = None
@@ -54,10 +57,8 @@ def open_indexes(
     when an input is no trace (in a folder it is passed by unless nothing else is there), UsageError for a
     choice that leaves nothing, CacheError, Cancelled.
     """
-    meant = _meant(asked, choice, index_dir)
-    paths = [member.path for member in meant.members]
-    written = index_several(
-        paths,
+    return open_meant(
+        meant_by(asked, choice, index_dir),
         index_dir=index_dir,
         decoder=decoder,
         workers=workers,
@@ -65,44 +66,80 @@ def open_indexes(
         progress=progress,
         cancelled=cancelled,
     )
-    indexes: list[Index] = []
-    members: list[Member] = []
+
+
+def open_meant(
+    meant: Meant,
+    *,
+    index_dir: Path | None = None,
+    decoder: str = "orjson",
+    workers: int | None = None,
+    force: bool = False,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Opened:
+    """Open files as `open_indexes` does."""
+    written = index_several(
+        [member.path for member in meant.members],
+        index_dir=index_dir,
+        decoder=decoder,
+        workers=workers,
+        force=force,
+        progress=progress,
+        cancelled=cancelled,
+    )
+    found: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
     try:
         for member in meant.members:
             path = member.path
             try:
+                if path in written.refused:
+                    raise written.refused[path]
                 index = ingest_index(
                     path,
                     index_dir=index_dir,
                     decoder=decoder,
                     workers=workers,
-                    force=force and path not in written,
+                    force=force and path not in written.paths,
                     progress=progress,
                     cancelled=cancelled,
                 )
-                if path not in asked and has_no_event_array(index):
+                if (error := not_meant(meant, path, index)) is not None:
                     index.close()
-                    raise UnreadableError(f"{path}: no trace events in it")
+                    raise error
             except UnreadableError as error:
-                if path in asked:
+                if path in meant.asked:
                     raise
                 refused.append(error)
             else:
-                indexes.append(index)
-                members.append(_as_opened(member, index))
-        if refused and not indexes:
+                found.append((member, index))
+        if refused and not found:
             raise refused[0]
     except BaseException:
-        for index in indexes:
+        for _, index in found:
             index.close()
         raise
-    order = sorted(range(len(indexes)), key=lambda at: (members[at].rank is None, members[at].rank or 0))
-    indexes, members = [indexes[at] for at in order], [members[at] for at in order]
+    return together(meant, found, refused)
+
+
+def not_meant(meant: Meant, path: str | Path, index: Index) -> UnreadableError | None:
+    """Return why a file is passed by though it can be read: nobody named it, and it is no trace."""
+    if path in meant.asked or not has_no_event_array(index):
+        return None
+    return UnreadableError(f"{path}: no trace events in it")
+
+
+def together(meant: Meant, found: Sequence[tuple[Member, Index]], refused: Sequence[Exception]) -> Opened:
+    """Return the indexes of the files that were meant, at least one, by rank; the first one's notes tell what
+    is left out, and why some were refused.
+    """
+    opened = sorted(((_as_opened(member, index), index) for member, index in found), key=_by_rank)
+    members, indexes = [member for member, _ in opened], [index for _, index in opened]
     indexes[0].notes += (
         *meant.notes,
         *_missing(meant, members),
-        *unfinished_notes(asked),
+        *unfinished_notes(meant.asked),
         *(f"passed by {error}" for error in refused),
     )
     return Opened(tuple(indexes), tuple(members), meant.captures, meant.shown)
@@ -113,17 +150,26 @@ def opened_alone(path: str | Path, index: Index) -> Opened:
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 
-def _meant(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> _Meant:
-    """Return the files that are meant; those named one by one all of them where none tells a rank."""
+def meant_by(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> Meant:
+    """Return the files that are meant; those named one by one all of them where none tells a rank.
+
+    Raises UnreadableError, UsageError as `open_indexes` does.
+    """
+    named = tuple(asked)
     files = expanded(asked)
     if STDIN in map(str, files) or (len(files) == 1 and choice == NEWEST):
-        return _Meant(tuple(Member(path, "") for path in files))
+        return Meant(named, tuple(Member(path, "") for path in files))
     members = members_of(files, lambda path: told_in(path, index_dir))
     ranked = any(member.rank is not None for member in members)
     if choice == NEWEST and not ranked and all(path in asked for path in files):
-        return _Meant(tuple(members))
+        return Meant(named, tuple(members))
     chosen = choose(captures_of(members), choice)
-    return _Meant(chosen.members, chosen.captures, chosen.shown, chosen.notes)
+    return Meant(named, chosen.members, chosen.captures, chosen.shown, chosen.notes)
+
+
+def _by_rank(opened: tuple[Member, Index]) -> tuple[bool, int]:
+    rank = opened[0].rank
+    return rank is None, rank or 0
 
 
 def _as_opened(member: Member, index: Index) -> Member:
@@ -134,7 +180,7 @@ def _as_opened(member: Member, index: Index) -> Member:
     return member.told(told_by(envelope))
 
 
-def _missing(meant: _Meant, opened: Sequence[Member]) -> list[str]:
+def _missing(meant: Meant, opened: Sequence[Member]) -> list[str]:
     """Return a sentence that names the ranks that the capture lacks."""
     if meant.shown is None:
         return []

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType, TracebackType
 
-from ..base.errors import Cancelled, TracelaneError
+from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.child import Children, ChildrenError
+from ..ingest.child import Children, ChildrenError, Message
 from ..ingest.source import Source, open_source
-from .cache import locate
+from .cache import Place, locate, sweep
+from .indexing import START_SECONDS, as_raised
+from .several_worker import GRACE_S
 
 WORKER = "tracelane.core.index.several_worker"
 WORTH_IT = 8 << 20
@@ -20,13 +24,160 @@ LEAST_WORK = 256 << 10
 """A file counts as so many bytes at least."""
 INFLATED = 8
 """Packed files hold about so many times their size."""
+WAIT_S = 0.1
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
+    """A file that is to be indexed."""
+
     path: str | Path
+    folder: Path  # where its index belongs
     size: int  # on disk
     work: int  # estimated bytes of text
+
+    @classmethod
+    def of(cls, path: str | Path, source: Source, place: Place) -> Job:
+        """Return what there is to do for a source."""
+        text = source.size * (1 if source.packing == "plain" else INFLATED)
+        return cls(path, place.folder, source.size, max(text, LEAST_WORK))
+
+
+@dataclass(frozen=True)
+class Written:
+    """Which files were indexed, and which cannot be: they are no traces."""
+
+    paths: frozenset[str | Path] = frozenset()
+    refused: Mapping[str | Path, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class SeveralIndexing:
+    """Processes that index files; a context manager that leaves neither them nor half an index."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        index_dir: Path | None = None,
+        decoder: str = "orjson",
+        workers: int | None = None,
+        force: bool = False,
+        stands_back: bool = False,
+    ) -> None:
+        """Start them, on as many cores as there are or `workers` says; ChildrenError where none can be.
+
+        With `stands_back` they let other processes come first. Whether they run is known after
+        `await_running` only.
+        """
+        self.written: list[str | Path] = []
+        """Files whose indexes are committed, in that order."""
+        self.failed: dict[str | Path, Exception] = {}
+        """Why others have none."""
+        self._total = sum(job.size for job in jobs)
+        self._finished = 0
+        self._events: dict[int, int] = {}
+        self._at: dict[int, Job] = {}
+        self._doing: dict[str | Path, Progress] = {}
+        self._folders = {job.folder.parent for job in jobs}
+        # The largest are begun first, so that none is left alone at the end; of a size those that come first.
+        self._waiting = sorted(jobs, key=lambda job: -job.work.bit_length())
+        cores = workers or os.cpu_count() or 1
+        count = max(1, min(cores, len(jobs)))
+        greeting: Message = {
+            "index_dir": None if index_dir is None else str(index_dir),
+            "decoder": decoder,
+            "workers": max(1, cores // count),
+            "force": force,
+            "stands_back": stands_back,
+        }
+        self._closed = False
+        self._children = Children(count, greeting, module=WORKER)
+        try:
+            for number in range(count):
+                self._begin_next(number)
+        except ChildrenError:
+            self.close()
+            raise
+
+    def __enter__(self) -> SeveralIndexing:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End them."""
+        self.close()
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Their process ids."""
+        return self._children.pids
+
+    @property
+    def progress(self) -> Progress:
+        """How far all of them are together."""
+        read = self._finished + sum(progress.done for progress in self._doing.values())
+        return Progress("indexing", min(read, self._total), self._total, sum(self._events.values()))
+
+    def doing(self, path: str | Path) -> Progress | None:
+        """Return how far a file is, None where nobody is at it."""
+        return self._doing.get(path)
+
+    def await_running(self) -> None:
+        """Wait until one of them has begun; ChildrenError where none does."""
+        until = time.monotonic() + START_SECONDS
+        while (received := self._children.receive(WAIT_S)) is None:
+            if time.monotonic() > until:
+                raise ChildrenError("processes were started and do not answer")
+        self._take(*received)
+
+    def poll(self, wait: float = 0.0) -> bool:
+        """Take in what they have told, waiting so long for something; True once nothing is left to do.
+
+        Raises ChildrenError where a process was ended.
+        """
+        while self._at:
+            received = self._children.receive(wait)
+            if received is None:
+                break
+            wait = 0.0
+            self._take(*received)
+        return not self._at
+
+    def close(self) -> None:
+        """End them and remove what they have not finished."""
+        if self._closed:
+            return
+        self._closed = True
+        self._children.close(GRACE_S if self._at else 0.0)
+        if self._at:
+            for folder in self._folders:
+                sweep(folder)
+
+    def _begin_next(self, number: int) -> None:
+        self._at.pop(number, None)
+        if self._waiting:
+            job = self._at[number] = self._waiting.pop(0)
+            self._doing[job.path] = Progress("reading", 0, job.size)
+            self._children.send(number, {"path": str(job.path)})
+
+    def _take(self, number: int, message: Message) -> None:
+        if "finished" in message:
+            job = self._at[number]
+            self._finished += job.size
+            self._doing.pop(job.path)
+            if message["finished"]:
+                self.written.append(job.path)
+            else:
+                self.failed[job.path] = as_raised(message)
+            self._begin_next(number)
+        elif "stage" in message:
+            job = self._at[number]
+            self._events[number] = int(message["events"])
+            reading = message["stage"] == "reading"
+            done = int(message["done"]) if reading else job.size
+            self._doing[job.path] = Progress(message["stage"], min(done, job.size), job.size)
 
 
 def index_several(
@@ -38,86 +189,36 @@ def index_several(
     force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
-) -> frozenset[str | Path]:
-    """Write the indexes of those files that have none yet, side by side, and return which were written.
+) -> Written:
+    """Write the indexes of those files that have none yet, side by side, where that takes less time.
 
-    Files that cannot be indexed are passed over: opening them says why. Raises Cancelled.
+    What else cannot be indexed is passed over: opening it says why. Raises Cancelled.
     """
     jobs = [job for path in paths if (job := _job(path, index_dir, force)) is not None]
-    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT:
-        return frozenset()
-    jobs.sort(key=lambda job: job.work)  # the largest is taken first: it is at the end
-    cores = workers or os.cpu_count() or 1
-    count = max(1, min(cores, len(jobs)))
-    if count < 2:
-        return frozenset()
-    greeting = {
-        "index_dir": None if index_dir is None else str(index_dir),
-        "decoder": decoder,
-        "workers": max(1, cores // count),
-        "force": force,
-    }
+    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or (workers or os.cpu_count() or 1) < 2:
+        return Written()
     try:
-        return _indexed(jobs, count, greeting, progress, cancelled)
+        with SeveralIndexing(
+            jobs, index_dir=index_dir, decoder=decoder, workers=workers, force=force
+        ) as several:
+            while not several.poll(WAIT_S):
+                progress(several.progress)
+                if cancelled():
+                    raise Cancelled
+            progress(several.progress)
     except ChildrenError:  # no processes to be had: whoever asks goes on alone
-        return frozenset()
+        return Written()
+    refused = {path: error for path, error in several.failed.items() if isinstance(error, UnreadableError)}
+    return Written(frozenset(several.written), refused)
 
 
-def _job(path: str | Path, index_dir: Path | None, force: bool) -> _Job | None:
+def _job(path: str | Path, index_dir: Path | None, force: bool) -> Job | None:
     """Return what there is to do for a file, None where that is nothing, or not for another process."""
     if not os.path.isfile(path):
         return None
     try:
-        source: Source = open_source(path)
+        source = open_source(path)
         place = locate(dict(source.fingerprint), index_dir)
     except (TracelaneError, OSError):
         return None
-    if place.temporary or (place.exists() and not force):
-        return None
-    text = source.size * (1 if source.packing == "plain" else INFLATED)
-    return _Job(path, source.size, max(text, LEAST_WORK))
-
-
-def _indexed(
-    jobs: list[_Job],
-    count: int,
-    greeting: Mapping[str, object],
-    progress: ProgressCallback,
-    cancelled: CancelledCallback,
-) -> frozenset[str | Path]:
-    total = sum(job.size for job in jobs)
-    written: set[str | Path] = set()
-    done: dict[int, int] = {}
-    events: dict[int, int] = {}
-    finished = 0
-    with Children(count, dict(greeting), module=WORKER) as children:
-        at: dict[int, _Job] = {}
-        running = 0
-        for number in range(count):
-            at[number] = jobs.pop()
-            children.send(number, {"path": str(at[number].path)})
-            running += 1
-        while running:
-            if cancelled():
-                raise Cancelled
-            received = children.receive()
-            if received is None:
-                continue
-            number, message = received
-            if "done" in message:
-                done[number], events[number] = int(message["done"]), int(message["events"])
-            elif "finished" in message:
-                finished += at[number].size
-                done[number] = 0
-                if message["finished"]:
-                    written.add(at[number].path)
-                running -= 1
-                if jobs:
-                    at[number] = jobs.pop()
-                    children.send(number, {"path": str(at[number].path)})
-                    running += 1
-            else:
-                continue
-            read = finished + sum(done.values())
-            progress(Progress("indexing", min(read, total), total, sum(events.values())))
-    return frozenset(written)
+    return None if place.temporary or (place.exists() and not force) else Job.of(path, source, place)

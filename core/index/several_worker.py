@@ -1,25 +1,34 @@
-"""A process that indexes one file after another for `index_several`.
+"""A process that indexes one file after another for `SeveralIndexing`.
 
     python -m tracelane.core.index.several_worker
 
 Every line of standard input is a JSON object: first how to index, then `{"path"}` per file. Every line of
-standard output answers: `{"done": bytes, "events": n}` now and then, `{"finished": whether it worked}` per
-file. The process ends when its standard input does.
+standard output answers: `{"ready"}` once, `{"stage", "done", "events"}` now and then, per file
+`{"finished": true}` or `{"finished": false, "failed", "message"}`. When standard input ends the process gives
+up what it is at, removes what it has written of that, and ends.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
+from typing import Any
 
-from ..base.errors import TracelaneError
-from ..base.lines import lines, tell
+from ..base.errors import Cancelled, TracelaneError
+from ..base.lines import ENDED, lines, tell
 from ..base.progress import Progress
+from ..ingest.child import stand_back
+from .indexing import PATIENCE_S
 from .ingest import ingest_index
 
 TELL_S = 0.1
+GRACE_S = PATIENCE_S + 1.0
+"""So long the work may take to notice that it is not wanted: it may have to end a process of its own."""
 
 
 class _Teller:
@@ -29,42 +38,65 @@ class _Teller:
         self.before = 0  # events of the files that are finished
         self.events = 0
         self._next = 0.0
+        self._stage = ""
 
     def __call__(self, progress: Progress) -> None:
         self.events = max(self.events, progress.events)
         now = time.monotonic()
-        if progress.stage == "reading" and now >= self._next:
-            self._next = now + TELL_S
-            tell({"done": progress.done, "events": self.before + self.events})
+        if progress.stage != self._stage or now >= self._next:
+            self._next, self._stage = now + TELL_S, progress.stage
+            tell({"stage": progress.stage, "done": progress.done, "events": self.before + self.events})
 
     def finished(self) -> None:
         """Begin the next file."""
-        self.before, self.events = self.before + self.events, 0
+        self.before, self.events, self._stage = self.before + self.events, 0, ""
+
+
+def _index(path: str, how: dict[str, Any], teller: _Teller, unwanted: threading.Event) -> dict[str, Any]:
+    """Index a file and return what is to be told of it."""
+    try:
+        ingest_index(
+            path,
+            index_dir=None if how["index_dir"] is None else Path(how["index_dir"]),
+            decoder=how["decoder"],
+            workers=how["workers"],
+            force=how["force"],
+            progress=teller,
+            cancelled=unwanted.is_set,
+        ).close()
+    except TracelaneError as error:
+        return {"finished": False, "failed": type(error).__name__, "message": str(error)}
+    except Exception as error:
+        if isinstance(error, Cancelled):
+            raise
+        what = "".join(traceback.format_exception_only(error)).strip()
+        return {"finished": False, "failed": "", "message": what, "trace": traceback.format_exc()}
+    return {"finished": True}
 
 
 def main() -> int:
     """Index files until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    jobs = lines()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # and closes our standard input when the terminal is gone
+    unwanted = threading.Event()
+
+    def give_up() -> None:
+        unwanted.set()
+        time.sleep(GRACE_S)
+        os._exit(ENDED)
+
+    tell({"ready": True})
+    jobs = lines(give_up)
     how = next(jobs)
-    index_dir = None if how["index_dir"] is None else Path(how["index_dir"])
+    if how["stands_back"]:
+        stand_back()
     teller = _Teller()
-    for job in jobs:
-        try:
-            index = ingest_index(
-                job["path"],
-                index_dir=index_dir,
-                decoder=how["decoder"],
-                workers=how["workers"],
-                force=how["force"],
-                progress=teller,
-            )
-        except (TracelaneError, OSError):
-            tell({"finished": False})
-        else:
-            index.close()
-            tell({"finished": True})
-        teller.finished()
+    try:
+        for job in jobs:
+            tell(_index(job["path"], how, teller, unwanted))
+            teller.finished()
+    except Cancelled:
+        return ENDED
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -224,6 +225,7 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
         shutil.copy(DLRM / "worker2_step_12.1694128201554.pt.trace.json.gz", traces / f"rank{rank}.json.gz")
         (traces / f"rank{rank}.json.gz").touch()
     (traces / "rank9.json.gz").write_bytes(b"<html>")
+    (traces / "rank8.json.gz").write_bytes(gzip.compress(b'{"a": "x", "b": '))
     paths = sorted(traces.iterdir())
     told: list[tuple[int, int | None]] = []
     written = index_several(
@@ -232,11 +234,13 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
         workers=2,
         progress=lambda progress: told.append((progress.done, progress.total)),
     )
-    assert len(written) == 39 and Path(traces / "rank9.json.gz") not in written
-    assert told[-1][0] == told[-1][1] == 39 * paths[0].stat().st_size
+    assert len(written.paths) == 38 and list(written.refused) == [traces / "rank8.json.gz"]
+    refused = (traces / "rank8.json.gz").stat().st_size
+    assert told[-1][0] == told[-1][1] == 38 * paths[0].stat().st_size + refused
     together = open_trace(traces, index_dir=tmp_path / "cache")
     alone = open_trace(paths[0], index_dir=tmp_path / "other")
-    assert len(together.sources) == 39
+    assert len(together.sources) == 38
+    assert sum(note.startswith("passed by ") for note in together.sources[0].notes) == 2
     for index in together.indexes[:3]:
         assert index.ledger == alone.indexes[0].ledger
         assert bytes(index.column("slices.start")) == bytes(alone.indexes[0].column("slices.start"))
