@@ -7,6 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tracelane.core.analysis.kept_steps import kept_step_spans
 from tracelane.core.analysis.step_spans import step_spans
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Trace
@@ -39,7 +40,7 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     many = any(len(index.column("strings.offset")) > MANY_NAMES for index in trace.indexes)
     if many and not name and not trace.steps:
         return ()
-    found = step_spans(trace, clocks, name or None)
+    found = step_spans(trace, clocks, name) if name else kept_step_spans(trace, clocks)
     if found is None:
         return ()
     return tuple(map(StepMark, found.labels, found.starts.tolist(), found.ends.tolist()))

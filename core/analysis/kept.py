@@ -33,8 +33,7 @@ COUNTING = ("base", "query", "analysis")
 
 def kept(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
     """Return the table that `make` makes of a scope; that of a whole large trace is kept under a name."""
-    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
-    if size < LEAST_SLICES or not is_whole(scope):
+    if not is_worth_keeping(scope):
         return make()
     path = kept_file(scope, name)
     table = _read(path)
@@ -42,6 +41,12 @@ def kept(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
         table = make()
         write_kept(path, _table_object(table))
     return table
+
+
+def is_worth_keeping(scope: Scope) -> bool:
+    """Tell whether a scope is a whole trace, and a large one."""
+    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
+    return size >= LEAST_SLICES and is_whole(scope)
 
 
 def is_whole(scope: Scope) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from ..base.ids import SliceId
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
+from ..ingest.columns import I64, U32, AnyArray
 
 STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"
@@ -43,13 +44,13 @@ def steps_of(index: Index, source: int) -> list[Step]:
     return []
 
 
-def _collect(index: Index, source: int, wanted: np.ndarray, category: str | None) -> list[Step]:
+def _collect(index: Index, source: int, wanted: U32, category: str | None) -> list[Step]:
     numbers = {number for number, name in enumerate(index.categories) if name == category}
     excluded = {
         number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_CATEGORY)
     }
     kinds, names = index.column("row_categories"), index.column("slices.name")
-    categories = index.column("slices.category")
+    right = np.array([n not in excluded if category is None else n in numbers for n in _all(index)], np.bool_)
     found: list[Step] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
         first, count = int(row["categories"]), int(row["category_count"])
@@ -60,21 +61,26 @@ def _collect(index: Index, source: int, wanted: np.ndarray, category: str | None
             continue
         begin, end = int(row["first"]), int(row["first"]) + int(row["count"])
         for low in range(begin, end, SCAN_CHUNK):
-            part = names[low : min(end, low + SCAN_CHUNK)]
-            for position in (low + np.flatnonzero(np.isin(part, wanted))).tolist():
-                kind = int(categories[position])
-                if (kind not in numbers) if category is not None else (kind in excluded):
-                    continue
-                label = index.string(int(names[position]))[len(STEP_NAME) :]
-                ordinal = int(index.column("slices.ordinal")[position])
-                found.append(
-                    Step(
-                        label,
-                        index.start(position),
-                        index.end(position),
-                        SliceId(source, ordinal),
-                        position,
-                        int(row["lane"]),
-                    )
-                )
+            at = low + np.flatnonzero(np.isin(names[low : min(end, low + SCAN_CHUNK)], wanted))
+            found += _steps_at(index, source, at[right[index.column("slices.category")[at]]], row)
     return found
+
+
+def _all(index: Index) -> range:
+    return range(len(index.categories))
+
+
+def _steps_at(index: Index, source: int, positions: I64, row: AnyArray) -> list[Step]:
+    starts = index.column("slices.start")[positions]
+    values = (
+        index.strings(index.column("slices.name")[positions].tolist()),
+        starts.tolist(),
+        (starts + index.duration(positions)).tolist(),
+        index.column("slices.ordinal")[positions].tolist(),
+        positions.tolist(),
+    )
+    lane = int(row["lane"])
+    return [
+        Step(name[len(STEP_NAME) :], start, end, SliceId(source, ordinal), position, lane)
+        for name, start, end, ordinal, position in zip(*values)
+    ]

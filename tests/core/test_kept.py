@@ -9,9 +9,12 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.analysis import kept as keeping
+from tracelane.core.analysis import kept_steps
 from tracelane.core.analysis.kept import kept
+from tracelane.core.analysis.kept_steps import kept_step_spans
 from tracelane.core.analysis.ops import ops
 from tracelane.core.analysis.scope import Scope
+from tracelane.core.analysis.step_spans import StepSpans
 from tracelane.core.analysis.steps import steps
 from tracelane.core.analysis.table import Table
 from tracelane.core.index.blockstore import FOLDER
@@ -31,7 +34,7 @@ def _files(trace: Trace) -> list[Path]:
     return sorted((trace.indexes[0].folder / FOLDER).glob("*.json"))
 
 
-def _refuse() -> Table:
+def _refuse(*_: object) -> Table:
     raise AssertionError("counted again")
 
 
@@ -77,6 +80,36 @@ def test_damage_and_other_code(trace: Trace, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(keeping, "code_hash", lambda: "other")
     ops(Scope(trace))
     assert len(_files(trace)) == 2
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps read back are those that were found, or none; under other clocks they are found anew."""
+    events = [complete(100 * n, 90, f"ProfilerStep#{n}" if marked else f"{n}") for n in (3, 1, 2)]
+    trace = Trace([index_of(events, tmp_path / "index")])
+    found = kept_step_spans(trace, trace.clocks)
+    assert _files(trace) == []
+    monkeypatch.setattr(keeping, "LEAST_SLICES", 3)
+    for _ in range(2):
+        again = kept_step_spans(trace, trace.clocks)
+        assert _spans(again) == _spans(found)
+        (path,) = _files(trace)
+        monkeypatch.setattr(kept_steps, "step_spans", _refuse)
+    monkeypatch.undo()
+    monkeypatch.setattr(keeping, "LEAST_SLICES", 3)
+    path.write_text('{"labels": 1}')
+    shifted = kept_step_spans(trace, trace.clocks.shifted((0, ""), 5))
+    assert len(_files(trace)) == 1
+    assert _spans(kept_step_spans(trace, trace.clocks)) == _spans(found)
+    if marked:
+        assert _spans(found) == [("1", 100_000, 190_000), ("2", 200_000, 290_000), ("3", 300_000, 390_000)]
+        assert _spans(shifted) == [(label, start + 5, end + 5) for label, start, end in _spans(found)]
+    else:
+        assert found is None and shifted is None
+
+
+def _spans(found: StepSpans | None) -> list[tuple[str, int, int]]:
+    return [] if found is None else list(zip(found.labels, found.starts.tolist(), found.ends.tolist()))
 
 
 def test_nowhere_to_keep(trace: Trace) -> None:
