@@ -12,6 +12,8 @@ from ..base.units import format_bytes, format_ns
 from ..ingest.columns import I64
 
 SCHEMA = 1
+SMALL = 0.01
+"""Three decimals tell too little of smaller numbers."""
 
 
 def as_object(table: Table, order: I64 | None = None, limit: int | None = None) -> dict[str, Any]:
@@ -77,4 +79,8 @@ def _shown(column: Column, value: int | float) -> str:
         case "count":
             return f"{value:,}"
         case _:
-            return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+            if isinstance(value, int):
+                return f"{value:,}"
+            if value and abs(value) < SMALL:
+                return f"{value:.3g}"
+            return f"{value:,.3f}".rstrip("0").rstrip(".")

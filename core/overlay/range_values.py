@@ -31,7 +31,7 @@ def statistics_of(
         return None
     series = trace.series(row.source, row.number, clocks) if isinstance(trace, Overlay) else None
     if series is None:
-        series = _counter(trace, row, span, clocks)
+        series = counter_series(trace, row, span, clocks)
     return series.column, statistics(series, *span)
 
 
@@ -41,7 +41,7 @@ def counter_column(name: str, series: str) -> Column:
     return Column(name, series, ColumnKind.POWER if power else ColumnKind.OTHER)
 
 
-def _counter(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:
+def counter_series(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:
     """Return those samples of a counter whose values hold in a stretch of time."""
     index = trace.indexes[row.source]
     entry = index.rows[row.number]

@@ -39,7 +39,7 @@ DEVICE_NAMES = (
     "pci.bus_id", "gpu_bus_id", "bdf", "uuid", "gpu_uuid",
 )  # fmt: skip
 _BRACKETED = re.compile(r"^(.*?\S)\s*[\[(]([^\[\]()]*)[\])]\s*$")
-_UNIT_WORDS = frozenset(
+UNIT_WORDS = frozenset(
     ("%", "W", "mW", "kW", "C", "F", "K", "V", "mV", "A", "mA", "MHz", "GHz", "Hz", "J", "s", "ms", "us",
      "ns", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "B/s", "KB/s", "MB/s", "GB/s",
      "KiB/s", "MiB/s", "GiB/s", "Mreq/s", "req/s", "Mbit/s", "Gbit/s", "rpm", "RPM")
@@ -53,7 +53,7 @@ def name_and_unit(label: str) -> tuple[str, str]:
     if bracketed:
         return bracketed[1], bracketed[2].strip()
     name, _, unit = label.rpartition(" ")
-    if name and unit in _UNIT_WORDS:
+    if name and unit in UNIT_WORDS:
         return name.strip(), unit
     return label, ""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
@@ -164,3 +165,24 @@ def test_steps_that_no_profiler_marked(capsys: pytest.CaptureFixture[str]) -> No
     rows = json.loads(capsys.readouterr().out)["steps"]
     assert [row["step"] for row in rows] == ["0", "1", "2", "3"]
     assert all(row["energy_j"] > 0 and row["coverage"] == 1 for row in rows)
+
+
+def test_counters_of_the_trace_are_told_without_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace's own counters are listed, in JSON under a key of their own; a trace without any says so."""
+    events = [
+        complete(0, 100, "op"),
+        {"ph": "C", "name": "Power", "pid": 1, "ts": 0, "args": {"Watts": 31.5}},
+    ]
+    path = tmp_path / "counted.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    found = told(capsys, str(path))
+    assert found["logs"] == []
+    (row,) = found["counters"]
+    assert (row["counter"], row["unit"], row["samples"], row["mean"]) == ("Power", "W", 1, 31.5)
+    assert main(["telemetry", str(path)]) == 0
+    assert "Power" in capsys.readouterr().out
+    path.write_text(json.dumps({"traceEvents": events[:1]}))
+    assert main(["telemetry", str(path)]) == 64
+    assert "the trace has no counters" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UsageError
 
 from .opened import chosen_trace
 from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES, choice_options
-from .scoped import FROM, STEP_NAME, TO, range_of, steps_there
+from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, terminal_width
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
@@ -51,17 +51,19 @@ def telemetry(
     force: bool,
     choice: Choice,
 ) -> None:
-    """Say what was understood of telemetry logs and how their clocks fit a trace.
+    """Say what was understood of telemetry logs and how their clocks fit a trace, and what counters it has.
 
     Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
     temperature of each step; with --from and --to: of that stretch of time, or of its steps. With --by
     kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all.
     """
     from tracelane.core.overlay.beside import logs_beside
+    from tracelane.core.overlay.counter_table import counters_table
     from tracelane.core.overlay.lay_over import check_cards, lay_over
     from tracelane.core.overlay.wall import Wall
     from tracelane.core.telemetry.describe import describe
     from tracelane.core.telemetry.log import open_log
+    from tracelane.tui.text.table import table_text
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     options = log_options(log_zone, lag, cards)
@@ -69,21 +71,23 @@ def telemetry(
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)
     paths = logs or tuple(map(str, logs_beside(trace)))
-    if not paths:
-        raise UsageError("no log is given (--smi LOG), and no aiu-smi log lies beside the trace")
+    within = range_of(trace, begin, end, step_name)
+    counters = counters_table(trace, within)
+    if not paths and (by is not None or not len(counters)):
+        has_none = "" if len(counters) else ", and the trace has no counters"
+        raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
     wall = Wall(trace)
-    if wall.base is None:
+    told: list[dict[str, Any]] = []
+    steps = None
+    if wall.base is None and paths:
         if by is not None or begin is not None or end is not None:
             raise UsageError(wall.missing)
         opened = [open_log(path) for path in paths]
         check_cards(opened, options)
         told = [{**describe(log), "reason": wall.missing} for log in opened]
-        steps = None
-    else:
+    elif paths:
         overlay = lay_over(trace, paths, options)
         told = [describe(one.log, one.proposal) for one in overlay.placed]
-        within = range_of(trace, begin, end, step_name)
-        steps = None
         if by is not None or within is not None:
             from tracelane.core.overlay.kernels import kernels_table
             from tracelane.core.overlay.steps import Stretch, steps_table, stretches_table
@@ -97,12 +101,16 @@ def telemetry(
     if as_json:
         name = f"{by}s" if by else "range"
         rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}
-        click.echo(json.dumps({"schema": 1, "logs": told, **rows}, ensure_ascii=False))
+        whole = {"schema": 1, "logs": told, "counters": list(counters.rows()), **rows}
+        click.echo(json.dumps(whole, ensure_ascii=False))
         return
     labels = {key: device.label for key, device in wall.devices.items()}
     if len(trace.sources) > 1:
         names = [Path(source.path).name for source in trace.sources]
         labels = {key: f"{labels[key]} of {names[device.source]}" for key, device in wall.devices.items()}
-    click.echo("\n\n".join(log_text(entry, labels) for entry in told))
+    texts = [log_text(entry, labels) for entry in told]
     if steps is not None:
-        click.echo("\n" + steps_text(steps, trace.opening_span[0]))
+        texts.append(steps_text(steps, trace.opening_span[0]))
+    if len(counters):
+        texts.append(table_text(counters, terminal_width()))
+    click.echo("\n\n".join(texts))

@@ -1,0 +1,100 @@
+"""What the counters inside a trace say: power, bandwidth, memory, whatever was recorded beside the slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..analysis.scope import Scope
+from ..analysis.table import Column, Table, Value
+from ..index.format import LaneKind, RowKind
+from ..query.rank_titles import rank_titles
+from ..query.views import Row
+from ..telemetry.columns import WATTS
+from ..telemetry.energy import statistics
+from ..telemetry.header import UNIT_WORDS, name_and_unit
+from ..trace import Trace
+from .range_values import counter_series
+
+COLUMNS = (
+    Column("process", "Process", "text"),
+    Column("counter", "Counter", "text"),
+    Column("series", "Series", "text"),
+    Column("unit", "Unit", "text"),
+    Column("samples", "Samples", "count"),
+    Column("min", "Min", statistic=True),
+    Column("mean", "Mean", statistic=True),
+    Column("max", "Max", statistic=True),
+)
+HOLDS = "a value holds until the next sample, and the last one until the trace ends: means are over time"
+SERIES_UNITS = {
+    **dict.fromkeys(("Percent", "percent"), "%"),
+    "GBps": "GB/s",
+    **{word: word for word in WATTS},
+}
+"""Series that are called after their unit, as aiu-trace-analyzer's are, and how the unit is written."""
+
+
+def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table:
+    """Return a row per series of each counter that has values in a stretch of trace time (else in all of it),
+    as the lanes are drawn.
+    """
+    low, high = within or trace.span_at(trace.clocks)
+    rows: list[Mapping[str, Value]] = []
+    for lane in trace.lanes:
+        if lane.kind is not LaneKind.COUNTER:
+            continue
+        for row in trace.rows(lane):
+            if row.kind is RowKind.SAMPLES and (found := _row(trace, row, (low, high + (within is None)))):
+                rows.append({**found, "process": _process(trace, lane.source, lane.process.title)})
+    data = {
+        column.key: (
+            [str(row[column.key]) for row in rows]
+            if column.unit == "text"
+            else np.array(
+                [row[column.key] for row in rows], np.int64 if column.unit == "count" else np.float64
+            )
+        )
+        for column in COLUMNS
+    }
+    scope = Scope(trace, within, clocks=trace.clocks).text
+    notes = (HOLDS,) if rows else ()
+    return Table("counters", "Counters in the trace", scope, COLUMNS, data, notes=notes)
+
+
+def _row(trace: Trace, row: Row, span: tuple[int, int]) -> dict[str, Value] | None:
+    """Return what a series says of [start, end), None where it has no value there."""
+    series = counter_series(trace, row, span, trace.clocks)
+    values = series.value[~series.missing]
+    if not len(values):
+        return None
+    mean = statistics(series, *span).mean
+    lane = trace.lanes[row.lane]
+    return {
+        "counter": lane.title,
+        "series": row.series,
+        "unit": unit_of(lane.name, row.series),
+        "samples": len(values),
+        "min": float(values.min()),
+        # Samples that hold for no time, as a single one at the very end, have a plain mean.
+        "mean": float(values.mean()) if mean is None else mean,
+        "max": float(values.max()),
+    }
+
+
+def unit_of(name: str, series: str) -> str:
+    """Return the unit that a counter's series or name tells, "" where none is known."""
+    if series in SERIES_UNITS:
+        return SERIES_UNITS[series]
+    if series in UNIT_WORDS:
+        return series
+    return name_and_unit(series)[1] or name_and_unit(name)[1]
+
+
+def _process(trace: Trace, source: int, title: str) -> str:
+    """Return a process's title with its rank, or its file's name, where there are several."""
+    if len(trace.indexes) < 2:
+        return title
+    return f"{rank_titles(trace.members).get(source) or Path(trace.sources[source].path).name} · {title}"
