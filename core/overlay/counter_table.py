@@ -30,9 +30,10 @@ COLUMNS = (
 )
 HOLDS = "a value holds until the next sample, and the last one until the trace ends: means are over time"
 SERIES_UNITS = {
+    **{word: word for word in WATTS},
+    **dict.fromkeys(("w", "Watts", "watts"), "W"),
     **dict.fromkeys(("Percent", "percent"), "%"),
     "GBps": "GB/s",
-    **{word: word for word in WATTS},
 }
 """Series that are called after their unit, as aiu-trace-analyzer's are, and how the unit is written."""
 
