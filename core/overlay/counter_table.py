@@ -42,13 +42,13 @@ def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table
     """Return a row per series of each counter that has values in a stretch of trace time (else in all of it),
     as the lanes are drawn.
     """
-    low, high = within or trace.span_at(trace.clocks)
+    span = within or trace.span_at(trace.clocks)
     rows: list[Mapping[str, Value]] = []
     for lane in trace.lanes:
         if lane.kind is not LaneKind.COUNTER:
             continue
         for row in trace.rows(lane):
-            if row.kind is RowKind.SAMPLES and (found := _row(trace, row, (low, high + (within is None)))):
+            if row.kind is RowKind.SAMPLES and (found := _row(trace, row, span)):
                 rows.append({**found, "process": _process(trace, lane.source, lane.process.title)})
     data = {
         column.key: (
