@@ -12,7 +12,7 @@ from ..base.ids import NONE
 from ..ingest.columns import I64, TIME_LIMIT, U8, U32, AnyArray, EventFlag
 from .format import SliceFlag
 from .match import match
-from .order import order_by
+from .order import order_by, settle_ties
 
 _X, _B, _E = ord("X"), ord("B"), ord("E")
 _CLAMPED = int(EventFlag.CLAMPED)
@@ -82,8 +82,10 @@ class Instants:
 
 def drawing_order(start: I64, duration: I64, ordinal: U32) -> I64 | None:
     """Return the order by (start, -duration, ordinal); None if it is that already."""
-    if len(start) < 2 or bool((start[1:] > start[:-1]).all()):
+    if len(start) < 2:
         return None
+    if bool((start[1:] >= start[:-1]).all()):
+        return settle_ties(start, -duration, ordinal)
     return order_by(start, -duration, ordinal)
 
 

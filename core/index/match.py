@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ingest.columns import I64, AnyArray
-from .order import group_numbers, run_starts
-from .rows import by_small_key
+from .order import by_small_key, group_numbers, run_starts
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ingest.columns import TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Problem, Table
 from ..ingest.part_file import PartFile
-from .rows import by_small_key, concatenated_ranges
+from .order import by_small_key, concatenated_ranges
 from .scratch import Scratch
 from .strings import Strings, merge_strings, strings_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ingest.columns import F64, I64, U32, AnyArray
 from .format import BLOCK, FANOUT, NO_SUMS
-from .rows import concatenated_ranges
+from .order import concatenated_ranges
 
 SUMS_ALWAYS = 4096
 """A row may have this many category sums, or two per slice; rows with a great many categories store none."""

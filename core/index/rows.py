@@ -11,17 +11,21 @@ and the end of the overlapped one (a *conflict window*) are walked one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..ingest.columns import I64, U32, AnyArray
+from ..ingest.columns import I64, U32
+from .levels import Families, open_levels
+from .order import by_small_key, concatenated_ranges
 
 STRETCH = 1 << 18
 """Slices of a lane that are treated at once, where none is open between them."""
+_MOST_RUNS = 1 << 16
+"""Rows of so many stretches together are brought together run by run."""
 _FREE_BITS = 4096
 """Rows per word of the map of free rows."""
 _ALL_FREE = (1 << _FREE_BITS) - 1
@@ -50,24 +54,36 @@ def assign(start: I64, duration: I64) -> Rows:
     if n <= 1:
         zeros = np.zeros(n, np.int64)
         return Rows(zeros - 1, zeros, np.zeros(n, np.bool_), duration.copy(), zeros, n)
+    if _one_after_the_other(start, duration):
+        everywhere = partial(np.broadcast_to, shape=(n,))
+        parent, row, overlap = everywhere(np.int64(-1)), everywhere(np.int64(0)), everywhere(np.bool_(False))
+        return Rows(parent, row, overlap, duration, np.arange(n, dtype=np.uint32), 1)
     if n > STRETCH and len(cuts := _cuts(start, duration)) > 2:
         return _by_stretches(start, duration, cuts)
     end = start + duration
     zero_length = np.flatnonzero(duration == 0)
-    level = _open(start, end, zero_length)
+    level = open_levels(start, end, zero_length)
     depth = int(level.max())
     order = by_small_key(level, depth)
-    parent = _parents(level, order)
-    child = np.flatnonzero(parent >= 0)
-    if bool((end[parent[child]] >= end[child]).all()):
+    families = Families(level, order)
+    if families.nest(end):
+        self_time = families.self_time(duration)
         level -= 1
-        self_time = _self_time(duration, start, end, parent, order)
-        return Rows(parent, level, np.zeros(n, np.bool_), self_time, order, depth)
-    del level, parent, child, order
+        return Rows(families.parent(), level, np.zeros(n, np.bool_), self_time, order, depth)
+    del level, order, families
     parent, row, overlap = _with_overlaps(start, end, zero_length)
     siblings = np.argsort(parent, kind="stable")
     self_time = _self_time(duration, start, end, parent, siblings)
     return Rows(parent, row, overlap, self_time, by_small_key(row, int(row.max())), depth)
+
+
+def _one_after_the_other(start: I64, duration: I64) -> bool:
+    """Tell whether no slice begins before the one before it has ended."""
+    for at in range(0, len(start) - 1, STRETCH):
+        before = slice(at, min(at + STRETCH, len(start) - 1))
+        if bool((start[before] + duration[before] > start[at + 1 : before.stop + 1]).any()):
+            return False
+    return True
 
 
 def _cuts(start: I64, duration: I64) -> list[int]:
@@ -89,62 +105,26 @@ def _by_stretches(start: I64, duration: I64, cuts: list[int]) -> Rows:
     """Assign rows stretch by stretch, which takes less memory at a time."""
     n = len(start)
     parent, row, self_time = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
-    overlap = np.empty(n, np.bool_)
+    overlap, orders = np.empty(n, np.bool_), np.empty(n, np.uint32)
+    counts: list[I64] = []  # per stretch, of each row
     depth = 0
     for a, b in pairwise(cuts):
         some = assign(start[a:b], duration[a:b])
         parent[a:b] = np.where(some.parent >= 0, some.parent + a, -1)
         row[a:b], self_time[a:b], overlap[a:b] = some.row, some.self_time, some.overlap
+        np.add(some.order, a, out=orders[a:b], casting="unsafe")
+        counts.append(np.bincount(some.row))
         depth = max(depth, some.depth)
-    order = by_small_key(row, int(row.max())).astype(np.uint32)
+    if sum(map(len, counts)) > _MOST_RUNS:
+        order = by_small_key(row, int(row.max())).astype(np.uint32)
+        return Rows(parent, row, overlap, self_time, order, depth)
+    runs: list[tuple[int, int, int]] = []  # (row, where its slices begin in `orders`, and end)
+    for at, own in zip(cuts, counts):
+        ends = np.cumsum(own) + at
+        runs += zip(range(len(own)), (ends - own).tolist(), ends.tolist())
+    runs.sort()
+    order = np.concatenate([orders[a:b] for _, a, b in runs])
     return Rows(parent, row, overlap, self_time, order, depth)
-
-
-def by_small_key(key: AnyArray, greatest: int) -> I64:
-    """Return the stable order by a key of 0..greatest; a radix sort where the key fits 16 bits."""
-    dtype: Any = np.uint16 if greatest < 1 << 16 else np.uint32
-    if greatest < 1 << 8:
-        dtype = np.uint8
-    return np.argsort(key.astype(dtype), kind="stable")
-
-
-def concatenated_ranges(first: I64, count: I64) -> I64:
-    """Return first[0], first[0]+1, … for count[0] values, then those of the next range, and so on."""
-    total = int(count.sum())
-    if total == 0:
-        return np.zeros(0, np.int64)
-    shift = np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count)
-    return np.asarray(shift + np.arange(total), np.int64)
-
-
-def _open(start: I64, end: I64, zero_length: I64) -> I64:
-    """Return how many slices are open at each start, the slice itself included (>= 1)."""
-    n = len(start)
-    closed = np.searchsorted(np.sort(end), start, side="right")
-    level = np.arange(1, n + 1, dtype=np.int64)
-    level -= closed
-    if len(zero_length):
-        # `closed` also counted the slices of length zero that begin at the same time but are not before
-        # this one.
-        stamps, zeros = np.unique(start[zero_length], return_counts=True)
-        first = np.searchsorted(start, stamps, side="left")
-        last = np.searchsorted(start, stamps, side="right")
-        index = concatenated_ranges(first, last - first)
-        level[index] += np.minimum(np.repeat(zeros, last - first), np.repeat(last, last - first) - index)
-    return level
-
-
-def _parents(level: I64, order: I64) -> I64:
-    """Return the last earlier slice one level up, -1 at the top; `order` is by (level, index)."""
-    n = len(level)
-    key = level[order]
-    top = int(np.searchsorted(key, 2))
-    key *= n
-    key += order
-    place = np.searchsorted(key, key[top:] - n) - 1
-    parent = np.full(n, -1, np.int64)
-    parent[order[top:]] = order[place]
-    return parent
 
 
 def _self_time(duration: I64, start: I64, end: I64, parent: I64, siblings: I64) -> I64:
@@ -179,8 +159,8 @@ def _with_overlaps(start: I64, end: I64, zero_length: I64) -> tuple[I64, I64, Fl
     overlapper = _first_greater(end, victim)
     cut = end.copy()
     cut[victim] = start[overlapper]
-    level = _open(start, cut, zero_length)
-    parent = _parents(level, by_small_key(level, int(level.max())))
+    level = open_levels(start, cut, zero_length)
+    parent = Families(level, by_small_key(level, int(level.max()))).parent()
     del cut
     first, last = _windows(start, start[overlapper], end[victim])
     row = np.full(n, -1, np.int64)

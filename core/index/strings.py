@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..ingest.columns import I64, U8, U32
 from ..ingest.part_file import DIGEST_BYTES
 from .columns_out import ColumnWriter
-from .rows import concatenated_ranges
+from .order import concatenated_ranges
 
 U64: TypeAlias = npt.NDArray[np.uint64]
 
