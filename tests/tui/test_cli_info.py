@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.events import complete
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
@@ -15,7 +16,16 @@ from .cli_process import tracelane
 
 FIELDS = [
     *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
-    *("flows", "unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable", "problems"),
+    *(
+        "flows",
+        "unmatched_begin",
+        "unmatched_end",
+        "repaired",
+        "oversized",
+        "unreadable",
+        "problems",
+        "notes",
+    ),
     *("start_ns", "end_ns", "base_time_ns", "processes"),
 ]
 FLOWS = {"starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends"}
@@ -85,6 +95,22 @@ def test_json_is_of_one_trace(demo: Path, cache: str, capsys: pytest.CaptureFixt
     assert main(["info", str(demo.parent), "--json", "--index-dir", cache]) == 64
     assert main(["info", str(demo.parent), "--index-dir", cache]) == 0
     assert capsys.readouterr().out.count("3,481 events") == 2
+
+
+def test_notes_are_in_the_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `info` prints as notes stands in the object too, none for a trace that has none."""
+    whole = {"traceEvents": [complete(0, 9, "op")]}
+    for name, more in (
+        ("plain", {}),
+        ("analyzed", {"otherData": {"Application": "acelyzer", "Settings": {}}}),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({**more, **whole}))
+        assert main(["info", str(path), "--index-dir", str(tmp_path / "i")]) == 0
+        printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        assert main(["info", str(path), "--json", "--index-dir", str(tmp_path / "i")]) == 0
+        notes = json.loads(capsys.readouterr().out)["notes"]
+        assert set(notes) <= set(printed) and bool(notes) == bool(more)
 
 
 def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:

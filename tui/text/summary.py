@@ -48,6 +48,7 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
         },
         **{key: int(ledger.get(key, 0)) for key in TROUBLE},
         "problems": [{key: problem.get(key) for key in PROBLEM} for problem in info.problems],
+        "notes": list(info.notes),
         "start_ns": info.manifest.get("start_ns"),
         "end_ns": info.manifest.get("end_ns"),
         "base_time_ns": info.base_time_ns,
