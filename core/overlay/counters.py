@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..analysis.allocations import Allocator, allocators
-from ..analysis.launches import DeviceLaunches, launches
 from ..analysis.scope import Scope
 from ..analysis.work import rank_of
 from ..base.clock import Clocks
@@ -18,7 +19,10 @@ from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
-from .over import Over
+from .over import NO_CLOCKS, Over
+
+if TYPE_CHECKING:
+    from ..analysis.launches import DeviceLaunches
 
 HEADING = "computed"
 MIB = 1 << 20
@@ -35,8 +39,11 @@ MEMORY, QUEUE = "memory", "queue"
 class WithCounters(Over):
     """A trace and one more source: the lanes computed from it, each below the process that it speaks of."""
 
-    def __init__(self, own: Trace, counters: Sequence[Counter]) -> None:
-        """Lay series below their processes; none at all keeps the place for later ones."""
+    def __init__(self, own: Trace, counters: Sequence[Counter], device_clocks: Clocks = NO_CLOCKS) -> None:
+        """Lay series below their processes; none at all keeps the place for later ones. `device_clocks`: what
+        devices were moved by when their queues were computed.
+        """
+        self.device_clocks = device_clocks
         path = own.sources[0].path if own.sources else ""
         self.computed = CounterIndex(counters, path)
         super().__init__(own, [self.computed])
@@ -87,14 +94,29 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
     return WithCounters(trace, memory_counters(Scope(trace)) if instants <= CHEAP else ())
 
 
-def with_lanes(trace: Trace, kind: str, cancelled: CancelledCallback = never) -> WithCounters:
-    """Return a trace with computed lanes of a kind beside those that it has. Raises Cancelled."""
+def with_lanes(
+    trace: Trace, kind: str, cancelled: CancelledCallback = never, clocks: Clocks = NO_CLOCKS
+) -> WithCounters:
+    """Return a trace with computed lanes of a kind beside those that it has; queues as they are with the
+    devices' own clocks among `clocks`. Raises Cancelled.
+    """
     known: list[Counter] = []
+    devices = NO_CLOCKS
     if isinstance(trace, WithCounters):
         known = [one for one in trace.computed.counters if one.kind != kind]
-        trace = trace.own
-    make = memory_counters if kind == MEMORY else queue_counters
-    return WithCounters(trace, sorted([*known, *make(Scope(trace, cancelled=cancelled))], key=_kind))
+        devices, trace = trace.device_clocks, trace.own
+    if kind == MEMORY:
+        made = memory_counters(Scope(trace, cancelled=cancelled))
+    else:
+        devices = of_devices(trace, clocks)
+        made = queue_counters(Scope(trace, clocks=devices, cancelled=cancelled))
+    return WithCounters(trace, sorted([*known, *made], key=_kind), devices)
+
+
+def of_devices(trace: Trace, clocks: Clocks) -> Clocks:
+    """Return the clocks of a trace's devices alone, without those of its files."""
+    own = {key: ns for key, ns in clocks.offsets.items() if key[1] and key[0] < len(trace.indexes)}
+    return Clocks(MappingProxyType(own))
 
 
 def _kind(one: Counter) -> str:
@@ -138,6 +160,8 @@ def _owner(one: Allocator) -> int | None:
 
 def queue_counters(scope: Scope) -> list[Counter]:
     """Return per stream how many launches wait for their start, and how many wait or run."""
+    from ..analysis.launches import launches  # only here: starting the viewer needs none of it
+
     counters = []
     for device in launches(scope).devices:
         of = device.work.device

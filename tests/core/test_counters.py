@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.core.findings_traces import DEVICE
+from tests.core.test_device_clocks import shifted, trace_of
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, metadata
+from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.counters import (
@@ -129,6 +132,20 @@ def test_queues_of_a_made_trace(tmp_path: Path) -> None:
     waiting, flying = (samples_of(trace, lane) for lane in lanes_of(trace).values())
     assert waiting == [(10_000, 1), (20_000, 2), (30_000, 1), (40_000, 0)]
     assert flying == [(10_000, 1), (20_000, 2), (40_000, 1), (50_000, 0)]
+
+
+def test_queues_follow_the_clock_of_their_device(tmp_path: Path) -> None:
+    """Queues under a device's offset are those of a file in which the device's stamps are moved so."""
+    moved, right = trace_of(shifted(-2000), tmp_path / "moved"), trace_of(shifted(0), tmp_path / "right")
+    clocks = Clocks().shifted((0, str(DEVICE)), 2_000_000)
+    trace = with_lanes(moved, QUEUE, clocks=clocks)
+    wanted = with_lanes(right, QUEUE)
+    assert trace.device_clocks == clocks
+    for name, lane in lanes_of(wanted).items():
+        assert samples_of(trace, lanes_of(trace)[name]) == samples_of(wanted, lane)
+    memory = with_lanes(trace, MEMORY)
+    assert memory.device_clocks == clocks
+    assert len(lanes_of(memory)) == len(lanes_of(trace)) == 2
 
 
 def test_a_trace_without_either_keeps_the_place(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.test_device_clocks import shifted, trace_of
 from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.counters import MEMORY, QUEUE, with_cheap_lanes
+from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.counters import computed_lanes
+from tracelane.tui.actions.counters import base_of, computed_lanes
+from tracelane.tui.app import TracelaneApp
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,32 @@ async def test_queue_lanes_come_by_command(demo: Trace) -> None:
         assert len(computed_lanes(app.trace, MEMORY)) == 2, "the memory lanes stay"
         app.run_command("queue-lanes")
         assert set(lanes) <= app.session.hidden_lanes
+
+
+async def test_queues_follow_the_clock_of_a_device(tmp_path: Path) -> None:
+    """Moving a device, and going back, computes the queues anew; view, focus and what is hidden stay."""
+
+    def samples(app: TracelaneApp) -> list[int]:
+        base = base_of(app.trace)
+        assert isinstance(base, WithCounters)
+        return base.computed.column("samples.start").tolist()
+
+    moved = with_cheap_lanes(trace_of(shifted(-2000), tmp_path / "moved"))
+    right = with_lanes(trace_of(shifted(0), tmp_path / "right"), QUEUE)
+    async with shown(moved, size=(120, 60)) as (app, pilot):
+        app.run_command("queue-lanes")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        as_stamped, focus = samples(app), app.session.focus
+        app.set_device_offset("0.002")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        assert samples(app) == right.computed.column("samples.start").tolist() != as_stamped
+        assert app.session.focus == focus
+        await pilot.press("u")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        assert samples(app) == as_stamped
 
 
 async def test_a_sample_is_told_as_computed(demo: Trace) -> None:

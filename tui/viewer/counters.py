@@ -6,18 +6,33 @@ from dataclasses import replace
 
 from textual.worker import get_current_worker
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_lanes
+from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
 from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggled
 from ..actions.focus import in_view
-from ..session import RowKey
+from ..session import InstantId, RowKey, Session
 from .background import background
 from .base import Viewer
 
 
 class Counters(Viewer):
     """Commands for computed lanes."""
+
+    def on_mount(self) -> None:
+        """Let queues follow the clocks of the devices from now on."""
+        self.watch(self, "session", self._follow_clocks, init=False)
+
+    def _follow_clocks(self, session: Session) -> None:
+        """Compute the queues anew where the devices that they speak of stand elsewhere."""
+        base = base_of(self.trace)
+        if (
+            isinstance(base, WithCounters)
+            and computed_lanes(self.trace, QUEUE)
+            and of_devices(base.own, session.clocks) != base.device_clocks
+        ):
+            self._compute(QUEUE, session.clocks, again=True)
 
     def do_memory_lanes(self) -> None:
         """Hide the memory lanes, or show them."""
@@ -32,21 +47,29 @@ class Counters(Viewer):
             self.go(toggled(self.trace, self.session, kind))
         else:
             self.say("counting …")
-            self._compute(kind)
+            self._compute(kind, self.session.clocks)
 
     @background("counters")
-    def _compute(self, kind: str) -> None:
+    def _compute(self, kind: str, clocks: Clocks, again: bool = False) -> None:
         """Make lanes away from the screen."""
         worker = get_current_worker()
         try:
-            base = with_lanes(base_of(self.trace), kind, lambda: worker.is_cancelled)
+            base = with_lanes(base_of(self.trace), kind, lambda: worker.is_cancelled, clocks)
         except Cancelled:
             return
         except TracelaneError as error:
             self.call_from_thread(self.say, str(error))
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._computed, base, kind)
+            self.call_from_thread(self._computed_anew if again else self._computed, base, kind)
+
+    def _computed_anew(self, base: WithCounters, kind: str) -> None:
+        """Show lanes that were there before, where the view is; a sample of them is another one now."""
+        lanes = computed_lanes(self.trace, kind)
+        if isinstance(self.session.selection, InstantId) and self.selected.key.lane in lanes:
+            self.session = replace(self.session, selection=None)
+        self.trace = over(self.trace, base)
+        self.trace_changed()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
         self.trace = over(self.trace, base)
