@@ -6,14 +6,16 @@ import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ingest.columns import Metadata
-from .asyncs import AsyncLane
-from .counters import CounterLane
 from .format import LaneKind
+
+if TYPE_CHECKING:
+    from .asyncs import AsyncLane
+    from .counters import CounterLane
 
 LARGEST_SORT = (1 << 62) - 1
 _LABEL_EVENTS = ("process_labels", "process_label")

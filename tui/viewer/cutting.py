@@ -8,7 +8,6 @@ from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.base.units import format_count
-from tracelane.core.export.cut import cut
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named
@@ -49,6 +48,8 @@ class Cutting(Viewer):
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()
         try:
+            from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
+
             done = cut(self.trace.indexes[source], start, end, path, cancelled=lambda: worker.is_cancelled)
         except Cancelled:
             return

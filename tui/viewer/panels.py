@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
@@ -21,8 +22,6 @@ from ..clock import stamps_of
 from ..config import Config
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
-from ..panels.details import Details, Look, details_json, details_of, details_text
-from ..panels.legend import legend_text
 from ..panels.panel import Panel, next_panel
 from ..panels.problems import LedgerRow, ledger_columns, ledger_rows
 from ..session import Selectable, Session
@@ -31,6 +30,9 @@ from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .background import background
 from .base import Viewer
+
+if TYPE_CHECKING:
+    from ..panels.details import Details
 
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
@@ -53,6 +55,8 @@ class Panels(Viewer):
     @background("copy")
     def do_copy(self) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
+        from ..panels.details import details_json, details_of
+
         try:
             thing = self.selected
         except Refusal as refusal:
@@ -106,6 +110,8 @@ class Panels(Viewer):
         if self.session.panel == "details":
             self._fill_details()
         elif self.session.panel == "legend":
+            from ..panels.legend import legend_text
+
             pane = self.main.query_one("#legend", TextPane)
             pane.show(legend_text(self.trace, palette_of(pane), glyphs(), pane.text_width))
         elif self.session.panel == "problems":
@@ -126,6 +132,8 @@ class Panels(Viewer):
             self._detailed = None
             self.main.query_one("#details", TextPane).show(self.nothing_selected())
             return
+        from ..panels.details import details_of
+
         self._detailed = (
             thing,
             details_of(self.trace, stamps_of(self.trace, self.session), thing, self.session.range),
@@ -141,6 +149,8 @@ class Panels(Viewer):
     def _show_details(self, top: bool = True) -> None:
         if self._detailed is None:
             return
+        from ..panels.details import Look, details_text
+
         thing, details = self._detailed
         pane = self.main.query_one("#details", TextPane)
         palette = palette_of(pane)

@@ -8,13 +8,14 @@ from ..kept import is_whole, kept_file, write_kept
 from ..scope import Scope
 from .finding import Findings
 from .forms import findings_object, findings_of
-from .judge import findings
 
 NAME = "findings"
 
 
 def saved_findings(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are kept."""
+    from .judge import findings  # all the rules, which reading findings does not need
+
     if not is_whole(scope):
         return findings(scope)
     found = kept_findings(scope)
