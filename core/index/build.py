@@ -28,10 +28,11 @@ from .contents import of_thread, put_in_order
 from .counters import CounterLane, Counters
 from .drawing import Drawing
 from .format import COLUMNS, FORMAT_VERSION, NONE, PROCESS, LaneKind
+from .gather import ByLane, Gathered
 from .lane_out import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .lifted_out import write_lifted
-from .merge import AnyPart, ByTrack, bring_together, merge_parts
+from .merge import AnyPart, merge_parts
 from .order import order_by
 from .scratch import Scratch
 from .store import MANIFEST, checksum_of, table_file
@@ -110,13 +111,17 @@ class _Build:
 
     def write(self, identity: Mapping[str, Any]) -> None:
         merged, columns = self.merged, self.columns
-        threads = bring_together(merged, "timed", THREAD_COLUMNS, self.scratch)
-        flow_ends = bring_together(merged, "flows", flows.COLUMNS, self.scratch)
-        self.bound = flows.bound_column(flow_ends.bounds[-1], self.scratch)
         self.asyncs, self.counters = Asyncs(merged), Counters(merged)
-        filled = {track for number, track in enumerate(merged.tracks) if threads.count(number)}
-        names = Names.of((part.metadata for part in merged.parts), filled)
-        processes = in_display_order(self._lanes(threads, names), names)
+        filled = np.flatnonzero(merged.track_counts("timed")).tolist()
+        names = Names.of((part.metadata for part in merged.parts), {merged.tracks[track] for track in filled})
+        processes = in_display_order(self._lanes(filled, names), names)
+        entries = (entry.content for process in processes for entry in process.lanes)
+        tracks = [content for content in entries if isinstance(content, int)]
+        self.threads = {track: lane for lane, track in enumerate(tracks)}
+        threads = ByLane(merged, "timed", THREAD_COLUMNS, tracks, self.scratch)
+        loose = np.setdiff1d(np.flatnonzero(merged.track_counts("flows")), tracks).tolist()
+        flow_ends = ByLane(merged, "flows", flows.COLUMNS, [*tracks, *loose], self.scratch).all()
+        self.bound = flows.bound_column(flow_ends.bounds[-1], self.scratch)
 
         lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())
         place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
@@ -149,11 +154,10 @@ class _Build:
 
     # -- lanes --------------------------------------------------------------------------------------------
 
-    def _lanes(self, threads: ByTrack, names: Names) -> Iterator[LaneEntry]:
+    def _lanes(self, tracks: Sequence[int], names: Names) -> Iterator[LaneEntry]:
         merged = self.merged
-        for track, (pid, tid) in enumerate(merged.tracks):
-            if threads.count(track):
-                yield thread_entry(track, pid, tid, names)
+        for track in tracks:
+            yield thread_entry(track, *merged.tracks[track], names)
         for one in self.asyncs.lanes():
             category = self.strings.text(merged.categories[one.category])
             yield async_entry(one, merged.pids[one.pid], category, self._id_text(one.id_kind, one.id_value))
@@ -167,7 +171,7 @@ class _Build:
         return str(value) if kind == IdKind.INTEGER else self.strings.text(value)
 
     def _write_lanes(
-        self, processes: Sequence[ProcessEntry], threads: ByTrack, flow_ends: ByTrack
+        self, processes: Sequence[ProcessEntry], threads: ByLane, flow_ends: Gathered
     ) -> AnyArray:
         table = np.zeros(len(processes), PROCESS)
         total, number = sum(len(process.lanes) for process in processes), 0
@@ -187,28 +191,29 @@ class _Build:
                     self.progress(Progress(STAGE, number, total, self.out.slices))
         return table
 
-    def _write_lane(self, process: int, entry: LaneEntry, threads: ByTrack, flow_ends: ByTrack) -> None:
+    def _write_lane(self, process: int, entry: LaneEntry, threads: ByLane, flow_ends: Gathered) -> None:
         tid, name, content = self.strings.number(entry.tid), self.strings.number(entry.name), entry.content
         if isinstance(content, AsyncLane):
             self.out.lane(entry, process, tid, name, *self.asyncs.contents(content))
         elif isinstance(content, CounterLane):
             self.out.counter(entry, process, tid, name, self.counters.contents(content))
         else:
-            events = threads.of(content)
-            if threads.count(content) >= MANY:
-                put_in_order(events)
+            lane = self.threads[content]
+            events = threads.of(lane)
+            put_in_order(events)
+            if len(events["start"]) >= MANY:
                 self.scratch.let_go()
             slices, instants, unmatched = of_thread(events)
             self.unmatched_end += unmatched
-            a, b = flow_ends.bounds[content], flow_ends.bounds[content + 1]
-            ends = flow_ends.of(content) if b > a else None
+            a, b = flow_ends.bounds[lane], flow_ends.bounds[lane + 1]
+            ends = flow_ends.of(lane) if b > a else None
             self.out.lane(entry, process, tid, name, slices, instants, ends, self.bound[a:b])
 
     # -- flows, blocks ------------------------------------------------------------------------------------
 
-    def _write_flows(self, flow_ends: ByTrack) -> dict[str, dict[str, int]]:
+    def _write_flows(self, flow_ends: Gathered) -> dict[str, dict[str, int]]:
         events, merged = flow_ends.columns, self.merged
-        pid = np.repeat(merged.track_pid, np.diff(flow_ends.bounds))
+        pid = np.repeat(merged.track_pid[flow_ends.tracks], np.diff(flow_ends.bounds))
         arrows = flows.pair(events, pid)
         ordinal, category = events["ordinal"], events["category"]
         del pid

@@ -90,12 +90,18 @@ def drawing_order(start: I64, duration: I64, ordinal: U32) -> I64 | None:
 
 
 def put_in_order(events: Mapping[str, AnyArray]) -> None:
-    """Put a thread's events in drawing order where they lie, if all are complete slices."""
+    """Put a thread's events where they lie in drawing order, if all are complete slices, else in file
+    order.
+    """
+    order: I64 | None
     if bool((events["phase"] == _X).all()):
         order = drawing_order(events["start"], events["duration"], events["ordinal"])
-        if order is not None:
-            for values in events.values():
-                values[:] = values[order]
+    else:
+        ordinal = events["ordinal"]
+        order = None if bool((ordinal[1:] > ordinal[:-1]).all()) else order_by(ordinal)
+    if order is not None:
+        for values in events.values():
+            values[:] = values.take(order)
 
 
 def within_limit(start: I64, duration: I64) -> I64:
@@ -104,8 +110,8 @@ def within_limit(start: I64, duration: I64) -> I64:
 
 
 def of_thread(events: Mapping[str, AnyArray]) -> tuple[Slices, Instants, int]:
-    """Return (slices, instants, number of ends without a begin) of a thread's events, which stand in file
-    order.
+    """Return (slices, instants, number of ends without a begin) of a thread's events, which have been put
+    in order.
 
     These ends become instants; begins without an end reach to the end of the lane.
     """

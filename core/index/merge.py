@@ -1,21 +1,20 @@
-"""Parts made one: local numbers to global ones, and events brought together by lane.
+"""Parts made one: local numbers to global ones.
 
 Nothing here depends on where the file was cut: strings are numbered by digest, categories by text, ordinals
-by adding up the parts in file order, and events stand in each lane in file order.
+by adding up the parts in file order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from ..ingest.columns import TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Problem, Table
+from ..ingest.columns import I64, TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Problem, Table
 from ..ingest.part_file import PartFile
-from .order import by_small_key, concatenated_ranges
-from .scratch import Scratch
+from .order import order_by
 from .strings import Strings, merge_strings, strings_of
 
 Track = tuple[str, str]
@@ -56,38 +55,27 @@ class Merged:
     pids: list[str]  # JSON texts, in order of track number
     track_pid: U32  # pid number of each track
     categories: list[int]  # string number of each category; [0] is the empty string's
-    _track_maps: list[U32]
+    track_maps: list[U32]  # per part: its track number -> track
     _category_maps: list[U32]  # per part: its string number -> category
 
-    def columns(self, part: int, table: str, names: Sequence[str]) -> dict[str, AnyArray]:
-        """Return columns of one part's table in global numbers, by ordinal."""
-        raw = self.parts[part].tables.get(table)
-        if raw is None:
-            return {name: np.empty(0, TABLES[table][name]) for name in names}
-        strings = self.strings.maps[part]
-        columns: dict[str, AnyArray] = {}
-        for name in names:
-            values = raw[name]
-            if name == "ordinal":
-                values = values + np.uint32(self.first_ordinal[part])
-            elif name == "track":
-                values = self._track_maps[part][values]
-            elif name == "category":
-                values = self._category_maps[part][values]
-            elif name in ("name", "series"):
-                values = strings[values]
-            elif name == "id_value":
-                kinds = raw["id_kind"]
-                if bool((kinds > IdKind.INTEGER).any()):
-                    values = values.copy()
-                    texts = np.flatnonzero(kinds > IdKind.INTEGER)
-                    values[texts] = strings[values[texts]]
-            columns[name] = values
-        ordinals = raw.get("ordinal")
-        if ordinals is not None and len(ordinals) and bool((ordinals[1:] < ordinals[:-1]).any()):
-            order = np.argsort(ordinals, kind="stable")
-            columns = {name: values[order] for name, values in columns.items()}
-        return columns
+    def values(self, part: int, table: str, name: str, rows: AnyArray | slice = slice(None)) -> AnyArray:
+        """Return some rows of a column of one part's table in global numbers."""
+        raw = self.parts[part].tables[table]
+        values = raw[name][rows]
+        if name == "ordinal":
+            return values + np.uint32(self.first_ordinal[part])
+        if name == "track":
+            return self.track_maps[part].take(values)
+        if name == "category":
+            return self._category_maps[part].take(values)
+        if name in ("name", "series"):
+            return self.strings.maps[part].take(values)
+        if name == "id_value":
+            texts = np.flatnonzero(raw["id_kind"][rows] > IdKind.INTEGER)
+            if len(texts):
+                values = values.copy()
+                values[texts] = self.strings.maps[part][values[texts]]
+        return values
 
     def let_go(self, part: int) -> None:
         """Give back the memory that one part's columns take, where they lie on disk."""
@@ -95,13 +83,46 @@ class Merged:
         if isinstance(one, PartFile):
             one.let_go()
 
+    def let_go_all(self) -> None:
+        """Give back the memory that all parts' columns take, where they lie on disk."""
+        for part in range(len(self.parts)):
+            self.let_go(part)
+
     def all(self, table: str, names: Sequence[str]) -> dict[str, AnyArray]:
         """Return columns of all parts' tables in global numbers, in file order."""
-        pieces = [self.columns(i, table, names) for i in range(len(self.parts))]
+        orders = [self._file_order(part, table) for part in range(len(self.parts))]
         return {
-            name: np.concatenate([np.empty(0, TABLES[table][name]), *(piece[name] for piece in pieces)])
+            name: np.concatenate(
+                [
+                    np.empty(0, TABLES[table][name]),
+                    *(
+                        self.values(part, table, name, rows)
+                        for part, rows in enumerate(orders)
+                        if rows is not None
+                    ),
+                ]
+            )
             for name in names
         }
+
+    def _file_order(self, part: int, table: str) -> AnyArray | slice | None:
+        """Return the rows of a part's table by ordinal; None where it has none."""
+        columns = self.parts[part].tables.get(table)
+        if columns is None or not len(columns["ordinal"]):
+            return None
+        ordinals = columns["ordinal"]
+        if bool((ordinals[1:] >= ordinals[:-1]).all()):
+            return slice(None)
+        return order_by(ordinals)
+
+    def track_counts(self, table: str) -> I64:
+        """Return how many entries each track has in a table."""
+        counts = np.zeros(len(self.tracks), np.int64)
+        for part, size in enumerate(self.lengths(table)):
+            if size:
+                own = np.bincount(self.parts[part].tables[table]["track"])
+                np.add.at(counts, self.track_maps[part][: len(own)], own)
+        return counts
 
     def lengths(self, table: str) -> list[int]:
         """Return how many entries each part has in a table."""
@@ -138,45 +159,3 @@ def merge_parts(parts: Sequence[AnyPart]) -> Merged:
         parts, firsts[:-1], firsts[-1], strings, list(numbers), list(pid_numbers), track_pid, categories,
         track_maps, category_maps,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ByTrack:
-    """A table's events brought together by track, in file order within each."""
-
-    columns: Mapping[str, AnyArray]
-    bounds: list[int]  # of each track's events; one more than there are tracks
-
-    def of(self, track: int) -> dict[str, AnyArray]:
-        """Return the columns of one track's events (views)."""
-        a, b = self.bounds[track], self.bounds[track + 1]
-        return {name: values[a:b] for name, values in self.columns.items()}
-
-    def count(self, track: int) -> int:
-        """Return how many events the track has."""
-        return self.bounds[track + 1] - self.bounds[track]
-
-
-def bring_together(merged: Merged, table: str, names: Sequence[str], scratch: Scratch) -> ByTrack:
-    """Partition a table's events by track, part by part, into scratch columns."""
-    tracks = len(merged.tracks)
-    counts = np.zeros(tracks, np.int64)
-    for part in range(len(merged.parts)):
-        track = merged.columns(part, table, ["track"])["track"]
-        counts += np.bincount(track, minlength=tracks)
-        merged.let_go(part)
-    bounds = np.concatenate(([0], np.cumsum(counts)))
-    columns = {name: scratch.array(int(bounds[-1]), TABLES[table][name]) for name in names}
-    cursor = bounds[:-1].copy()
-    for part in range(len(merged.parts)):
-        values = merged.columns(part, table, ["track", *names])
-        track = values.pop("track")
-        order = by_small_key(track, tracks)
-        sizes = np.bincount(track, minlength=tracks)
-        place = concatenated_ranges(cursor, sizes)
-        cursor += sizes
-        for name, column in columns.items():
-            column[place] = values[name][order]
-        merged.let_go(part)
-        scratch.let_go()
-    return ByTrack(columns, bounds.tolist())
