@@ -107,6 +107,10 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
             )
         self._relaid()
         self.search_again()
+        self.look_into_trace()
+
+    def look_into_trace(self) -> None:
+        """Begin what goes on beside the timeline: looking after the files, for findings, at device clocks."""
         self.begin_watch()
         self.call_after_refresh(self.look_for_findings)
         self.call_after_refresh(self.look_at_device_clocks)

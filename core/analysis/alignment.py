@@ -105,6 +105,16 @@ def align(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
     return Alignment(ranks, tuple(clocks), level, tuple(found), matched)
 
 
+def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) -> Alignment:
+    """Return the clocks of the ranks among some sources as their wall times alone have them; that of the
+    source `first` stays.
+    """
+    ranks = tuple(source for source, member in enumerate(members) if member.rank is not None)
+    place = ranks.index(first) if first in ranks else 0
+    bases = _bases([indexes[source] for source in ranks], place) if ranks else []
+    return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
+
+
 def fitted(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
     """Return the clocks under which the ends of the same collectives lie closest; the first rank's stays.
 
@@ -205,11 +215,11 @@ def _moved(one: Collectives, by: int) -> Collectives:
     return replace(one, starts=one.starts + by, ends=one.ends + by)
 
 
-def _bases(indexes: Sequence[Index]) -> list[int]:
-    """Return what brings each source's lane time to the first one's, as their wall times have it."""
+def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
+    """Return what brings each source's lane time to that of the `first`, as their wall times have it."""
     told = [_wall_base(index) for index in indexes]
-    first = told[0]
-    return [0 if base is None or first is None else base - first for base in told]
+    zero = told[first]
+    return [0 if base is None or zero is None else base - zero for base in told]
 
 
 def _wall_base(index: Index) -> int | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..analysis.alignment import Alignment, align
@@ -40,6 +41,9 @@ class Trace(TraceSlices):
 
     Query methods take and give trace time (lane time + the clocks' offset), in integer ns.
     """
+
+    missing: Mapping[int, str] = MappingProxyType({})
+    """Why some of the sources are not there yet."""
 
     def __init__(
         self,
@@ -138,17 +142,18 @@ def open_trace(
         progress=progress,
         cancelled=cancelled,
     )
-    return _trace_of(opened)
+    return trace_of_opened(opened)
 
 
 def trace_of(path: str | Path, index: Index) -> Trace:
     """Return the trace of one file whose index is open already."""
     from ..index.opening import opened_alone
 
-    return _trace_of(opened_alone(path, index))
+    return trace_of_opened(opened_alone(path, index))
 
 
-def _trace_of(opened: Opened) -> Trace:
+def trace_of_opened(opened: Opened) -> Trace:
+    """Return the trace of indexes that are open already."""
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
     for index in opened.indexes:
         index.notes += analyzer_notes(index.manifest)
@@ -182,4 +187,5 @@ __all__ = [
     "open_trace",
     "plain",
     "trace_of",
+    "trace_of_opened",
 ]

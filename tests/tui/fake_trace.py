@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -20,6 +20,7 @@ class FakeTrace:
     opening_span: tuple[int, int] = (0, 1_000_000)
     indexes: tuple[object, ...] = ()
     members: tuple[object, ...] = ()
+    missing: Mapping[int, str] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
     fields: dict[str, object] = field(default_factory=dict)
 

@@ -17,6 +17,7 @@ from .terminal import take_keyboard
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.indexing import Indexing
+    from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
@@ -42,13 +43,12 @@ def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, forc
     from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
     from tracelane.core.index.store import Index
     from tracelane.core.ingest.child import ChildrenError
-    from tracelane.core.trace import trace_of
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
         wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress)
         if isinstance(wanted, Index):
-            return trace_of(path, wanted)
+            return _trace_of(path, wanted)
         source, place = wanted
         if pays_process(source) and take_keyboard():
             from tracelane.core.index.indexing import Indexing
@@ -58,12 +58,17 @@ def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, forc
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
         index = ingest_source(source, place, decoder=decoder, force=force, progress=progress)
-        return trace_of(path, index)
+        return _trace_of(path, index)
+
+
+def _trace_of(path: str, index: Index) -> Trace:
+    from tracelane.core.trace import trace_of  # loading it would only delay a process that indexes
+
+    return trace_of(path, index)
 
 
 def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
     from tracelane.core.index.ingest import opened_index
-    from tracelane.core.trace import trace_of
 
     until = time.monotonic() + MOMENT_S
     try:
@@ -78,7 +83,7 @@ def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
     if not indexing.committed:
         return indexing
     indexing.close()
-    return trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
+    return _trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
 
 
 def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
@@ -90,7 +95,7 @@ def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
     app.theme = theme or app.theme
     with packing(prepared.trace.indexes):
         app.run()
-    _leave(app)
+    leave(app)
     return app
 
 
@@ -122,11 +127,12 @@ def show_while_indexing(
         app.run()
     if app.trouble is not None:
         raise app.trouble
-    _leave(app)
+    leave(app)
     return app
 
 
-def _leave(app: TracelaneApp) -> None:
+def leave(app: TracelaneApp) -> None:
+    """Keep the view for the next time; raises where the App has ended with an exit code."""
     app.save_view()
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)

@@ -139,11 +139,12 @@ def view(
         trace = with_logs_of(before, trace)
         return Prepared(trace, session_over(before, trace))
 
+    from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
 
     viewing = Viewing(traces, index_dir, decoder, choice, prepare)
     opened = viewing.open(force)
-    if isinstance(opened, Indexing) or (can_draw() and take_keyboard()):
+    if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
         viewing.show(opened)
         return
     trace, offer = _with_logs(opened, logs, options)

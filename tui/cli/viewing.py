@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .opening import is_alone, open_alone, show, show_while_indexing
+from .opening_several import open_several, show_while_gathering
 from .options import STDIN
 from .terminal import can_draw
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
@@ -35,10 +37,14 @@ class Viewing:
         self._index_dir, self._decoder = index_dir, decoder
         self._prepare = prepare
 
-    def open(self, force: bool = False) -> Trace | Indexing:
-        """Return the trace; the process that is indexing it where a picture can be drawn meanwhile."""
+    def open(self, force: bool = False) -> Trace | Indexing | Gathering:
+        """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
         if can_draw() and is_alone(self._traces, self._choice):
             return open_alone(self._traces[0], self._title, self._index_dir, self._decoder, force)
+        if can_draw():
+            return open_several(
+                self._traces, self._title, self._index_dir, self._decoder, force, self._choice
+            )
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
@@ -52,9 +58,10 @@ class Viewing:
                 progress=progress,
             )
 
-    def show(self, opened: Trace | Indexing) -> None:
+    def show(self, opened: Trace | Indexing | Gathering) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
+        from tracelane.core.index.gathering import Gathering
         from tracelane.core.index.indexing import Indexing
         from tracelane.tui.carried import carried
 
@@ -62,6 +69,8 @@ class Viewing:
         while True:
             if isinstance(opened, Indexing):
                 app = show_while_indexing(opened, self._traces[0], self._title, self._prepare, before)
+            elif isinstance(opened, Gathering):
+                app = show_while_gathering(opened, self._title, self._prepare, before)
             else:
                 app = show(self._prepare(opened, before), "" if before is None else before.theme)
             if app.wanted_capture is not None:

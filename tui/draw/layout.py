@@ -38,6 +38,7 @@ class LineKind(IntEnum):
     QUIET = 4  # "n quiet threads"
     NOTE = 5  # what is not shown, counted
     RULE = 6  # between pinned lanes and the others
+    MISSING = 7  # a rank whose file is not there yet, and why
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,9 @@ class Layout:
         quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
         left = only_lanes(self.trace, session.only) if session.only else None
         for rank, processes in by_rank(self.trace):
+            if rank is not None and rank.source in self.trace.missing:
+                self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
+                continue
             found: list[_Shown] = []
             for process in processes:
                 self.empty_lanes += process.empty
@@ -334,7 +338,7 @@ class Layout:
             text = _counted(len(block.members), "quiet thread")
             return Line(block.kind, text, block.process, folded=True, members=block.members)
         if block.lane < 0:
-            return Line(block.kind, block.text)
+            return Line(block.kind, block.text, block.process)
         lane = self.trace.lanes[block.lane]
         if block.kind is LineKind.LANE:
             return Line(block.kind, lane.title, block.process, lane, 0, folded=True)

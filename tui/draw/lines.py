@@ -68,6 +68,10 @@ def _line_segments(line: Line | None, reader: RowReader, session: Session, look:
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     if line.kind is LineKind.PROCESS:
         return _process(line, reader, session, view, look)
+    if line.kind is LineKind.MISSING and line.process is not None:
+        title = fit("  " + safe(line.process.title), look.titles - 1, glyphs.ellipsis)
+        why = fit(" " + safe(line.title), look.area, glyphs.ellipsis)
+        return [*_gutter(title, look, "dim"), Segment(why, palette.dim)]
     if line.kind is LineKind.QUIET:
         title = f"  {line.title} {glyphs.folded}"
         return [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TypeAlias
 
 from tracelane.core.query.rank_titles import rank_titles
 from tracelane.core.trace import Process, Trace
@@ -12,6 +13,8 @@ from tracelane.core.trace import Process, Trace
 FOLD_RANKS = 4
 """More ranks than this open folded to a line each."""
 NO_PROCESS = -1
+
+Group: TypeAlias = tuple[Process | None, list[Process]]
 
 
 @lru_cache(maxsize=4)
@@ -25,12 +28,27 @@ def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     return MappingProxyType(found)
 
 
-def by_rank(trace: Trace) -> Iterator[tuple[Process | None, list[Process]]]:
+def by_rank(trace: Trace) -> Iterator[Group]:
     """Yield each rank's head and its processes in display order, None for what belongs to no rank.
 
-    What is laid over a trace stands below the process that it speaks of, and goes with its rank.
+    What is laid over a trace stands below the process that it speaks of, and goes with its rank. A rank that
+    is not there yet has its place, without processes.
     """
     heads = rank_heads(trace)
+    if trace.missing:
+        yield from _with_missing(trace, heads)
+    else:
+        yield from _by_head(trace, heads)
+
+
+def _with_missing(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
+    """Yield ranks in order, those not there among them, then what belongs to no rank."""
+    groups: list[Group] = [(heads[source], []) for source in trace.missing if source in heads]
+    groups += _by_head(trace, heads)
+    yield from sorted(groups, key=lambda group: len(trace.indexes) if group[0] is None else group[0].source)
+
+
+def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
     head: Process | None = None
     group: list[Process] = []
     for process in trace.processes:

@@ -1,0 +1,101 @@
+"""Opening several files in the viewer: at once if they are indexed, else those that are there meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .opening import MOMENT_S, leave
+from .options import STDIN
+from .terminal import take_keyboard
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.trace import Trace
+    from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.carried import Carried
+    from tracelane.tui.prepared import Prepared
+
+
+def open_several(
+    traces: Sequence[str], title: str, index_dir: Path | None, decoder: str, force: bool, choice: Choice
+) -> Trace | Gathering:
+    """Return the trace of some files, or the processes that are indexing them where that takes more than a
+    moment.
+    """
+    from tracelane.core.index.gathering import gather
+    from tracelane.core.index.opening import meant_by, open_meant
+    from tracelane.core.ingest.child import ChildrenError
+    from tracelane.core.trace import trace_of_opened
+    from tracelane.tui.text.progress import ProgressBar
+
+    with ProgressBar(title) as progress:
+        meant = meant_by(traces, choice, index_dir)
+        if STDIN not in traces and take_keyboard():
+            try:
+                gathering = gather(meant, index_dir=index_dir, decoder=decoder, force=force)
+                if gathering is not None:
+                    return _after_a_moment(gathering)
+            except ChildrenError:
+                pass  # one process by itself, then, before the viewer starts
+        opened = open_meant(meant, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+        return trace_of_opened(opened)
+
+
+def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
+    from tracelane.core.trace import trace_of_opened
+
+    until = time.monotonic() + MOMENT_S
+    try:
+        import tracelane.tui.gathering_app  # noqa: F401 - while the processes start
+
+        gathering.await_running()
+        while not (over := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
+            pass
+        if not over:
+            return gathering
+        trace = trace_of_opened(gathering.opened())
+    except BaseException:
+        gathering.close()
+        raise
+    gathering.close()
+    return trace
+
+
+def show_while_gathering(
+    gathering: Gathering,
+    title: str,
+    prepare: Callable[[Trace, Carried | None], Prepared],
+    before: Carried | None,
+) -> TracelaneApp:
+    """Show the files that are there, then all of them, until the user leaves; raises what went wrong with
+    them. Of a trace that was shown `before` the view is kept.
+    """
+    from tracelane.core.index.packing import packing
+    from tracelane.core.trace import trace_of_opened
+    from tracelane.tui.gathering_app import GatheringApp
+
+    with ExitStack() as stack:
+        stack.enter_context(gathering)
+
+        def prepared() -> Prepared:
+            found = prepare(trace_of_opened(gathering.opened()), before)
+            stack.enter_context(packing(found.trace.indexes))
+            return found
+
+        app = GatheringApp(gathering, title, prepared, before=before)
+        app.theme = app.theme if before is None else before.theme
+        app.run()
+    if app.trouble is not None:
+        raise app.trouble
+    if app.has_all:
+        leave(app)
+    elif app.return_code:
+        raise click.exceptions.Exit(app.return_code)
+    return app

@@ -1,0 +1,354 @@
+"""The viewer of several files that are still being indexed: those that are there, the others as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic, thread_time
+from typing import Final
+
+from rich.text import Text
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count
+from tracelane.core.index.gathering import Gathering
+from tracelane.core.trace import Trace
+from tracelane.core.trace.partial import PartialTrace
+
+from .actions import view
+from .actions.table import MOVES
+from .app import TracelaneApp
+from .carried import Carried, session_over
+from .commands import command
+from .config import Config
+from .draw.labels import fit_middle
+from .files_screen import FilesScreen, file_lines, stage_of, waiting_text
+from .keys import footer_keys
+from .lanes import messages
+from .lanes.look import glyphs
+from .lanes.minimap import Minimap
+from .main_screen import MainScreen
+from .opening_screen import BAR_CELLS, INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
+from .prepared import Prepared
+from .session import Session
+from .settling import scroll_kept, settled, sources_in
+from .text.progress import Pace, drawn_bar
+from .viewer.background import background
+from .widgets.bars import Bar
+
+LANES = "lanes"
+"""The mode in which lanes are shown, of some files and then of all."""
+INTERVAL_S = 0.5
+"""Files that have come are shown this often at most, and that takes at most a tenth of the time."""
+SHARE = 10
+WITH_SOME: Final = WITHOUT_TRACE | {
+    *MOVES,
+    "details",
+    "launch",
+    "kernel",
+    "source",
+    "copy",
+    "flows",
+    "hidden",
+    "back",
+    "forward",
+    "panel-details",
+    "legend",
+    "maximise",
+    "other-pane",
+    "close",
+}
+"""Commands whose answer depends on nothing but what is seen."""
+PANELS: Final = ("details", "legend")
+
+
+class GatheringApp(TracelaneApp):
+    """Shows the files that are there; what is looked at stays in place when others come."""
+
+    def __init__(
+        self,
+        gathering: Gathering,
+        title: str,
+        prepare: Callable[[], Prepared],
+        config: Config | None = None,
+        before: Carried | None = None,
+    ) -> None:
+        """Watch files being indexed; `prepare` makes the trace of all when they are there. With `before`
+        the view is what it was when they were shown the last time.
+        """
+        super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
+        self.trouble: Exception | None = None
+        """Why there is no trace to show, once the App has left."""
+        self.has_all = False
+        """Whether the trace on show is that of all files."""
+        self._gathering = gathering
+        self._title = safe(title)
+        self._prepare = prepare
+        self._prepared: Prepared | None = None
+        self._over = False
+        self._before = before
+        self._pace = Pace()
+        self._shown = 0  # files in the trace on show
+        self._next = 0.0
+        self._moved = before is not None
+        self._work_told = ""
+
+    def get_default_screen(self) -> Screen[None]:
+        """Make the first screen."""
+        return FilesScreen(opening_keys(self.config.keys))
+
+    def on_mount(self) -> None:
+        """Begin to watch."""
+        self._timer = self.set_interval(TICK_S, self._watch_files)
+
+    # -- what comes -----------------------------------------------------------------------------------------
+
+    @property
+    def _files(self) -> FilesScreen | None:
+        """The screen that lists files, None once there are lanes."""
+        screen = self.screen_stack[0] if self.screen_stack else None
+        return screen if isinstance(screen, FilesScreen) else None
+
+    async def _watch_files(self) -> None:
+        if self.has_all or self.trouble is not None:
+            return
+        if not self._over:
+            try:
+                self._over = self._gathering.poll()
+            except Exception as error:
+                self._fail(error)
+                return
+            if self._over:
+                self._put_together()
+        # A list or a question on top is answered first: what is below it must not change.
+        if self.screen is self.main:
+            if self._prepared is not None:
+                await self._settle(self._prepared)
+            elif len(self._gathering.ready) > self._shown and not self._over and monotonic() >= self._next:
+                await self._grow()
+        self._tell()
+
+    @background("opening")
+    def _put_together(self) -> None:
+        """Make the trace of all files, away from the screen."""
+        try:
+            prepared = self._prepare()
+        except Exception as error:
+            self.call_from_thread(self._fail, error)
+        else:
+            self.call_from_thread(self._have_prepared, prepared)
+
+    def _have_prepared(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+
+    def _fail(self, error: Exception) -> None:
+        self.trouble = error
+        self.exit()
+
+    async def _grow(self) -> None:
+        """Show what has come."""
+        began = thread_time()
+        gathering = self._gathering
+        ready = list(gathering.ready)
+        ranks = (place for place in ready if gathering.members[place].rank is not None)
+        missing = {
+            place: "cannot be read" if place in gathering.failed else "not indexed yet"
+            for place in range(len(gathering.members))
+            if place not in ready
+        }
+        first = next(ranks, ready[0])
+        trace = PartialTrace(gathering.indexes, gathering.members, missing, first)
+        if self._files is not None:
+            self.take_trace(trace, self._first_view(trace))
+            await self._show_lanes()
+            began = thread_time()  # making the screen is done once
+        else:
+            before, session = self.layout_now, replace(self.session, clocks=trace.clocks)
+            self.trace = trace
+            if not self._moved:
+                session = self._fitted(trace, session)
+            self._take(
+                replace(session, scroll=scroll_kept(before, session, self.layout_now, self.lane_lines))
+            )
+        self._shown = len(ready)
+        self._next = monotonic() + max(INTERVAL_S, SHARE * (thread_time() - began))
+
+    def _first_view(self, trace: PartialTrace) -> Session:
+        found = None if self._before is None else session_over(self._before, trace)
+        if found is None:
+            self._moved = False
+            return view.first_session(trace, self.size.width)
+        # Tables and searches wait for the other files.
+        return replace(found, panel="details", search="", filter="", only="")
+
+    @staticmethod
+    def _fitted(trace: Trace, session: Session) -> Session:
+        viewport = view.view_of(*trace.opening_span, session.viewport.width)
+        return replace(session, viewport=viewport, cursor=viewport.edge(viewport.width // 2))
+
+    async def _settle(self, prepared: Prepared) -> None:
+        """Show the trace of all files in place of what was there of it."""
+        trace, partial = prepared.trace, self.trace
+        session = prepared.session or view.first_session(trace, self.session.viewport.width)
+        self.has_all = True
+        self._timer.stop()
+        self.notes = tuple(prepared.notes)
+        if not isinstance(partial, PartialTrace):
+            self.take_trace(trace, session)
+            await self._show_lanes()
+            return
+        before, seen = self.layout_now, self.session
+        lines = self.lane_lines
+        if self._moved:
+            session = settled(session, seen, partial, trace)
+        self.take_trace(trace, session)
+        if self._moved:
+            places = sources_in(partial, trace)
+            session = replace(session, scroll=scroll_kept(before, seen, self.layout_now, lines, places))
+        else:
+            self._roomed_for = None  # it opens as it would have without any waiting
+        self._arguments = {}
+        self._take(session)
+        self._fill()
+        self.post_message(messages.TimeAreaResized(seen.viewport.width, lines))
+
+    async def _show_lanes(self) -> None:
+        # The first screen of a stack cannot be exchanged: the lanes get a stack of their own.
+        self.add_mode(LANES, lambda: MainScreen(footer_keys(self.config.keys)))
+        await self.switch_mode(LANES)
+
+    def _take(self, session: Session) -> None:
+        """Draw the trace on show anew, in this session."""
+        self.set_reactive(TracelaneApp.session, session)
+        self.trace_changed()
+        self.main.query_one(Minimap).show(self.trace, session)
+        self.panel_soon()
+
+    # -- what is told ---------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        if self.has_all or not self.screen_stack:
+            return
+        files = self._files
+        if files is not None:
+            if files.is_mounted:
+                files.show(self._header(), file_lines(self._gathering))
+        elif self.composed:
+            self._fill_header()
+            if self._work_told != self._work:
+                self._fill_now()
+
+    def _header(self) -> tuple[Text, ...]:
+        gathering, progress = self._gathering, self._gathering.progress
+        now = monotonic()
+        self._pace.begins(progress, now)
+        share, *rates = self._pace.words(progress, now)
+        what = "ranks" if all(member.rank is not None for member in gathering.members) else "files"
+        there = f"{format_count(len(gathering.ready))} of {format_count(len(gathering.members))} {what}"
+        bar = drawn_bar(progress.share or 0.0, BAR_CELLS, "#-" if glyphs().ascii else "█░")
+        failed = len(gathering.failed)
+        name = fit_middle(self._title, max(12, self.size.width // 4), glyphs().ellipsis).rstrip()
+        return (
+            Text(f" {name}", "bold"),
+            Text(f" {there} ", "bold reverse"),
+            Text("putting them together" if self._over else f"indexing {bar} {share}"),
+            *([Text(f"{failed} cannot be read", "bold yellow")] if failed else []),
+            *map(Text, rates),
+        )
+
+    def _fill_header(self) -> None:
+        if self.has_all:
+            super()._fill_header()
+        else:
+            self.main.query_one("#header", Bar).pieces = self._header()
+
+    @property
+    def _work(self) -> str:
+        """What is going on with each file that is not there."""
+        gathering = self._gathering
+        at = (
+            f"{safe(member.title)} {stage}"
+            for place, member in enumerate(gathering.members)
+            if (stage := stage_of(gathering, place))
+        )
+        failed = (f"{safe(str(error))}" for _, error in sorted(gathering.failed.items()))
+        parts = [", ".join(at), waiting_text(gathering), *failed]
+        return "; ".join(part for part in parts if part)
+
+    def nothing_selected(self) -> Text:
+        """Return what the details say where nothing is selected: how far the other files are."""
+        if self.has_all:
+            return super().nothing_selected()
+        self._work_told = self._work
+        return Text(self._work_told, "dim")
+
+    def say(self, text: str) -> None:
+        """Show a message in the footer until the next command."""
+        files = self._files
+        if files is None:
+            super().say(text)
+        elif files.is_mounted:
+            files.say(text)
+
+    # -- commands -------------------------------------------------------------------------------------------
+
+    def go(self, session: Session, together: str = "") -> None:
+        """Change the session; from now on the view stays where it is."""
+        before = self.session
+        super().go(session, together)
+        self._moved = self._moved or self.session != before
+
+    def run_command(self, command_id: str) -> None:
+        """Do a command; while files are missing, say so of those that need all."""
+        if self.has_all:
+            super().run_command(command_id)
+        elif command_id == "close" and self._nothing_to_close():
+            self.say(f"indexing goes on: {command('stop-indexing').shown_keys} stops it")
+        elif command_id in (WITHOUT_TRACE if self._files is not None else WITH_SOME):
+            super().run_command(command_id)
+        else:
+            when = "the first file is" if command_id in WITH_SOME else "all files are"
+            self.say(f"{command(command_id).title}: when {when} there")
+
+    def _nothing_to_close(self) -> bool:
+        if self._files is not None:
+            return True
+        session = self.session
+        lanes: Widget | None = self.main.query_one("#lanes")
+        open_things = self.maximised or session.panel != "details" or self.main.focused is not lanes
+        return not open_things and session.range is None and session.selection is None
+
+    def action_panel(self, name: str) -> None:
+        """Show a panel, from a click on its tab."""
+        if self.has_all or name in PANELS:
+            super().action_panel(name)
+        else:
+            self.say("tables wait for the other files")
+
+    def do_stop_indexing(self) -> None:
+        """Ask whether to stop, and quit on yes."""
+        if self.has_all:
+            super().do_stop_indexing()
+            return
+
+        def answered(stop: bool | None) -> None:
+            if stop:
+                self.exit(return_code=INTERRUPTED)
+            else:
+                self.say("indexing goes on")
+
+        self.push_screen(StopQuestion(), answered)
+
+    def do_close_or_quit(self) -> None:
+        """Close what is on top; if nothing is, quit."""
+        if self._files is not None:
+            self.exit()
+        else:
+            super().do_close_or_quit()
+
+    def look_into_trace(self) -> None:
+        """Look for findings and after the files once all are there."""
+        if self.has_all:
+            super().look_into_trace()

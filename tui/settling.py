@@ -1,0 +1,120 @@
+"""What was looked at stays where it was when a trace is exchanged for one with more files in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from tracelane.core.trace import Trace
+from tracelane.core.trace.partial import PartialTrace
+
+from .actions import view
+from .draw.layout import Layout, Line, LineKind
+from .session import LaneKey, Session
+
+Fold = LaneKey | tuple[int, str]
+F = TypeVar("F", LaneKey, Fold)
+
+
+def settled(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -> Session:
+    """Return the session `base` of the whole trace with what was seen of it so far: time window, cursor,
+    lane, selection, range, folds, where they were though clocks and the files' numbers may be others now.
+    """
+    places = sources_in(partial, trace)
+    source = partial.first if seen.focus is None else seen.focus.lane.source
+    now = base.clocks.offset(places[source]) if source in places else seen.clocks.offset(source)
+    by = now - seen.clocks.offset(source)
+    session = numbered_anew(seen, places)
+    viewport = replace(session.viewport, start=session.viewport.start + by)
+    found = replace(
+        base,
+        viewport=viewport.kept_within(view.limits(trace, base.clocks)),
+        cursor=session.cursor + by,
+        focus=session.focus,
+        selection=session.selection,
+        scroll=session.scroll,
+        folded=session.folded,
+        unfolded=session.unfolded,
+        pinned=session.pinned,
+        hidden_lanes=session.hidden_lanes,
+        hidden_processes=session.hidden_processes,
+        hidden_alike=session.hidden_alike,
+        range=None if session.range is None else (session.range[0] + by, session.range[1] + by),
+        panel=session.panel,
+        show_quiet=session.show_quiet,
+        host_rows=session.host_rows,
+        ruler=session.ruler,
+        flows=session.flows,
+    )
+    return view.keep_cursor(found)
+
+
+def sources_in(before: Trace, now: Trace) -> dict[int, int]:
+    """Return by the number of a source which number its file has now; those that are gone are not in it."""
+    numbers = {str(member.path): number for number, member in enumerate(now.members)}
+    return {
+        number: numbers[str(member.path)]
+        for number, member in enumerate(before.members)
+        if str(member.path) in numbers
+    }
+
+
+def numbered_anew(session: Session, places: Mapping[int, int]) -> Session:
+    """Return a session in which sources have other numbers; what is said of those without one is dropped."""
+
+    def moved(keys: frozenset[Fold]) -> frozenset[Fold]:
+        return frozenset(found for key in keys if (found := _fold(key, places)) is not None)
+
+    focus, selection = session.focus, session.selection
+    lane = None if focus is None else _lane(focus.lane, places)
+    kept = selection is not None and selection.source in places
+    pinned = (_lane(key, places) for key in session.pinned)
+    hidden = (_lane(key, places) for key in session.hidden_lanes)
+    return replace(
+        session,
+        focus=None if focus is None or lane is None else replace(focus, lane=lane),
+        selection=replace(selection, source=places[selection.source]) if selection and kept else None,
+        folded=moved(session.folded),
+        unfolded=moved(session.unfolded),
+        pinned=tuple(key for key in pinned if key is not None),
+        hidden_lanes=frozenset(key for key in hidden if key is not None),
+        hidden_processes=frozenset(
+            (places[source], pid) for source, pid in session.hidden_processes if source in places
+        ),
+    )
+
+
+def scroll_kept(
+    before: Layout, session: Session, now: Layout, lines: int, places: Mapping[int, int] | None = None
+) -> int:
+    """Return the scroll position at which the focused line, else the topmost in sight, stays where it was on
+    the screen; `places` tells which numbers sources have now, where these are others.
+    """
+    top = before.scrolled(session.scroll, lines)
+    seen = before.lines(top, lines)
+    focus = session.focus
+    at = next((y for y, line in enumerate(seen) if focus is not None and line.row_key == focus), 0)
+    if not seen:
+        return 0
+    wanted = _name(seen[at], places)
+    y = next((y for y, line in enumerate(now.lines(0, now.height)) if _name(line, None) == wanted), None)
+    return now.scrolled(session.scroll if y is None else y - at, lines)
+
+
+def _name(line: Line, places: Mapping[int, int] | None) -> tuple[object, ...]:
+    """Return what is the same of a line in both layouts."""
+    key = line.fold_key
+    found = key if key is None or places is None else _fold(key, places)
+    special = line.kind if line.kind in (LineKind.QUIET, LineKind.MORE, LineKind.NOTE) else None
+    return found, max(0, line.depth), special
+
+
+def _fold(key: Fold, places: Mapping[int, int]) -> Fold | None:
+    if isinstance(key, LaneKey):
+        return _lane(key, places)
+    return (places[key[0]], key[1]) if key[0] in places else None
+
+
+def _lane(key: LaneKey, places: Mapping[int, int]) -> LaneKey | None:
+    return replace(key, source=places[key.source]) if key.source in places else None
