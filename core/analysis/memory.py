@@ -59,6 +59,7 @@ RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
 UNPAIRED = "what was live cannot be told"
+FILTERED = "the filter is for the copies: [memory] records are no slices, so allocations count unfiltered"
 NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler write them"
 
 
@@ -142,6 +143,8 @@ def _largest_first(allocator: Allocator, records: I64) -> I64:
 
 
 def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
+    if scope.where is not None:
+        yield FILTERED
     lost = unnamed(scope)
     if lost:
         yield f"{lost:,} [memory] records name no device that the index has: they are not counted"

@@ -9,6 +9,7 @@ import numpy as np
 from ..base.intervals import Intervals, merge
 from ..ingest.columns import I64, AnyArray
 from .collectives import NOTHING, Matched
+from .op_events import lanes_of
 from .scope import Scope
 
 EARLY = np.iinfo(np.int64).max
@@ -86,7 +87,9 @@ class Skew:
 
 
 def skew(scope: Scope) -> Skew:
-    """Return the collectives that begin in a scope's range, under its clocks."""
+    """Return the collectives that begin in a scope's range, under its clocks; of a scope of some lanes or
+    slices only, those that two ranks still have.
+    """
     alignment = scope.trace.alignment
     matched = alignment.matched
     if matched is None:
@@ -98,10 +101,18 @@ def skew(scope: Scope) -> Skew:
         ],
         np.int64,
     )
-    starts = np.where(matched.has, matched.starts + moved, NOTHING)
-    ends = np.where(matched.has, matched.ends + moved, NOTHING)
-    first = np.where(matched.has, starts, EARLY).min(axis=1, initial=EARLY)
+    has = matched.has.copy()
+    shift = np.broadcast_to(moved, has.shape).copy()
+    for column, source in enumerate(alignment.ranks):
+        there = np.flatnonzero(has[:, column])
+        positions = matched.positions[there, column]
+        shift[there, column] += _device_offsets(scope, source, positions)
+        has[there, column] = _inside(scope, source, positions)
+    starts = np.where(has, matched.starts + shift, NOTHING)
+    ends = np.where(has, matched.ends + shift, NOTHING)
+    first = np.where(has, starts, EARLY).min(axis=1, initial=EARLY)
     rows = np.argsort(first, kind="stable")
+    rows = rows[has.sum(axis=1)[rows] > 1]
     if scope.range is not None:
         rows = rows[(first[rows] >= scope.range[0]) & (first[rows] < scope.range[1])]
     return Skew(
@@ -109,11 +120,35 @@ def skew(scope: Scope) -> Skew:
         matched.families,
         matched.family[rows],
         matched.number[rows],
-        matched.has[rows],
+        has[rows],
         matched.positions[rows],
         starts[rows],
         ends[rows],
     )
+
+
+def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
+    """Return what is to be added to the times of slices because their devices have clocks of their own."""
+    found = np.zeros(len(positions), np.int64)
+    own = {pid: ns for (at, pid), ns in scope.clocks.offsets.items() if at == source and pid}
+    if own and len(positions):
+        index = scope.trace.indexes[source]
+        pids = [index.string(int(process["pid"])) for process in index.processes]
+        of_process = np.array([own.get(pid, 0) for pid in pids], np.int64)
+        found += of_process[index.lanes["process"][lanes_of(index, positions)]]
+    return found
+
+
+def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
+    """Return which slices are on the scope's lanes and match its filter."""
+    index = scope.trace.indexes[source]
+    inside = np.ones(len(positions), np.bool_)
+    if scope.lanes is not None:
+        base = sum(len(other.lanes) for other in scope.trace.indexes[:source])
+        inside &= np.isin(lanes_of(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
+    if scope.where is not None:
+        inside &= scope.where(index, positions)
+    return inside
 
 
 def _no_collectives(ranks: int) -> Matched:

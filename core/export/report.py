@@ -22,6 +22,7 @@ from .formats import as_markdown, shown
 
 ROWS = 15
 STEPS = 20
+ALL_SLICES = "Of all slices of that time: lanes and filters leave out what findings need."
 CHECKLIST = (
     "a reproducer: the script, its arguments, and where the model and data come from",
     "the commit (SHA) of the code, and of torch and the device's stack where they were built by hand",
@@ -83,7 +84,8 @@ def report(
     if baseline is not None:
         parts.append(_baseline(baseline))
     parts += [_steps(scope), _table("Device time", breakdown_table(breakdown(scope)), "no device worked")]
-    parts += [f"## Findings\n\n{_bare(findings_markdown(findings))}"]
+    whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
+    parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
     parts += [f"## Ops, as PyTorch prints them\n\n{_code(printed.ops)}"]
     parts += [_table("Kernels", kernels(scope, "short"), "nothing ran on a device", ROWS)]
     if printed.telemetry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from tracelane.core import open_trace
 from tracelane.core.analysis.rank_tables import collectives_table, rank_steps_table, ranks_object, ranks_table
 from tracelane.core.analysis.ranks import Ranks, ranks
 from tracelane.core.analysis.scope import Scope
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
@@ -104,6 +107,28 @@ def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
     found = ranks(Scope(trace, (1000 * US, 2000 * US), clocks=trace.clocks))
     assert len(found.skew) == 1 and [rank.steps for rank in found.ranks] == [1, 1]
     assert [rank.compute_ns for rank in found.ranks] == [300 * US, 450 * US]
+
+
+def test_a_filter_and_lanes_choose_among_collectives(tmp_path: Path) -> None:
+    """What a filter or the lanes leave out is in no row; a collective needs two ranks that still have it."""
+    late = [kernel(2000, 50, "ncclDevKernel_AllGather(x)"), complete(2000, 50, "host")]
+    made(tmp_path, [*two_steps(0), *late], [*two_steps(150), *late])
+    trace = open_trace(tmp_path)
+    whole = Scope(trace, clocks=trace.clocks)
+    assert len(ranks(whole).skew) == 3
+    chosen = replace(whole, where=matches(trace, parse("AllReduce"), trace.clocks).where)
+    assert [row["name"] for row in collectives_table(ranks(chosen), 0).rows()] == ["all_reduce"] * 2
+    lanes = {lane.index for lane in trace.lanes if lane.title == "thread 7" and lane.source == 0}
+    assert len(lanes) == 1
+    assert len(ranks(replace(whole, lanes=lanes)).skew) == 0
+
+
+def test_collectives_follow_the_clock_of_their_device(tmp_path: Path) -> None:
+    """A device moved by as much as its rank came early to the collectives keeps nobody waiting."""
+    made(tmp_path, two_steps(0), two_steps(150))
+    trace = open_trace(tmp_path)
+    moved = ranks(Scope(trace, clocks=trace.clocks.shifted((0, "0"), 150 * US)))
+    assert [(rank.last, rank.waited_ns) for rank in moved.ranks] == [(0, 0), (0, 0)]
 
 
 @needs_corpus

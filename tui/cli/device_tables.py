@@ -46,11 +46,17 @@ class Request(Opened):
             raise UsageError(f"--sort: {error.args[0]}") from None
 
     def show(
-        self, tables: Sequence[Table], told: Callable[[], dict[str, Any]] | None = None, usual: str = ""
+        self,
+        tables: Sequence[Table],
+        told: Callable[[], dict[str, Any]] | None = None,
+        usual: str = "",
+        limited: bool = False,
     ) -> None:
         """Print the tables; csv has the first alone, json the object told, else the first table.
 
         Order (the usual one where none is asked for) and limit are for the first table; others come whole.
+        The object stands in its own order, and `limited` tells whether it keeps to the limit: what it does
+        not heed is said on stderr.
         """
         from tracelane.core.export import formats
         from tracelane.tui.text.table import table_text
@@ -69,6 +75,10 @@ class Request(Opened):
         elif self.form == "csv":
             click.echo(formats.as_csv(first, order, self.limit), nl=False)
         elif told is not None:
+            if self.sort:
+                click.echo("--sort is for tables: JSON stands in its own order", err=True)
+            if self.limit and not limited:
+                click.echo("--limit is for tables: JSON has all of it", err=True)
             click.echo(json.dumps(told(), indent=1, ensure_ascii=False))
         else:
             click.echo(formats.as_json(first, order, self.limit), nl=False)

@@ -37,4 +37,4 @@ def idle(request: Request, kernel_wait: float, recurring: bool) -> None:
         request.show([recurring_gaps(found, step_spans(scope.trace, scope.clocks, scope.steps or None))])
         return
     tables = [analysis.idle_table(found), analysis.gap_table(found, limit)]
-    request.show(tables, lambda: analysis.idle_object(found, limit))
+    request.show(tables, lambda: analysis.idle_object(found, limit), limited=True)

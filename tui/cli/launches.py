@@ -26,4 +26,4 @@ def launches(request: Request) -> None:
         analysis.queue_table(found),
         analysis.outlier_table(found, limit),
     ]
-    request.show(tables, lambda: analysis.launches_object(found, limit))
+    request.show(tables, lambda: analysis.launches_object(found, limit), limited=True)

@@ -28,6 +28,8 @@ def memory(request: Request, first: First) -> None:
     from tracelane.core.analysis import memory as analysis
 
     found = analysis.memory(request.scope())
+    if request.where and request.form == "csv" and first != "copies":
+        click.echo(analysis.FILTERED, err=True)  # where notes have no place
     limit = request.limit or analysis.LARGEST
     tables = {
         "allocators": analysis.allocator_table(found),
@@ -39,4 +41,4 @@ def memory(request: Request, first: First) -> None:
         request.show([analysis.curve_table(found)])
         return
     order = [tables[first], *(table for name, table in tables.items() if name != first)]
-    request.show(order, lambda: analysis.memory_object(found, limit))
+    request.show(order, lambda: analysis.memory_object(found, limit), limited=True)

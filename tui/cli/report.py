@@ -74,7 +74,7 @@ def report(
     text = report_text(
         scope,
         opened.title,
-        saved_findings(scope),
+        saved_findings(replace(scope, lanes=None, where=None)),
         Printed(
             _ops(scope), _picture(scope, example), "" if overlay is None else _telemetry(overlay, example)
         ),
@@ -141,7 +141,8 @@ def _picture(scope: Scope, example: Example) -> str:
     from tracelane.tui.text.picture import plain_picture
 
     session = first_session(scope.trace, PICTURE_WIDTH)
-    session = replace(session, viewport=view_of(example.start, example.end, PICTURE_WIDTH))
+    viewport = view_of(example.start, example.end, PICTURE_WIDTH)
+    session = replace(session, viewport=viewport, clocks=scope.clocks)
     return plain_picture(scope.trace, session, PICTURE_WIDTH, PICTURE_HEIGHT)
 
 

@@ -73,7 +73,8 @@ def telemetry(
     paths = logs or tuple(map(str, logs_beside(trace)))
     within = range_of(trace, begin, end, step_name)
     counters = counters_table(trace, within)
-    if not paths and (by is not None or not len(counters)):
+    for_logs = by is not None or log_zone is not None or lag is not None or cards
+    if not paths and (for_logs or not len(counters)):
         has_none = "" if len(counters) else ", and the trace has no counters"
         raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
     wall = Wall(trace)
