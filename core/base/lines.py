@@ -16,17 +16,17 @@ ENDED = 3
 """Exit status when the starter went away."""
 
 
-def tell(message: dict[str, Any]) -> None:
-    """Write one line; where nobody listens any more, end the process."""
+def _end() -> None:
+    os._exit(ENDED)
+
+
+def tell(message: dict[str, Any], ended: Callable[[], None] = _end) -> None:
+    """Write one line; where nobody listens any more, end the process, or do what `ended` does."""
     try:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
     except OSError:
-        os._exit(ENDED)
-
-
-def _end() -> None:
-    os._exit(ENDED)
+        ended()
 
 
 def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:

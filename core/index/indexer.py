@@ -101,7 +101,7 @@ class _Indexer:
             self._sketching.take(picture)
 
     def _announce(self, picture: Path) -> None:
-        tell({"picture": str(picture)})
+        self._tell({"picture": str(picture)})
         if not self._stands_back:  # workers do so by themselves
             self._stands_back = True
             stand_back()
@@ -112,7 +112,11 @@ class _Indexer:
             self._sketching.pass_on()  # all has been read
         if now >= self._next or progress.stage != self._stage:
             self._next, self._stage = now + PROGRESS_S, progress.stage
-            tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
+            self._tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        """Tell something; where nobody listens any more, the index is not wanted, and is to be cleared away."""
+        tell(message, self.unwanted.set)
 
     def _listen(self) -> None:
         line = sys.stdin.readline()

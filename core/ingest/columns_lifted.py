@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from operator import contains, getitem, itemgetter
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 from .columns import U32, AnyArray, LiftedColumn
 from .columns_time import values_of
 from .interning import StringTable
-from .lifted import GROUPS, LIFTED, Kind, Lifted
+from .lifted import LIFTED, Kind, Lifted, group_of, lifted_in
 from .packed import packed_floats, packed_integers, packed_numbers
 
 MOST_SHAPES = 5_000
@@ -22,7 +22,6 @@ MOST_SHAPES = 5_000
 _DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
 _IS = [bytes(code == letter for letter in range(256)) for code in range(256)]
 """Tables for `bytes.translate`: 1 for one code, 0 for all others."""
-_GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
 
 
 class _Fill:
@@ -117,20 +116,16 @@ class Lifter(dict[Any, _Shapes]):
 
     def __missing__(self, category: object) -> _Shapes:
         """Find a category's group."""
-        group = _GROUP_OF.get(category, "other") if type(category) is str else "other"
+        group = group_of(category)
         shapes = self._shapes.get(group)
         if shapes is None:
             shapes = self._shapes[group] = _Shapes(group, self)
         self[category] = shapes
         return shapes
 
-    def plan(self, group: str, present: set[str]) -> int:
+    def plan(self, group: str, present: Collection[str]) -> int:
         """Return the number of the plan for events of a category group whose arguments have these keys."""
-        taken = []
-        for lifted in LIFTED:
-            key = next((key for key in lifted.args if key and key in present), None)
-            if key is not None and group in lifted.groups:
-                taken.append((lifted, key))
+        taken = lifted_in(group, present)
         number = self._numbers.setdefault(tuple((lifted.key, key) for lifted, key in taken), len(self._plans))
         if number == len(self._plans):
             self._plans.append(tuple(_Fill(lifted, key) for lifted, key in taken))
@@ -155,6 +150,14 @@ class Lifter(dict[Any, _Shapes]):
                 values = list(map(fill.get, alike))
                 fills.append((fill, len(values), *_converted(values, fill.kind, strings, exact)))
         return LiftedPieces(packed_numbers(codes), fills, named, cnames)
+
+    def alike(
+        self, category: object, arguments: Collection[str], count: int, values: Mapping[str, bytes]
+    ) -> LiftedPieces:
+        """Return the pieces of so many events with the same category and keys, given their raw values."""
+        code = self.plan(group_of(category), arguments)
+        fills = [(fill, count, values[fill.key], ()) for fill in self._plans[code]]
+        return LiftedPieces(packed_numbers([code]) * count, fills)
 
     def _codes_of(self, args: list[dict[str, Any]], categories: Sequence[Any]) -> list[int]:
         """Return the number of the plan per event."""

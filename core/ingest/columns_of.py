@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
-from .columns import TABLES, U8, EventFlag, Metadata, Part, Problem, Table
+from .columns import TABLES, U8, U32, EventFlag, Metadata, Part, Problem, Table
+from .columns_alike import AlikeReader
 from .columns_block import ASYNC, COUNTER, FLOW, KINDS, TIMED, BlockColumns, BlockReader, X
 from .columns_lifted import Lifter
 from .columns_settle import settled
+from .cutter import BLOCK_SIZE
 from .decode import decode_exact, decode_fast
 from .interning import NeedsExact, StringTable, TrackTable
 from .repair import repair_array
+from .text.reader import ReadText
 
 _COMMON = ("phase", "flags", "ordinal", "track", "category", "name", "start")
 """Columns that all events with a time have, metadata aside."""
@@ -33,6 +37,7 @@ class _Read:
     counters: int
     data: bytes
     block: BlockColumns
+    ordinals: U32 | None = None  # of its elements, where they do not follow one another
 
 
 class PartBuilder:
@@ -47,6 +52,7 @@ class PartBuilder:
         self._tracks = TrackTable()
         self._lifter = Lifter()
         self._reader = BlockReader(self._strings, self._tracks, self._lifter)
+        self._alike = AlikeReader(self._strings, self._tracks, self._lifter)
         self._letters = bytearray()
         self._common = {column: bytearray() for column in _COMMON}
         self._durations = bytearray()  # of slices
@@ -77,24 +83,46 @@ class PartBuilder:
 
         `length` is given where the block covers more of the text than `data` holds.
         """
-        read = _Read(offset, self.events, self._counters, data, BlockColumns(0))
-        strings, tracks = len(self._strings.strings), len(self._tracks.tracks)
-        try:
-            read.block = self._reader.read(read.first, read.counters, data, events, defer=not repaired)
-        except NeedsExact:
-            self._strings.forget(strings)
-            self._tracks.forget(tracks)
-            again = _decoded_again(data, events, repaired)
-            read.block = self._reader.read(read.first, read.counters, data, again, exact=True)
-        if COUNTER in read.block.ids:
-            self._counters += len(read.block.ids[COUNTER].kinds)
+        self._read(_Read(offset, self.events, self._counters, data, BlockColumns(0)), events, repaired)
         if events:
             self._blocks.append((offset, length or len(data), self.events, len(events), repaired))
         self.events += len(events)
         self.bytes += length or len(data)
-        self._waiting.append(read)
         if self.bytes - self._settled >= SETTLE_BYTES:
             self._settle()
+
+    def add_text(self, offset: int, read: ReadText) -> None:
+        """Add a stretch that was read from its text, from `offset` on."""
+        first = self.events
+        if read.events:  # first, as tables may have to forget what these added
+            others = _Read(
+                offset, first, self._counters, read.text, BlockColumns(0), read.others + np.uint32(first)
+            )
+            self._read(others, read.events, False)
+        for block in self._alike.read(read, first):
+            self._keep(_Read(offset, first, self._counters, b"", block))
+        edges = [0, *np.searchsorted(read.begins, np.arange(BLOCK_SIZE, read.length, BLOCK_SIZE)).tolist()]
+        for a, b in pairwise([*dict.fromkeys(edges), len(read.begins)]):
+            if b > a:
+                begin, end = int(read.begins[a]), int(read.ends[b - 1])
+                self._blocks.append((offset + begin, end - begin, first + a, b - a, False))
+        self.events += len(read.begins)
+        self.bytes += read.length
+        self._settle()
+
+    def _read(self, read: _Read, events: Sequence[object], repaired: bool) -> None:
+        """Read a block's events, and let them wait for their times."""
+        strings, tracks = len(self._strings.strings), len(self._tracks.tracks)
+        try:
+            read.block = self._reader.read(read.first, read.counters, read.data, events, defer=not repaired)
+        except NeedsExact:
+            self._strings.forget(strings)
+            self._tracks.forget(tracks)
+            again = _decoded_again(read.data, events, repaired)
+            read.block = self._reader.read(read.first, read.counters, read.data, again, exact=True)
+        if COUNTER in read.block.ids:
+            self._counters += len(read.block.ids[COUNTER].kinds)
+        self._waiting.append(read)
 
     def _settle(self) -> None:
         """Make exact times of all blocks that wait for it, at once, and keep the blocks."""
@@ -128,6 +156,10 @@ class PartBuilder:
         ordinals = block.ordinals
         if ordinals is None:
             ordinals = np.arange(read.first, read.first + block.elements, dtype=np.uint32)
+        metadata = block.metadata
+        if read.ordinals is not None:
+            ordinals = read.ordinals[ordinals - np.uint32(read.first)]
+            metadata = [replace(m, ordinal=int(read.ordinals[m.ordinal - read.first])) for m in metadata]
         if block.clamped:
             if self._first_clamped is None:
                 self._first_clamped = read.offset
@@ -149,10 +181,10 @@ class PartBuilder:
             self._ids[kind][0].extend(ids.kinds)
             self._ids[kind][1].extend(ids.values)
         self._lifter.keep(block.lifted)
-        for metadata in block.metadata:
-            owner = (metadata.pid, metadata.tid, metadata.name)
+        for one in metadata:
+            owner = (one.pid, one.tid, one.name)
             self._metadata.pop(owner, None)
-            self._metadata[owner] = metadata
+            self._metadata[owner] = one
         self._counts.update(block.counts)
         self._starts += block.first_starts
         self._ends += block.last_ends

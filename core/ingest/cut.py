@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .columns import Problem
-from .cutter import BLOCK_SIZE, Block, Cutter, Decode, Decoded, Item, Repaired, Separator
+from .cutter import BLOCK_SIZE, Block, Columnar, Cutter, Decode, Decoded, Item, Repaired
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
+from .separator import Separator
+from .text.reader import STRETCH_SIZE, TextReader
 from .window import Readable, Window
 
-__all__ = ["BLOCK_SIZE", "Block", "Decode", "Decoded", "Item", "Repaired", "Scanner", "Separator"]
+__all__ = ["BLOCK_SIZE", "Block", "Columnar", "Decode", "Decoded", "Item", "Repaired", "Scanner", "Separator"]
 
 _BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")
 _BEGIN = re.compile(rb"[\[{]")
@@ -26,7 +28,8 @@ class Scanner:
 
     `decode` takes the text of a block, without brackets, and raises ValueError where it is no JSON. With
     `behind_array` (the form, "object" or "array") the stream begins behind the bracket that closed the event
-    array, as ranges.RangeScanner found it, and what still comes is read.
+    array, as ranges.RangeScanner found it, and what still comes is read. With a `reader`, what it can read
+    as columns, `stretch` bytes at a time, is not decoded.
     """
 
     def __init__(
@@ -36,6 +39,8 @@ class Scanner:
         block_size: int = BLOCK_SIZE,
         *,
         behind_array: str = "",
+        reader: TextReader | None = None,
+        stretch: int = STRETCH_SIZE,
     ) -> None:
         self.found = False
         self.form = ""
@@ -46,6 +51,8 @@ class Scanner:
         self._documents = 0
         self._lines = False
         self._behind_array = behind_array
+        self._text_reader = reader
+        self._stretch = stretch
 
     @property
     def envelope(self) -> Envelope:
@@ -72,7 +79,7 @@ class Scanner:
             if window.data[window.at] == ord("["):
                 window.at += 1
                 self._new_document("array")
-                cutter = Cutter(window, self._decode)
+                cutter = self._cutter()
                 yield from cutter
             else:
                 yield from self._object(self._reader.read_object())
@@ -100,7 +107,7 @@ class Scanner:
             return
         while stop is Stop.EVENTS:
             self._new_document("object")
-            cutter = Cutter(self._window, self._decode)
+            cutter = self._cutter()
             yield from cutter
             if not cutter.closed:
                 message = "the file ends within the event array; what was whole has been read"
@@ -110,6 +117,9 @@ class Scanner:
         if stop is Stop.CUT_OFF:
             message = "the file ends within the keys around the events"
             self._problems.append(Problem("truncated", 1, self._reader.cut_off, message))
+
+    def _cutter(self) -> Cutter:
+        return Cutter(self._window, self._decode, reader=self._text_reader, stretch=self._stretch)
 
     def _new_document(self, form: str) -> None:
         self.found = True

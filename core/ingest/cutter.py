@@ -9,7 +9,6 @@ decode goes to `repair`.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,19 +17,21 @@ from ..base.json_text import Structure, last_comma, odd_byte, structure
 from .columns import Problem
 from .oversized import scan_oversized
 from .repair import repair_array
+from .separator import Separator, guess, sniff
+from .text.reader import STRETCH_SIZE, ReadText, TextReader
 from .window import Window
 
 BLOCK_SIZE = 256 * 1024
 OVERSIZED = 16 << 20
 """An element of more bytes is not decoded: its fixed keys are picked out as it passes."""
+LEAST_TEXT = 1 << 16
+"""Less text than this is not worth reading as columns."""
 PATIENCE = 1 << 20
 """So much text without a separator or a whole element is looked at before it is taken for broken."""
 
 Decode: TypeAlias = Callable[[bytes], list[object]]
 
 _GAP = re.compile(rb"[\s,]*")
-_BETWEEN = re.compile(rb'(\s*)\}(\s*,\s*)\{(\s*)("(?:[^"\\]|\\.){0,60}+")?')
-_BETWEEN_LINES = re.compile(rb'(\s*)\}(\s*,?\s*)\{(\s*)("(?:[^"\\]|\\.){0,60}+")?')
 
 
 @dataclass(frozen=True)
@@ -65,49 +66,15 @@ class Repaired:
     problems: list[Problem]
 
 
-Item: TypeAlias = Decoded | Repaired
-
-
 @dataclass(frozen=True)
-class Separator:
-    """The text between two events as the writer puts it; the event ends `lead` bytes + a brace into it."""
+class Columnar:
+    """Text that was read as columns, from `offset` on."""
 
-    text: bytes
-    end: int  # where in the text the first event ends
-    begin: int  # where in the text the next event begins
-
-
-def sniff(data: bytes, start: int, ends: list[int], lines: bool = False) -> Separator | None:
-    """Return what most often separates the elements whose ends are known, or None where it cannot be told.
-
-    In compact texts the next event's first key is part of it, as lists of objects in arguments look alike.
-    """
-    seen: Counter[tuple[bytes, bytes, bytes, bytes]] = Counter()
-    pattern = _BETWEEN_LINES if lines else _BETWEEN
-    for end in ends[:2000]:
-        low = end - 1
-        while low > start and data[low - 1] in b" \t\r\n":
-            low -= 1
-        match = pattern.match(data, low)
-        if match and match.start(2) == end:
-            seen[match[1], match[2], match[3], match[4] or b""] += 1
-    if not seen:
-        return None
-    (lead, between, inner, key), _ = seen.most_common(1)[0]
-    text = lead + b"}" + between + b"{"
-    if b"\n" not in lead and not lines and key:
-        text += inner + key
-    return Separator(text, len(lead) + 1, len(lead) + 1 + len(between))
+    offset: int
+    read: ReadText
 
 
-def guess(data: bytes, start: int) -> Separator | None:
-    """Return a separator from the looks of the text alone, for texts whose structure is broken."""
-    for match in _BETWEEN.finditer(data, start):
-        lead, between, inner, key = match.group(1, 2, 3, 4)
-        if key:
-            text = lead + b"}" + between + b"{" + (b"" if b"\n" in lead else inner + key)
-            return Separator(text, len(lead) + 1, len(lead) + 1 + len(between))
-    return None
+Item: TypeAlias = Decoded | Repaired | Columnar
 
 
 class Cutter:
@@ -127,7 +94,10 @@ class Cutter:
         separator: Separator | None = None,
         head_proven: bool = True,
         tail_in_doubt: Callable[[], bool] = lambda: False,
+        reader: TextReader | None = None,
+        stretch: int = STRETCH_SIZE,
     ) -> None:
+        """With a `reader`, what it can read as columns, `stretch` bytes at a time, is not decoded."""
         self.closed = False  # the bracket that ends the array has been passed
         self.wrong_head = False
         self.wrong_tail = False
@@ -138,7 +108,9 @@ class Cutter:
         self._lines = lines
         self._commas = not lines
         self._tail_in_doubt = tail_in_doubt
-        self._sniffed = separator is not None
+        self._reader = None if lines else reader
+        self._stretch = stretch
+        self._decoded_to = 0
 
     def __iter__(self) -> Iterator[Item]:
         window = self._window
@@ -147,9 +119,13 @@ class Cutter:
                 window.more()
             if not self._skip_gap():
                 return
+            separator = self.separator
+            if separator is not None and (columnar := self._as_columns(separator)) is not None:
+                self.head_proven = True
+                yield columnar
+                continue
             start = window.at
             data = window.data
-            separator = self.separator
             cut = -1
             if separator is not None and (found := data.rfind(separator.text, start)) >= 0:
                 cut = found + separator.end
@@ -163,7 +139,25 @@ class Cutter:
             if self.closed or self.wrong_head or self.wrong_tail:
                 return
 
-    def _straight(self, start: int, cut: int, separator: Separator) -> Item | None:
+    def _as_columns(self, separator: Separator) -> Columnar | None:
+        """Read the next stretch of text as columns; None where it must be decoded."""
+        window = self._window
+        if self._reader is None or window.offset < self._decoded_to:
+            return None
+        while window.left < self._stretch and window.more(self._stretch - window.left):
+            pass
+        start = window.at
+        end = window.data.rfind(separator.text, start) + separator.end
+        if end - start >= LEAST_TEXT:
+            read = self._reader.read(memoryview(window.data)[start:end], separator)
+            if read is not None:
+                window.at = end
+                return Columnar(window.base + start, read)
+        self._decoded_to = window.base + max(end, start + 1)
+        window.put_back(2 * window.block_size)
+        return None
+
+    def _straight(self, start: int, cut: int, separator: Separator) -> Decoded | Repaired | None:
         """Decode what stands before the last separator, if the cut was right."""
         text = self._window.data[start:cut]
         block = Block(self._window.base + start, text)
@@ -269,7 +263,7 @@ class Cutter:
             self._window.at = close + 1
             self.closed = True
 
-    def _whole(self, start: int, end: int, ends: list[int]) -> Item | None:
+    def _whole(self, start: int, end: int, ends: list[int]) -> Decoded | Repaired | None:
         """Decode the elements between two places, if that can be done."""
         data = self._window.data
         while end > start and data[end - 1] in b" \t\r\n,":

@@ -6,6 +6,7 @@ Everything else in `args` is read from the source on demand. The table's hash is
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -110,6 +111,24 @@ LIFTED: tuple[Lifted, ...] = (
     _l("cname", "", _T, "op python runtime device memory other", "colour: the event's own cname"),
 )
 """`cname` stands beside args, in the event itself; its `args` is empty."""
+
+
+_GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
+
+
+def group_of(category: object) -> str:
+    """Return the group of a category as decoded."""
+    return _GROUP_OF.get(category, "other") if type(category) is str else "other"
+
+
+def lifted_in(group: str, present: Collection[str]) -> list[tuple[Lifted, str]]:
+    """Return what is lifted from arguments with these keys in a category group, each with its key there."""
+    found = []
+    for lifted in LIFTED:
+        key = next((key for key in lifted.args if key and key in present), None)
+        if key is not None and group in lifted.groups:
+            found.append((lifted, key))
+    return found
 
 
 def table_hash() -> str:

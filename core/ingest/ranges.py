@@ -15,8 +15,10 @@ from typing import Any
 
 from ..base.json_text import odd_byte, structure
 from .cut import Scanner
-from .cutter import BLOCK_SIZE, Cutter, Decode, Item, Separator, guess, sniff
+from .cutter import BLOCK_SIZE, Cutter, Decode, Item
+from .separator import Separator, guess, sniff
 from .source import Source
+from .text.reader import TextReader
 from .window import Readable, Window
 
 HEAD_SIZE = 1 << 20
@@ -141,6 +143,7 @@ class RangeScanner:
         block_size: int = BLOCK_SIZE,
         *,
         first: bool = False,
+        reader: TextReader | None = None,
     ) -> None:
         self.end: RangeEnd | None = None
         self._source = source
@@ -149,6 +152,7 @@ class RangeScanner:
         self._decode = decode
         self._block_size = block_size
         self._first = first
+        self._reader = reader
 
     def __iter__(self) -> Iterator[Item]:
         a, b = self._range
@@ -168,6 +172,7 @@ class RangeScanner:
                 separator=self._separator,
                 head_proven=self._first,
                 tail_in_doubt=lambda: not stream.file_ended,
+                reader=self._reader,
             )
             yield from cutter
             wrong = cutter.wrong_head or cutter.wrong_tail

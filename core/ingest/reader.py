@@ -17,12 +17,13 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from .coarse import write_picture
 from .columns import Part, Problem
 from .columns_of import PartBuilder
-from .cut import BLOCK_SIZE, Item, Repaired, Scanner
+from .cut import BLOCK_SIZE, Columnar, Item, Repaired, Scanner
 from .decode import DECODERS
 from .envelope import Envelope
 from .ledger import NO_EVENTS, add_counts, merge_problems
 from .part_file import PartFile, open_part, write_part
 from .source import Source
+from .text.reader import STRETCH_SIZE, TextReader
 
 PART_SIZE = 16 << 20
 """Bytes of text per part."""
@@ -73,6 +74,7 @@ class Reading:
         self.found = False
         self._source = source
         self._decode = DECODERS[decoder]
+        self._text_reader = text_reader(decoder)
         self._part_size = part_size
         self._first_part = part_size if first_part is None else first_part
         self._block_size = block_size
@@ -82,7 +84,13 @@ class Reading:
     def __iter__(self) -> Iterator[Part]:
         stream = self._source.open()
         try:
-            scanner = Scanner(stream, self._decode, self._block_size)
+            scanner = Scanner(
+                stream,
+                self._decode,
+                self._block_size,
+                reader=self._text_reader,
+                stretch=min(STRETCH_SIZE, self._first_part, self._part_size),
+            )
             builder = PartBuilder(0)
             size, events, told = self._first_part, 0, 0
             for item in scanner:
@@ -108,8 +116,16 @@ class Reading:
             stream.close()
 
 
+def text_reader(decoder: str) -> TextReader | None:
+    """Return what reads text as columns; None beside the reference decoder, whose result must be its own."""
+    return TextReader() if decoder == "orjson" else None
+
+
 def add_item(builder: PartBuilder, item: Item) -> None:
     """Add what a scanner yields to a part."""
+    if isinstance(item, Columnar):
+        builder.add_text(item.offset, item.read)
+        return
     block = item.block
     if isinstance(item, Repaired):
         builder.add(block.offset, block.data, item.events, repaired=True, length=block.length)

@@ -26,6 +26,7 @@ class Window:
         self.data = b""
         self.at = 0
         self.ended = False
+        self._held = b""
 
     @property
     def offset(self) -> int:
@@ -41,7 +42,10 @@ class Window:
         """Let go of what is done and read at least a block; False when the stream has ended."""
         if self.ended:
             return False
-        new = self._stream.read(max(size, self.block_size))
+        wanted = max(size, self.block_size)
+        new, self._held = self._held[:wanted], self._held[wanted:]
+        if not new:
+            new = self._stream.read(wanted)
         if not new:
             self.ended = True
             return False
@@ -49,3 +53,11 @@ class Window:
         self.data = self.data[self.at :] + new if self.at < len(self.data) else new
         self.at = 0
         return True
+
+    def put_back(self, size: int) -> None:
+        """Keep only so many bytes from `at` on; those behind them are read again."""
+        end = self.at + size
+        if end < len(self.data):
+            self._held = self.data[end:] + self._held
+            self.data = self.data[:end]
+            self.ended = False

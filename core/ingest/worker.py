@@ -26,12 +26,13 @@ from .coarse import write_picture
 from .columns import Part
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE
-from .cutter import Separator
 from .decode import DECODERS
 from .part_file import write_part
 from .ranges import RangeEnd, RangeScanner
-from .reader import PART_SIZE, add_item, is_full
+from .reader import PART_SIZE, add_item, is_full, text_reader
+from .separator import Separator
 from .source import Source
+from .text.reader import TextReader
 
 PROGRESS_BYTES = 4 << 20
 
@@ -62,6 +63,7 @@ def read_range(
     decoder: str,
     separator: Separator,
     block_size: int = BLOCK_SIZE,
+    reader: TextReader | None = None,
     tell: Callable[[int, int], None],
     finished: Callable[[Part], None] = lambda part: None,
 ) -> tuple[list[Path], RangeEnd]:
@@ -69,7 +71,14 @@ def read_range(
     `finished` each part.
     """
     scanner = RangeScanner(
-        source, job["a"], job["b"], separator, DECODERS[decoder], block_size, first=job["first"]
+        source,
+        job["a"],
+        job["b"],
+        separator,
+        DECODERS[decoder],
+        block_size,
+        first=job["first"],
+        reader=reader,
     )
     files: list[Path] = []
     builder = PartBuilder(job["number"])
@@ -107,6 +116,7 @@ def main() -> int:
     source = Source(**{**start["source"], "file": Path(start["source"]["file"]), "fingerprint": {}})
     separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
 
+    reader = text_reader(start["decoder"])
     drawn = 0
 
     def pictured(part: Part) -> None:
@@ -126,6 +136,7 @@ def main() -> int:
                 decoder=start["decoder"],
                 separator=separator,
                 block_size=start["block_size"],
+                reader=reader,
                 tell=lambda size, events: tell({"progress": size, "events": events}),
                 finished=pictured,
             )

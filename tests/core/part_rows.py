@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from tracelane.core.ingest.columns import IdKind, Part
@@ -34,7 +35,8 @@ def whole(parts: Iterable[Part | PartFile]) -> dict[str, Any]:
                     strings[value] if kind > IdKind.INTEGER else value
                     for kind, value in zip(table["id_kind"], table["id_value"])
                 ]
-            found[name] += zip(*table.values())
+            place = list(table).index("ordinal")
+            found[name] += sorted(zip(*table.values()), key=itemgetter(place))
         for key, column in part.lifted.items():
             values = column.values.tolist()
             if key in _TEXTS:

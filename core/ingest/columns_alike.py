@@ -1,0 +1,68 @@
+"""Events that are written alike, to the raw columns of a part."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .columns import U32, AnyArray, EventFlag, IdKind
+from .columns_block import FLOW, BlockColumns
+from .columns_ids import Ids
+from .columns_lifted import Lifter
+from .interning import StringTable, TrackTable
+from .text.reader import Alike, ReadText
+from .text.spellings import Renumbering, Spellings
+
+
+class AlikeReader:
+    """Turns events that are written alike into raw columns with the tables of one part."""
+
+    def __init__(self, strings: StringTable, tracks: TrackTable, lifter: Lifter) -> None:
+        """Take the part's tables, to which everything adds."""
+        self._strings = strings
+        self._tracks = tracks
+        self._lifter = lifter
+        self._spellings: Spellings | None = None
+
+    def read(self, read: ReadText, first: int) -> list[BlockColumns]:
+        """Return the columns of a stretch's events behind `first` elements, those of a template together."""
+        if self._spellings is not read.spellings:
+            self._take(read.spellings)
+        return [self._columns(alike, alike.places + np.uint32(first)) for alike in read.alike]
+
+    def _take(self, spellings: Spellings) -> None:
+        texts, tracks = spellings.texts, spellings.tracks
+        self._spellings = spellings
+        self._text_numbers = Renumbering(lambda number: self._strings[texts[number]])
+        self._track_numbers = Renumbering(lambda number: self._tracks.number(*tracks[number]))
+
+    def _columns(self, alike: Alike, ordinals: U32) -> BlockColumns:
+        template, count = alike.template, len(ordinals)
+        phase = template.phase.encode()
+        category = self._strings[template.category or ""]
+        block = BlockColumns(count, phase * count, ordinals)
+        block.phases = bytearray(phase * count)
+        block.flags = bytearray([template.flags & ~EventFlag.BIND_ENCLOSING]) * count
+        block.tracks = self._numbered(alike.tracks, tracks=True)
+        block.categories = np.full(count, category, np.uint32).tobytes()
+        block.names = self._numbered(alike.names)
+        block.starts = alike.starts.tobytes()
+        if alike.durations is not None:
+            block.durations = alike.durations.tobytes()
+        if template.kind == FLOW:
+            binds = bool(template.flags & EventFlag.BIND_ENCLOSING)
+            block.binding = bytes([binds]) * count
+            ids = alike.ids if alike.ids is not None else np.zeros(count, np.int64)
+            block.ids[FLOW] = Ids(bytes([IdKind.INTEGER]) * count, ids.tobytes())
+        else:
+            texts = {
+                key: self._numbered(values) if values.dtype == np.uint32 else values.tobytes()
+                for key, values in alike.lifted.items()
+            }
+            block.lifted = self._lifter.alike(template.category, template.arguments, count, texts)
+        return block
+
+    def _numbered(self, numbers: AnyArray, tracks: bool = False) -> bytes:
+        assert self._spellings is not None
+        if tracks:
+            return self._track_numbers.of(numbers, len(self._spellings.tracks)).tobytes()
+        return self._text_numbers.of(numbers, len(self._spellings.texts)).tobytes()

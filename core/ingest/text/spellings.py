@@ -1,0 +1,155 @@
+"""Numbers for texts that stand in traces again and again: each is looked at once, when it is new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from ..columns import I64, U32
+from ..decode import decode_fast
+from ..interning import NeedsExact, json_text
+from .stretch import Words
+
+_SMALLEST, _LARGEST = 1 << 14, 1 << 20
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+
+
+class UnsoundError(ValueError):
+    """A text is no sound JSON, or the fast decoder is not proof enough of what it means."""
+
+
+class Numbering:
+    """Hash -> number: a table that holds most of them, indexed by their high bits, before a dict of all."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._known: dict[int, int] = {}
+        self._resize(_SMALLEST)
+
+    def _resize(self, size: int) -> None:
+        self._shift = np.uint64(65 - size.bit_length())
+        self._hashes = np.zeros(size, np.uint64)  # no hash is 0
+        self._numbers = np.zeros(size, np.uint32)
+        self._hold(np.array(list(self._known), np.uint64), np.array(list(self._known.values()), np.uint32))
+
+    def _hold(self, hashes: Words, numbers: U32) -> None:
+        places = hashes >> self._shift
+        self._hashes[places] = hashes
+        self._numbers[places] = numbers
+
+    def of(self, hashes: Words, number: Callable[[int], int]) -> U32:
+        """Return a number per hash; `number` gives one to a hash that is new, by the place of its first."""
+        places = hashes >> self._shift
+        numbers: U32 = self._numbers[places]
+        missing = np.flatnonzero(self._hashes[places] != hashes)
+        if missing.size:
+            some, first, each = np.unique(hashes[missing], return_index=True, return_inverse=True)
+            found = np.empty(len(some), np.uint32)
+            for i, (one, place) in enumerate(zip(some.tolist(), missing[first].tolist())):
+                known = self._known.get(one)
+                if known is None:
+                    known = self._known[one] = number(place)
+                found[i] = known
+            numbers[missing] = found[each]
+            if len(self._known) * 4 > len(self._hashes) < _LARGEST:
+                self._resize(len(self._hashes) * 4)
+            else:
+                self._hold(some, found)
+        return numbers
+
+
+class Spellings:
+    """The texts and tracks that have been met, numbered."""
+
+    def __init__(self) -> None:
+        """Begin with the empty text."""
+        self.texts: list[str] = [""]
+        self.tracks: list[tuple[str, str]] = []
+        self.weight = 0  # roughly the bytes of memory that is used
+        self._of_text = Numbering()
+        self._of_track = Numbering()
+
+    def numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bool]]) -> U32:
+        """Return a text's number per hash; `raw` gives the bytes at a place, and whether they are the inside
+        of a string. Raises UnsoundError.
+        """
+
+        def number(place: int) -> int:
+            text, inside = raw(place)
+            self.texts.append(_inside(text) if inside else _value(text))
+            self.weight += 300 + len(text)
+            return len(self.texts) - 1
+
+        return self._of_text.of(hashes, number)
+
+    def track_numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bytes]]) -> U32:
+        """Return a track's number per hash; `raw` gives the texts of pid and tid. Raises UnsoundError."""
+
+        def number(place: int) -> int:
+            pid, tid = raw(place)
+            self.tracks.append((_json(pid), _json(tid)))
+            self.weight += 500
+            return len(self.tracks) - 1
+
+        return self._of_track.of(hashes, number)
+
+
+class Renumbering:
+    """Numbers of one table as those of another, which gets what is asked for alone."""
+
+    def __init__(self, number: Callable[[int], int]) -> None:
+        """Take what gives a number its number in the other table."""
+        self._number = number
+        self._map: I64 = np.full(1, -1, np.int64)
+
+    def of(self, numbers: U32, count: int) -> U32:
+        """Return the other table's numbers; `count` is how many numbers there are in all."""
+        if count > len(self._map):
+            more = np.full(max(count, 2 * len(self._map)), -1, np.int64)
+            more[: len(self._map)] = self._map
+            self._map = more
+        found = self._map[numbers]
+        if len(found) and found.min() < 0:
+            for new in np.unique(numbers[found < 0]).tolist():
+                self._map[new] = self._number(new)
+            found = self._map[numbers]
+        return found.astype(np.uint32)
+
+
+def _inside(text: bytes) -> str:
+    """Return the string of which this is the inside; it has no backslash and no quote."""
+    if _CONTROL.search(text):
+        raise UnsoundError("a control character in a string")
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise UnsoundError(str(error)) from error
+
+
+def _value(text: bytes) -> str:
+    """Return what `StringTable.numbers` makes of a JSON value: strings as they are, others as JSON text."""
+    value = _decoded(text)
+    return value if type(value) is str else "" if value is None else _text_of(value)
+
+
+def _json(text: bytes) -> str:
+    return _text_of(_decoded(text))
+
+
+def _decoded(text: bytes) -> object:
+    try:
+        values = decode_fast(text)
+    except (ValueError, RecursionError) as error:
+        raise UnsoundError(str(error)) from error
+    if len(values) != 1:
+        raise UnsoundError("no single value")
+    return values[0]
+
+
+def _text_of(value: object) -> str:
+    try:
+        return json_text(value, False)
+    except NeedsExact as error:
+        raise UnsoundError("a number that must be read exactly") from error
