@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -122,7 +123,7 @@ class OpeningScreen(Screen[None]):
         self._indexing = indexing
         self._title = safe(title)
         self._keys = keys
-        self._picture = indexing.picture
+        self._picture: Path | None = None  # the one that is drawn
         self._pace = Pace()
         self._ended = False
 

@@ -12,7 +12,6 @@ from ..base.progress import Progress
 from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
 from ..ingest.source import Source
 from .cache import Place, sweep
-from .indexer import order
 
 MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
@@ -45,8 +44,11 @@ class Indexing:
         """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
         self.committed = False
         self._closed = False
+        self._children = Children(1, module=MODULE, environment=ONE_THREAD)
+        from .indexer import order  # while the process starts: it takes as long to load here as there
+
         asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)
-        self._children = Children(1, asked, module=MODULE, environment=ONE_THREAD)
+        self._children.send(0, asked)
 
     def __enter__(self) -> Indexing:
         """Return itself."""

@@ -34,10 +34,10 @@ NICENESS = 10
 Message: TypeAlias = dict[str, Any]
 
 
-def stand_back() -> None:
-    """Let other processes come first from now on: somebody is looking at what they draw."""
+def stand_back(pid: int = 0) -> None:
+    """Let other processes come before one (0: this one) from now on: somebody looks at what they draw."""
     with contextlib.suppress(OSError):
-        os.nice(NICENESS)
+        os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
 
 
 class ChildrenError(Exception):
@@ -54,8 +54,12 @@ class Children:
         *,
         module: str = MODULE,
         environment: Mapping[str, str] = DECODING,
+        behind: bool = False,
     ) -> None:
-        """Start `count` processes and greet each, if so wished; ChildrenError if that cannot be done."""
+        """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
+
+        Raises ChildrenError if that cannot be done.
+        """
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[subprocess.Popen[bytes]] = []
         try:
@@ -68,6 +72,8 @@ class Children:
                     env={**os.environ, **environment},
                 )
                 self._processes.append(process)
+                if behind:
+                    stand_back(process.pid)
                 threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
                 if greeting is not None:
                     self.send(number, greeting)

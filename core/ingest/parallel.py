@@ -15,7 +15,8 @@ from ..base import errors
 from ..base.errors import CacheError, Cancelled, TracelaneError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .child import Children, ChildrenError
-from .columns import Problem
+from .coarse import write_picture
+from .columns import Part, Problem
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE, Scanner
 from .decode import DECODERS
@@ -36,7 +37,8 @@ EARLY = 25
 LAST = 256
 """One such part at the end of the file is read first of all: there names and devices stand."""
 SMALLEST_EARLY = 64 << 10
-
+SMALL = 1 << 20
+"""Ranges of at most this size are read by the starter too, until the first worker is there."""
 
 Pictured: TypeAlias = Callable[[Path], None]
 """Takes the file of a part's picture; it may be removed afterwards."""
@@ -76,7 +78,7 @@ def read_in_parallel(
     if not source.file.exists():
         raise NotParallel("its text is not in a file")
     try:
-        with Children(workers) as children:
+        with Children(workers, behind=pictured is not None) as children:
             where = region(source, DECODERS[decoder], block_size)  # while they start
             if where is None:
                 raise NotParallel("its events cannot be told apart from its first megabyte")
@@ -96,7 +98,27 @@ def read_in_parallel(
                         "pictures": pictured is not None,
                     },
                 )
-            ranges = _read_ranges(children, bounds, order, source.size, progress, cancelled, pictured)
+
+            def read_here(number: int, tell: Callable[[int, int], None]) -> _Range:
+                files, end = read_range(
+                    source,
+                    folder,
+                    _job(number, bounds),
+                    decoder=decoder,
+                    separator=separator,
+                    block_size=block_size,
+                    tell=tell,
+                    finished=drawn,
+                )
+                return _Range(*bounds[number], tuple(files), end)
+
+            def drawn(part: Part) -> None:
+                if pictured is not None:
+                    pictured(write_picture(part, folder))
+
+            ranges = _read_ranges(
+                children, bounds, order, source.size, progress, cancelled, pictured, read_here
+            )
     except ChildrenError as error:
         raise NotParallel(str(error)) from error
     with collector_paused():
@@ -143,16 +165,31 @@ def _read_ranges(
     children: Children,
     bounds: Sequence[tuple[int, int]],
     order: Sequence[int],
-    size: int,
+    size_of_all: int,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     pictured: Pictured | None,
+    read_here: Callable[[int, Callable[[int, int], None]], _Range],
 ) -> list[_Range]:
-    """Let workers read all ranges, in this order, and return them in file order."""
+    """Let workers read all ranges, in this order, and return them in file order; the first are read here
+    while workers start.
+    """
     waiting = list(reversed(order))
     found: dict[int, _Range] = {}
     done = events = 0
-    for number in range(min(len(children), len(bounds))):
+
+    def told(size: int, met: int) -> None:
+        nonlocal done, events
+        done, events = done + size, events + met
+        progress(Progress("reading", done, size_of_all, events))
+
+    with collector_paused():
+        while waiting and _size(bounds[waiting[-1]]) <= SMALL and children.receive(0.0) is None:
+            if cancelled():
+                raise Cancelled
+            first = waiting.pop()
+            found[first] = read_here(first, told)
+    for number in range(min(len(children), len(waiting))):
         children.send(number, _job(waiting.pop(), bounds))
     while len(found) < len(bounds):
         if cancelled():
@@ -162,9 +199,7 @@ def _read_ranges(
             continue
         number, message = received
         if "progress" in message:
-            done += message["progress"]
-            events += message["events"]
-            progress(Progress("reading", done, size, events))
+            told(message["progress"], message["events"])
         elif "picture" in message and pictured is not None:
             pictured(Path(message["picture"]))
         elif "done" in message:
@@ -176,6 +211,10 @@ def _read_ranges(
         elif "failed" in message:
             raise _as_raised(message)
     return [found[job] for job in range(len(bounds))]
+
+
+def _size(bounds: tuple[int, int]) -> int:
+    return bounds[1] - bounds[0]
 
 
 def _job(number: int, bounds: Sequence[tuple[int, int]]) -> dict[str, Any]:

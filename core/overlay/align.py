@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
-from ..telemetry.clock_fit import Proposal, propose
-from ..telemetry.log import TelemetryLog
-from .wall import Wall
 from .zones import host_offset, zone_offset
+
+if TYPE_CHECKING:
+    from ..telemetry.clock_fit import Proposal
+    from ..telemetry.log import TelemetryLog
+    from .wall import Wall
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
 
     Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
+    from ..telemetry.clock_fit import propose  # only here: without logs nothing of it is needed
+
     time = wall.time
     span = log.span
     at = span[0] if span else 0

@@ -26,6 +26,12 @@ from tracelane.core.ingest.source import open_source
 from .part_rows import blocks, whole
 
 
+@pytest.fixture(autouse=True)
+def _by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are small: without this the starter would have read them before a worker is there."""
+    monkeypatch.setattr(parallel, "SMALL", 0)
+
+
 def events_text(seed: int, count: int) -> list[str]:
     """Return events of all sorts, decoys of separators in their strings and arguments among them."""
     rng = random.Random(seed)
@@ -80,9 +86,14 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize("starter", [False, True])
 @pytest.mark.parametrize("form", FILES)
-def test_many_processes_read_what_one_reads(tmp_path: Path, form: str) -> None:
+def test_many_processes_read_what_one_reads(
+    tmp_path: Path, form: str, starter: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Events, their order, arguments, books, keys around them and problems do not depend on who read what."""
+    if starter:
+        monkeypatch.setattr(parallel, "SMALL", 1 << 20)
     path = tmp_path / "t.json"
     path.write_text(FILES[form](events_text(1, 3000)))
     source = open_source(path)
@@ -115,9 +126,9 @@ def test_small_and_packed_sources_are_read_here(tmp_path: Path, monkeypatch: pyt
     started: list[int] = []
     original = parallel.Children
 
-    def counting(count: int) -> Children:
+    def counting(count: int, **options: Any) -> Children:
         started.append(count)
-        return original(count)
+        return original(count, **options)
 
     monkeypatch.setattr(parallel, "Children", counting)
     first, second = tmp_path / "1", tmp_path / "2"
@@ -159,9 +170,9 @@ def test_failures_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     pids: list[int] = []
     original = Children.receive
 
-    def receive(self: Children) -> Any:
+    def receive(self: Children, *wait: float) -> Any:
         pids[:] = self.pids
-        return original(self)
+        return original(self, *wait)
 
     monkeypatch.setattr(Children, "receive", receive)
     with pytest.raises(Cancelled):
@@ -175,9 +186,9 @@ def test_a_killed_worker_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_text(FILES["object"](events_text(5, 2000)))
     original = Children.receive
 
-    def receive(self: Children) -> Any:
+    def receive(self: Children, *wait: float) -> Any:
         os.kill(self.pids[0], signal.SIGKILL)
-        return original(self)
+        return original(self, *wait)
 
     monkeypatch.setattr(Children, "receive", receive)
     with pytest.raises(NotParallel, match="worker"):

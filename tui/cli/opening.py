@@ -92,6 +92,7 @@ def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
     from tracelane.tui.app import TracelaneApp
 
     app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
+    app.take_up(prepared)
     app.theme = theme or app.theme
     with packing(prepared.trace.indexes):
         app.run()
