@@ -114,6 +114,7 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
         self.begin_watch()
         self.call_after_refresh(self.look_for_findings)
         self.call_after_refresh(self.look_at_device_clocks)
+        self.call_after_refresh(self.compute_wanted_lanes)
 
     def trace_changed(self) -> None:
         """Show the trace anew after logs were laid over it."""

@@ -1,7 +1,8 @@
-"""What stays as it was when a trace is opened anew: the view, the marks, logs and theme."""
+"""What stays as it was when a trace is opened anew: the views, the marks, computed lanes, logs and theme."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,37 +10,49 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
 from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.counters import files_of
+from tracelane.core.overlay.counters import WithCounters, files_of
 from tracelane.core.overlay.lay_over import with_log
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Trace
 
+from .actions.counters import base_of
+from .actions.history import History
 from .session import Selectable, Session
 from .things import thing_by_id
 from .view_state import session_json, session_of
 
+NO_CLOCKS = Clocks()
+NO_HISTORY = History()
+
 
 @dataclass(frozen=True)
 class Carried:
-    """A view, and enough of the trace that it was of to know what of it still holds."""
+    """A view and those that were left, and enough of the trace that they were of to know what still holds."""
 
     session: Session
+    history: History
     clocks: Clocks  # those that the trace opened with
     files: tuple[str, ...]
     logs: tuple[str, ...]
-    selected: tuple[str, int] | None  # name and start of the selection
+    computed: frozenset[str]  # kinds of computed lanes
+    selected: Mapping[Selectable, tuple[str, int] | None]  # name and start of what views have selected
     marks: Path | None  # where they are kept
     theme: str
 
 
-def carried(trace: Trace, session: Session, theme: str) -> Carried:
+def carried(trace: Trace, session: Session, theme: str, history: History = NO_HISTORY) -> Carried:
     """Return what is to stay of a trace that is seen so."""
+    views = (session, *history.past, *history.future)
+    base = base_of(trace)
+    counters = base.computed.counters if isinstance(base, WithCounters) else []
     return Carried(
         session,
+        history,
         trace.clocks,
         _files(trace),
         _logs(trace),
-        _named(trace, session.clocks, session.selection),
+        frozenset(one.kind for one in counters),
+        {view.selection: _named(trace, view.selection) for view in views if view.selection is not None},
         shelf(trace.indexes, "marks"),
         theme,
     )
@@ -51,7 +64,19 @@ def session_over(before: Carried, trace: Trace) -> Session | None:
     Where the trace has other files than before, what is said of single lanes is dropped: lanes are named by
     the number of their file.
     """
-    session = before.session
+    return _over(before, before.session, trace)
+
+
+def history_over(before: Carried, trace: Trace) -> History:
+    """Return the views that were left before and after that one, those that the trace still has."""
+    past, future = (
+        tuple(view for old in views if (view := _over(before, old, trace)) is not None)
+        for views in (before.history.past, before.history.future)
+    )
+    return History(past, future)
+
+
+def _over(before: Carried, session: Session, trace: Trace) -> Session | None:
     if session.clocks == before.clocks or _files(trace) != before.files:
         session = replace(session, clocks=trace.clocks)
     if _files(trace) != before.files:
@@ -66,7 +91,7 @@ def session_over(before: Carried, trace: Trace) -> Session | None:
             hidden_lanes=frozenset(),
             hidden_processes=frozenset(),
         )
-    elif _named(trace, session.clocks, session.selection) != before.selected:
+    elif session.selection is not None and _changed(before, session.selection, trace):
         session = replace(session, selection=None)
     return session_of(session_json(session), trace)
 
@@ -88,6 +113,11 @@ def _files(trace: Trace) -> tuple[str, ...]:
     return tuple(source.path.removesuffix(UNFINISHED) for source in files_of(trace.sources))
 
 
-def _named(trace: Trace, clocks: Clocks, selection: Selectable | None) -> tuple[str, int] | None:
-    thing = None if selection is None else thing_by_id(trace, clocks, selection)
+def _changed(before: Carried, selection: Selectable, trace: Trace) -> bool:
+    return _named(trace, selection) != before.selected.get(selection)
+
+
+def _named(trace: Trace, selection: Selectable) -> tuple[str, int] | None:
+    """Return name and start, in lane time, of what is selected; None where the trace has nothing such."""
+    thing = thing_by_id(trace, NO_CLOCKS, selection)
     return None if thing is None else (trace.name(thing.row, thing.index), thing.start)

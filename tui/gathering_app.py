@@ -197,6 +197,7 @@ class GatheringApp(TracelaneApp):
         self.notes = tuple(prepared.notes)
         if not isinstance(partial, PartialTrace):
             self.take_trace(trace, session)
+            self.take_up(prepared)
             await self._show_lanes()
             return
         before, seen = self.layout_now, self.session
@@ -204,6 +205,7 @@ class GatheringApp(TracelaneApp):
         if self._moved:
             session = settled(session, seen, partial, trace)
         self.take_trace(trace, session)
+        self.take_up(prepared)
         if self._moved:
             places = sources_in(partial, trace)
             session = replace(session, scroll=scroll_kept(before, seen, self.layout_now, lines, places))

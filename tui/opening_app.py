@@ -109,6 +109,7 @@ class OpeningApp(TracelaneApp):
         session = prepared.session or view.first_session(prepared.trace, opening.session.viewport.width)
         self.notes = tuple(prepared.notes)
         self.take_trace(prepared.trace, self._settled(prepared.trace, session, opening))
+        self.take_up(prepared)
         # The first screen of a stack cannot be exchanged: the viewer gets a stack of its own.
         self.add_mode(SETTLED, lambda: MainScreen(footer_keys(self.config.keys)))
         await self.switch_mode(SETTLED)

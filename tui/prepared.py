@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tracelane.core.trace import Trace
 
+from .actions.history import History
 from .session import Session
 
 
@@ -17,3 +18,5 @@ class Prepared:
     trace: Trace
     session: Session | None = None  # None: its first view
     notes: Sequence[str] = ()
+    history: History = field(default_factory=History)  # the views that were left before
+    computed: frozenset[str] = frozenset()  # kinds of lanes to be computed beside those that are there

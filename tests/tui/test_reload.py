@@ -11,14 +11,18 @@ from textual.pilot import Pilot
 
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import events, small_file
-from tests.tui.test_app_keys import LAUNCH, message, screen_text, shown
+from tests.tui.test_app_keys import LAUNCH, message, screen_text, settled, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, shelf
+from tracelane.core.overlay.counters import QUEUE, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.counters import computed_lanes
+from tracelane.tui.actions.history import History
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.carried import carried, session_over
+from tracelane.tui.carried import carried, history_over, session_over
 from tracelane.tui.draw.layout import lane_key
+from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import RowKey, Viewport
 from tracelane.tui.viewer.marks import import_marks
 
@@ -136,6 +140,51 @@ def read_marks_at(trace: Trace) -> Path:
     found = shelf(trace.indexes, "marks")
     assert found is not None
     return found
+
+
+def test_the_views_before_stay(path: Path) -> None:
+    """Back and forward walk the views that were left, as far as their time and selections are still there."""
+    trace = opened(path)
+    low, high = trace.span
+    first = first_session(trace, 80)
+    chosen = replace(first, selection=SliceId(0, LAUNCH), viewport=Viewport(low, 40 * US, 80))
+    far = replace(first, viewport=Viewport(high + 60 * US, 1 * US, 80))
+    later = replace(first, cursor=low + 5)
+    stays = carried(trace, first, "", History((chosen, far), (later,)))
+    more(path)
+    kept = history_over(stays, opened(path))
+    assert (kept.past[0], kept.future) == (chosen, (later,))
+    assert len(kept.past) == 2, "what lay behind the end is in the file now"
+    moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
+    path.write_text(json.dumps({"traceEvents": moved}))
+    gone = history_over(stays, opened(path))
+    assert [view.selection for view in gone.past] == [None], "another slice has that number"
+    assert [view.cursor for view in gone.future] == [later.cursor]
+
+
+async def test_computed_lanes_come_back(path: Path) -> None:
+    """Lanes that were computed are computed again after the first picture; focus and history stay."""
+    trace = with_cheap_lanes(opened(path))
+    async with shown(trace, (120, 40)) as (app, pilot):
+        app.run_command("queue-lanes")
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        await pilot.press("w")
+        stays = carried(app.trace, app.session, app.theme, app.history)
+    more(path)
+    now = with_cheap_lanes(opened(path))
+    session = session_over(stays, now)
+    app = TracelaneApp(now, session)
+    app.take_up(Prepared(now, session, (), history_over(stays, now), stays.computed))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+        await settled(app, pilot)
+        assert computed_lanes(app.trace, QUEUE)
+        assert session is not None
+        assert app.session.focus == session.focus
+        await pilot.press("u")
+        assert app.session.viewport.span > session.viewport.span
 
 
 def test_another_trace_under_the_same_name(path: Path) -> None:

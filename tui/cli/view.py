@@ -125,7 +125,7 @@ def view(
 
     def prepare(trace: Trace, before: Carried | None) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
-        from tracelane.tui.carried import session_over, with_logs_of
+        from tracelane.tui.carried import history_over, session_over, with_logs_of
         from tracelane.tui.prepared import Prepared
         from tracelane.tui.viewer.marks import import_marks
 
@@ -137,7 +137,8 @@ def view(
         if before.marks is not None and before.marks.is_file():
             import_marks(trace, before.marks)
         trace = with_logs_of(before, trace)
-        return Prepared(trace, session_over(before, trace))
+        session = session_over(before, trace)
+        return Prepared(trace, session, (), history_over(before, trace), before.computed)
 
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing

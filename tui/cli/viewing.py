@@ -76,7 +76,7 @@ class Viewing:
             if app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
-                before = carried(app.trace, app.session, app.theme)
+                before = carried(app.trace, app.session, app.theme, app.history)
                 self._traces = tuple(finished_name(path) for path in self._traces)
             else:
                 return

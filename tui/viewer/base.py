@@ -21,6 +21,7 @@ from ..config import Config
 from ..draw.layout import Layout, layout_of
 from ..keys import shown_keys
 from ..pacing import PacedApp
+from ..prepared import Prepared
 from ..session import Session
 from ..things import Thing, thing_by_id
 from ..widgets.bars import Footer
@@ -40,6 +41,7 @@ class Viewer(PacedApp):
         self.trace = trace
         self.config = config
         self.history = History()
+        self.lanes_wanted: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
         self.lane_lines = 1  # lines of the lane area
         self.left: Hits | None = None  # what the session's filter leaves, None while it is not known
         self.whole_left: Hits | None = None  # the same once all of the trace was looked through
@@ -53,6 +55,11 @@ class Viewer(PacedApp):
         self.history = History()
         self._laid_out = None
         self.set_reactive(Viewer.session, session)
+
+    def take_up(self, prepared: Prepared) -> None:
+        """Go on where the trace was left: with the views before, and the lanes that were computed."""
+        self.history = prepared.history
+        self.lanes_wanted = prepared.computed
 
     @property
     def main(self) -> Screen[None]:

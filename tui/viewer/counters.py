@@ -34,6 +34,13 @@ class Counters(Viewer):
         ):
             self._compute(QUEUE, session.clocks, again=True)
 
+    def compute_wanted_lanes(self) -> None:
+        """Compute, after the first picture, the lanes that were there when the trace was opened before."""
+        missing = [kind for kind in sorted(self.lanes_wanted) if not computed_lanes(self.trace, kind)]
+        self.lanes_wanted = frozenset(missing[1:])
+        if missing:
+            self._compute(missing[0], self.session.clocks, again=True)
+
     def do_memory_lanes(self) -> None:
         """Hide the memory lanes, or show them."""
         self._toggle(MEMORY)
@@ -66,18 +73,19 @@ class Counters(Viewer):
     def _computed_anew(self, base: WithCounters, kind: str) -> None:
         """Show lanes that were there before, where the view is; a sample of them is another one now."""
         lanes = computed_lanes(self.trace, kind)
-        if isinstance(self.session.selection, InstantId) and self.selected.key.lane in lanes:
-            self.session = replace(self.session, selection=None)
+        session = self.session
+        if isinstance(session.selection, InstantId) and self.selected.key.lane in lanes:
+            session = replace(session, selection=None)
         self.trace = over(self.trace, base)
+        self.session = replace(session, clocks=_clocks_with(session.clocks, base))
         self.trace_changed()
+        self.compute_wanted_lanes()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
         self.trace = over(self.trace, base)
         lanes = computed_lanes(self.trace, kind)
         if lanes:
-            clocks = self.session.clocks
-            for key, offset in base.clocks.offsets.items():
-                clocks = clocks.shifted(key, offset) if key[0] == base.counter_source else clocks
+            clocks = _clocks_with(self.session.clocks, base)
             focus = RowKey(lanes[0], 0)
             session = replace(self.session, focus=focus, selection=None, clocks=clocks)
             self.session = in_view(session, self.layout_now, self.lane_lines)
@@ -86,3 +94,10 @@ class Counters(Viewer):
             self.say(NO_LANES[kind])
         elif kind == QUEUE:
             self.say("waiting: launched, not started; in flight: launched, not finished")
+
+
+def _clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:
+    """Return the clocks with those of the lanes computed of a trace."""
+    for key, offset in base.clocks.offsets.items():
+        clocks = clocks.shifted(key, offset) if key[0] == base.counter_source else clocks
+    return clocks
