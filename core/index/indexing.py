@@ -48,7 +48,11 @@ class Indexing:
         from .indexer import order  # while the process starts: it takes as long to load here as there
 
         asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)
-        self._children.send(0, asked)
+        try:
+            self._children.send(0, asked)
+        except ChildrenError:
+            self._children.close()
+            raise
 
     def __enter__(self) -> Indexing:
         """Return itself."""

@@ -6,6 +6,7 @@ one, and then `./info` or `view info` opens it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -52,6 +53,8 @@ EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 DEBUG = "TRACELANE_DEBUG"
+LOADING = 100_000
+"""New objects between two collections: loading makes many, and none of them is garbage."""
 NUMPY_HINT = (
     "numpy is missing. Where the image brings one (IBM Z, Power) make the environment with "
     "`python3 -m venv --system-site-packages`; elsewhere `pip install numpy`."
@@ -102,6 +105,7 @@ def with_command(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every failure is one line on stderr."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    gc.set_threshold(LOADING)
     for stream in (sys.stdout, sys.stderr):
         _never_refuse(stream)
     try:

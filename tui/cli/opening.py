@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
 
+COLLECTING = (2000, 10, 10)
+"""When the collector runs while the viewer does: small and often, so that no frame waits for it."""
 MOMENT_S = 0.3
 """An index that is there within this time is waited for: a picture that goes at once only flickers."""
 
@@ -95,7 +98,7 @@ def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
     app.take_up(prepared)
     app.theme = theme or app.theme
     with packing(prepared.trace.indexes):
-        app.run()
+        run(app)
     leave(app)
     return app
 
@@ -125,11 +128,19 @@ def show_while_indexing(
 
         app = OpeningApp(indexing, title, prepared, begin=None if before is None else before.session)
         app.theme = app.theme if before is None else before.theme
-        app.run()
+        run(app)
     if app.trouble is not None:
         raise app.trouble
     leave(app)
     return app
+
+
+def run(app: TracelaneApp) -> None:
+    """Run the App, without collections that look through all that was loaded."""
+    if gc.get_threshold() != COLLECTING:  # only once: what a trace shown before has left is garbage
+        gc.freeze()
+        gc.set_threshold(*COLLECTING)
+    app.run()
 
 
 def leave(app: TracelaneApp) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .opening import MOMENT_S, leave
+from .opening import MOMENT_S, leave, run
 from .options import STDIN
 from .terminal import take_keyboard
 
@@ -91,7 +91,7 @@ def show_while_gathering(
 
         app = GatheringApp(gathering, title, prepared, before=before)
         app.theme = app.theme if before is None else before.theme
-        app.run()
+        run(app)
     if app.trouble is not None:
         raise app.trouble
     if app.has_all:
