@@ -28,7 +28,7 @@ from .contents import of_thread, put_in_order
 from .counters import CounterLane, Counters
 from .drawing import Drawing
 from .format import COLUMNS, FORMAT_VERSION, NONE, PROCESS, LaneKind
-from .gather import ByLane, Gathered
+from .gather import ByLane, gather_all
 from .lane_out import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .lifted_out import write_lifted
@@ -118,20 +118,16 @@ class _Build:
         entries = (entry.content for process in processes for entry in process.lanes)
         tracks = [content for content in entries if isinstance(content, int)]
         self.threads = {track: lane for lane, track in enumerate(tracks)}
-        threads = ByLane(merged, "timed", THREAD_COLUMNS, tracks, self.scratch)
-        loose = np.setdiff1d(np.flatnonzero(merged.track_counts("flows")), tracks).tolist()
-        flow_ends = ByLane(merged, "flows", flows.COLUMNS, [*tracks, *loose], self.scratch).all()
-        self.bound = flows.bound_column(flow_ends.bounds[-1], self.scratch)
-
         lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())
         place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
-        correlation = flows.Lookup.of(merged, "correlation", self.scratch)
-        self.out = LaneWriter(columns, len(merged.categories), place_of, correlation, self.scratch)
-        process_table = self._write_lanes(processes, threads, flow_ends)
+        self.out = LaneWriter(columns, len(merged.categories), place_of, self.scratch)
+        with self.scratch.another() as scratch:
+            process_table, ledger_flows = self._write_events(processes, tracks, scratch)
         columns.writer("categories", "u4").append(np.array(merged.categories))
-        ledger_flows = self._write_flows(flow_ends)
         if place_of is not None:
-            write_lifted(merged, place_of, self.out.slices, self.out.instants, columns, self.scratch)
+            sizes = self.out.slices, self.out.instants
+            with self.scratch.another() as scratch:
+                write_lifted(merged, place_of, sizes, self.out.paired, columns, scratch)
         self._write_blocks()
         write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
         columns.finish()
@@ -170,8 +166,20 @@ class _Build:
             return ""
         return str(value) if kind == IdKind.INTEGER else self.strings.text(value)
 
+    def _write_events(
+        self, processes: Sequence[ProcessEntry], tracks: Sequence[int], scratch: Scratch
+    ) -> tuple[AnyArray, dict[str, dict[str, int]]]:
+        """Write all lanes and flows; return the process table and the flows' books."""
+        threads = ByLane(self.merged, "timed", THREAD_COLUMNS, tracks, scratch)
+        loose = np.setdiff1d(np.flatnonzero(self.merged.track_counts("flows")), tracks).tolist()
+        events = gather_all(self.merged, "flows", flows.COLUMNS, [*tracks, *loose], scratch)
+        ends = flows.FlowEnds.of(events, self.merged, scratch)
+        table = self._write_lanes(processes, threads, ends)
+        del threads  # its room is needed for other things now
+        return table, self._write_flows(ends)
+
     def _write_lanes(
-        self, processes: Sequence[ProcessEntry], threads: ByLane, flow_ends: Gathered
+        self, processes: Sequence[ProcessEntry], threads: ByLane, flow_ends: flows.FlowEnds
     ) -> AnyArray:
         table = np.zeros(len(processes), PROCESS)
         total, number = sum(len(process.lanes) for process in processes), 0
@@ -191,7 +199,7 @@ class _Build:
                     self.progress(Progress(STAGE, number, total, self.out.slices))
         return table
 
-    def _write_lane(self, process: int, entry: LaneEntry, threads: ByLane, flow_ends: Gathered) -> None:
+    def _write_lane(self, process: int, entry: LaneEntry, threads: ByLane, flow_ends: flows.FlowEnds) -> None:
         tid, name, content = self.strings.number(entry.tid), self.strings.number(entry.name), entry.content
         if isinstance(content, AsyncLane):
             self.out.lane(entry, process, tid, name, *self.asyncs.contents(content))
@@ -205,20 +213,17 @@ class _Build:
                 self.scratch.let_go()
             slices, instants, unmatched = of_thread(events)
             self.unmatched_end += unmatched
-            a, b = flow_ends.bounds[lane], flow_ends.bounds[lane + 1]
-            ends = flow_ends.of(lane) if b > a else None
-            self.out.lane(entry, process, tid, name, slices, instants, ends, self.bound[a:b])
+            self.out.lane(entry, process, tid, name, slices, instants, flow_ends.in_lane(lane))
 
     # -- flows, blocks ------------------------------------------------------------------------------------
 
-    def _write_flows(self, flow_ends: Gathered) -> dict[str, dict[str, int]]:
-        events, merged = flow_ends.columns, self.merged
-        pid = np.repeat(merged.track_pid[flow_ends.tracks], np.diff(flow_ends.bounds))
+    def _write_flows(self, flow_ends: flows.FlowEnds) -> dict[str, dict[str, int]]:
+        events, bound, merged = flow_ends.events.columns, flow_ends.bound, self.merged
+        pid = np.repeat(merged.track_pid[flow_ends.events.tracks], np.diff(flow_ends.events.bounds))
         arrows = flows.pair(events, pid)
         ordinal, category = events["ordinal"], events["category"]
         del pid
-        self.scratch.let_go()
-        source, target = self.bound[arrows.source], self.bound[arrows.target]
+        source, target = bound[arrows.source], bound[arrows.target]
         order = order_by(source, ordinal[arrows.target], ordinal[arrows.source]).astype(np.uint32)
         source, target = source[order], target[order]
         self._writer("flows.source").append(source)

@@ -15,7 +15,7 @@ from .match import match
 from .order import order_by, settle_ties
 
 _X, _B, _E = ord("X"), ord("B"), ord("E")
-_CLAMPED = int(EventFlag.CLAMPED)
+_CLAMPED, _CLAMPED_SLICE = int(EventFlag.CLAMPED), int(SliceFlag.CLAMPED)
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,14 @@ class Slices:
     end_ordinal: U32  # of the end event; NONE
 
     @classmethod
-    def of(cls, start: I64, duration: I64, name: U32, category: U32, ordinal: U32) -> Self:
+    def of(
+        cls, start: I64, duration: I64, name: U32, category: U32, ordinal: U32, flags: U8 | None = None
+    ) -> Self:
         """Return slices of one event each, in any order."""
         n = len(start)
-        return cls(
-            start, duration, name, category, ordinal, np.zeros(n, np.uint8), np.full(n, NONE, np.uint32)
-        )
+        if flags is None:
+            flags = np.broadcast_to(np.uint8(0), n)
+        return cls(start, duration, name, category, ordinal, flags, np.broadcast_to(np.uint32(NONE), n))
 
     def take(self, index: AnyArray) -> Slices:
         """Return some of the slices, or all in another order."""
@@ -118,7 +120,7 @@ def of_thread(events: Mapping[str, AnyArray]) -> tuple[Slices, Instants, int]:
     phase = events["phase"]
     complete = phase == _X
     if bool(complete.all()):
-        return _complete(events, slice(None)).sorted(), Instants.of(events, np.zeros(0, np.int64)), 0
+        return _complete(events, slice(None)), Instants.of(events, np.zeros(0, np.int64)), 0
     stacked = np.flatnonzero((phase == _B) | (phase == _E))
     stacked = stacked[np.argsort(events["start"][stacked], kind="stable")]
     found = match(phase[stacked] == _B)
@@ -136,17 +138,14 @@ def of_thread(events: Mapping[str, AnyArray]) -> tuple[Slices, Instants, int]:
 
 def _complete(events: Mapping[str, AnyArray], index: AnyArray | slice) -> Slices:
     start, duration = events["start"][index], events["duration"][index]
-    slices = Slices.of(
-        start, duration, events["name"][index], events["category"][index], events["ordinal"][index]
-    )
+    flags = None
     clamped = (events["flags"][index] & _CLAMPED) != 0
     if bool(clamped.any()):
-        slices.flags[clamped] = SliceFlag.CLAMPED
-        return Slices(
-            start, within_limit(start, duration), slices.name, slices.category, slices.ordinal, slices.flags,
-            slices.end_ordinal,
-        )  # fmt: skip
-    return slices
+        flags = np.where(clamped, _CLAMPED_SLICE, 0).astype(np.uint8)
+        duration = within_limit(start, duration)
+    return Slices.of(
+        start, duration, events["name"][index], events["category"][index], events["ordinal"][index], flags
+    )
 
 
 def paired(events: Mapping[str, AnyArray], begin: I64, end: I64) -> Slices:
@@ -168,12 +167,11 @@ def paired(events: Mapping[str, AnyArray], begin: I64, end: I64) -> Slices:
 def reaching(events: Mapping[str, AnyArray], begin: I64, until: AnyArray | np.int64) -> Slices:
     """Return the slices of begins without an end, drawn until a time that is not before their start."""
     start = events["start"][begin]
-    slices = Slices.of(
+    return Slices.of(
         start,
         np.asarray(until - start, np.int64),
         events["name"][begin],
         events["category"][begin],
         events["ordinal"][begin],
+        np.full(len(begin), SliceFlag.UNCLOSED, np.uint8),
     )
-    slices.flags[:] = SliceFlag.UNCLOSED
-    return slices

@@ -13,19 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.ids import NONE
-from ..ingest.columns import I64, U32, AnyArray, EventFlag, IdKind
+from ..ingest.columns import I64, U32, AnyArray, EventFlag, IdKind, Table
 from .contents import Slices
+from .gather import Gathered
 from .match import sorted_groups
 from .merge import Merged
-from .order import group_numbers, order_by, run_starts
+from .order import order_by, run_starts
 from .scratch import Scratch
 
 COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
-SHARE = 1 << 19
+SHARE = 1 << 18
 """So many flow events are paired at once."""
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 """An odd number of mixed bits (the golden ratio's): products spread over all values."""
-_S, _T, _F = ord("s"), ord("t"), ord("f")
+_S, _F = ord("s"), ord("f")
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Lookup:
         ordinals, values = scratch.array(size, "u4"), scratch.array(size, "i8")
         at = 0
         for column, first in pieces:
-            order = np.argsort(column.ordinals, kind="stable")
-            ordinals[at : at + len(order)] = column.ordinals[order] + np.uint32(first)
-            values[at : at + len(order)] = column.values[order]
+            order = order_by(column.ordinals)
+            np.add(column.ordinals.take(order), np.uint32(first), out=ordinals[at : at + len(order)])
+            values[at : at + len(order)] = column.values.take(order)
             at += len(order)
         for part in range(len(merged.parts)):
             merged.let_go(part)
@@ -64,6 +65,35 @@ class Lookup:
         return self.ordinals[place] == ordinals, self.values[place]
 
 
+@dataclass(frozen=True)
+class LaneFlows:
+    """The flow events of one lane, and the positions of the slices that they belong to, to be filled in."""
+
+    events: Table
+    bound: U32
+    correlation: Lookup
+
+
+@dataclass(frozen=True)
+class FlowEnds:
+    """All flow events, and the positions of the slices that they belong to: NONE as long as none is known."""
+
+    events: Gathered
+    bound: U32
+    correlation: Lookup
+
+    @classmethod
+    def of(cls, events: Gathered, merged: Merged, scratch: Scratch) -> FlowEnds:
+        """Return flow events that belong to nothing yet."""
+        bound = scratch.array(events.bounds[-1], "u4", NONE)
+        return cls(events, bound, Lookup.of(merged, "correlation", scratch))
+
+    def in_lane(self, lane: int) -> LaneFlows | None:
+        """Return those of one lane, None if there are none."""
+        a, b = self.events.bounds[lane], self.events.bounds[lane + 1]
+        return LaneFlows(self.events.of(lane), self.bound[a:b], self.correlation) if b > a else None
+
+
 def bind(slices: Slices, parent: AnyArray, events: Mapping[str, AnyArray], correlation: Lookup) -> I64:
     """Return for each flow event of a lane the index of its slice, -1 if it lies in none.
 
@@ -75,9 +105,12 @@ def bind(slices: Slices, parent: AnyArray, events: Mapping[str, AnyArray], corre
     if not n:
         return np.full(len(time), -1, np.int64)
     first = np.searchsorted(slices.start, time, side="left")
-    last = np.searchsorted(slices.start, time, side="right")
+    met = slices.start.take(first, mode="clip") == time
+    several = np.flatnonzero((slices.start.take(first + 1, mode="clip") == time) & (first + 1 < n))
+    last = first + met
+    last[several] = np.searchsorted(slices.start, time[several], side="right")
     found = last - 1
-    climbing = np.flatnonzero((found >= 0) & (first == last))
+    climbing = np.flatnonzero((found >= 0) & ~met)
     while len(climbing):
         at = found[climbing]
         climbing = climbing[slices.start[at] + slices.duration[at] <= time[climbing]]
@@ -85,7 +118,6 @@ def bind(slices: Slices, parent: AnyArray, events: Mapping[str, AnyArray], corre
         climbing = climbing[found[climbing] >= 0]
     forward = (events["phase"] == _F) & ((events["flags"] & EventFlag.BIND_ENCLOSING) == 0)
     found = np.where(forward, np.where(first < n, first, -1), found)
-    several = np.flatnonzero(last - first > 1)
     if len(several):
         _choose(slices, found, several, first, last, events, correlation)
     return found
@@ -154,13 +186,13 @@ def pair(events: Mapping[str, AnyArray], pid: U32) -> Arrows:
     ledger: dict[int, dict[str, int]] = {}
     for few in _shares(events["id_value"]):
         family = events["category"][few].astype(np.int64) * 8 + events["id_kind"][few]
-        for number in np.unique(family).tolist():
+        for number in np.flatnonzero(np.bincount(family)).tolist():
             category, kind = divmod(number, 8)
-            some = few[family == number]
-            order, group = _grouped(events, pid, some, kind == IdKind.LOCAL)
-            source, target, counts = _arrows(events["phase"][order], group)
-            sources.append(order[source].astype(np.uint32))
-            targets.append(order[target].astype(np.uint32))
+            some = few.compress(family == number)
+            order, first = _grouped(events, pid, some, kind == IdKind.LOCAL)
+            source, target, counts = _arrows(events["phase"].take(order), first)
+            sources.append(order.take(source).astype(np.uint32))
+            targets.append(order.take(target).astype(np.uint32))
             books = ledger.setdefault(category, dict.fromkeys(counts, 0))
             for key, count in counts.items():
                 books[key] += count
@@ -176,49 +208,45 @@ def _shares(ids: I64) -> Iterator[I64]:
     share = np.empty(len(ids), np.uint8)
     for at in range(0, len(ids), SHARE):
         mixed = ids[at : at + SHARE].astype(np.uint64) * _MIX
-        share[at : at + SHARE] = (mixed >> np.uint64(40)) % np.uint64(min(count, 256))
+        share[at : at + SHARE] = ((mixed >> np.uint64(40)) * np.uint64(min(count, 256))) >> np.uint64(24)
     for number in range(min(count, 256)):
         yield np.flatnonzero(share == number)
 
 
 def _grouped(events: Mapping[str, AnyArray], pid: U32, some: I64, local: bool) -> tuple[I64, I64]:
-    """Return these events by (id, start, ordinal), and per event of that order the number of its id."""
-    value, start, ordinal = (events[key][some] for key in ("id_value", "start", "ordinal"))
+    """Return these events by (id, start, ordinal), and where in that order the events of each id begin."""
+    value, start, ordinal = (events[key].take(some) for key in ("id_value", "start", "ordinal"))
     if local:
         order, group = sorted_groups((pid[some], value), (start, ordinal))
-        return some[order], group
+        return some[order], run_starts(group)
     order = order_by(value, start, ordinal)
-    return some[order], group_numbers(value[order])
+    return some.take(order), run_starts(value.take(order))
 
 
-def _arrows(phase: AnyArray, group: I64) -> tuple[I64, I64, dict[str, int]]:
-    """Return (source, target, counts) of events that stand by group and time."""
+def _arrows(phase: AnyArray, first: I64) -> tuple[I64, I64, dict[str, int]]:
+    """Return (source, target, counts) of events that stand by id and time; `first`: where each id's begin."""
     n = len(phase)
-    index = np.arange(n)
-    first = run_starts(group)
-    begin = first[group]
+    size = np.diff(np.append(first, n))
     is_start, is_end = phase == _S, phase == _F
-    latest = np.maximum.accumulate(np.where(phase != _F, index, -1))
+    latest = np.arange(n)
+    latest[is_end] = -1
+    np.maximum.accumulate(latest, out=latest)
     before = np.concatenate(([-1], latest[:-1]))
     starts = np.flatnonzero(is_start)
-    per_group = np.bincount(group[starts], minlength=len(first))
-    ends_per_group = np.bincount(group[is_end], minlength=len(first))
-    first_start = np.append(starts, -1)[np.minimum(np.searchsorted(starts, first), len(starts))]
+    starts_before, ends_before = (np.append(0, np.cumsum(which)) for which in (is_start, is_end))
+    per_group = starts_before[first + size] - starts_before[first]
+    ends_per_group = ends_before[first + size] - ends_before[first]
+    first_start = np.append(starts, -1)[starts_before[first]]
     first_start[per_group == 0] = -1
-    source = np.where(before >= begin, before, first_start[group])
+    source = np.where(before >= np.repeat(first, size), before, np.repeat(first_start, size))
     target = np.flatnonzero(~is_start & (source >= 0))
-    paired = int((per_group[group[is_end]] > 0).sum())
+    paired = int(ends_per_group[per_group > 0].sum())
     counts = {
         "starts": len(starts),
-        "steps": int((phase == _T).sum()),
-        "ends": int(is_end.sum()),
+        "steps": n - len(starts) - int(ends_before[-1]),
+        "ends": int(ends_before[-1]),
         "paired": paired,
         "orphan_starts": int(per_group[ends_per_group == 0].sum()),
-        "orphan_ends": int(is_end.sum()) - paired,
+        "orphan_ends": int(ends_before[-1]) - paired,
     }
-    return source[target], target, counts
-
-
-def bound_column(size: int, scratch: Scratch) -> U32:
-    """Return room for the positions that flow events are bound to, none yet."""
-    return scratch.array(size, "u4", NONE)
+    return source.take(target), target, counts

@@ -4,9 +4,9 @@ gathered when their lane is made.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -42,46 +42,67 @@ class ByLane:
         self, merged: Merged, table: str, names: Sequence[str], tracks: Sequence[int], scratch: Scratch
     ) -> None:
         """`tracks`: the lanes, in the order in which they will be asked for; all that have events."""
-        self._merged, self._table, self._scratch = merged, table, scratch
-        self._names = names
-        self._tracks = np.array(tracks, np.int64)
-        self._lane_of = np.zeros(len(merged.tracks), np.uint32)
-        self._lane_of[self._tracks] = np.arange(len(tracks), dtype=np.uint32)
-        counts = merged.track_counts(table)[self._tracks]
-        self.bounds: list[int] = [0, *np.cumsum(counts).tolist()]
-        self._batches = _batches(self.bounds)
-        self._orders = scratch.array(self.bounds[-1], "u4")
-        self._whole: set[int] = set()  # parts whose rows all lie in one lane
-        self._starts = np.cumsum([0, *merged.lengths(table)]).tolist()  # of each part in `orders`
-        self._gathered = 0
-        self._cuts = self._ordered()
+        self._order = _Order(merged, table, tracks, scratch)
+        self._room = self._order.room(max(map(self._order.size, range(self._order.batches))), names)
         self._batch = -1
-        self._room: Table = {}
 
     def of(self, lane: int) -> Table:
         """Return the columns of one lane's events: room that is used again for another lane."""
-        batch = int(np.searchsorted(self._batches, lane, side="right")) - 1
-        first = self.bounds[self._batches[batch]]
+        order = self._order
+        batch = order.batch_of(lane)
         if batch != self._batch:
-            if not self._room:
-                ends = [self.bounds[lane] for lane in self._batches]
-                size = max(b - a for a, b in pairwise(ends))
-                self._room = {n: self._scratch.array(size, TABLES[self._table][n]) for n in self._names}
-            size = self.bounds[self._batches[batch + 1]] - first
-            self._gather(batch, {name: room[:size] for name, room in self._room.items()})
+            size = order.size(batch)
+            order.gather(batch, {name: room[:size] for name, room in self._room.items()})
             self._batch = batch
-        a, b = self.bounds[lane] - first, self.bounds[lane + 1] - first
+        first = order.first(batch)
+        a, b = order.bounds[lane] - first, order.bounds[lane + 1] - first
         return {name: room[a:b] for name, room in self._room.items()}
 
-    def all(self) -> Gathered:
-        """Return the events of all lanes."""
-        columns = {
-            name: self._scratch.array(self.bounds[-1], TABLES[self._table][name]) for name in self._names
-        }
-        for batch in range(len(self._batches) - 1):
-            a, b = self.bounds[self._batches[batch]], self.bounds[self._batches[batch + 1]]
-            self._gather(batch, {name: column[a:b] for name, column in columns.items()})
-        return Gathered(columns, self._tracks, self.bounds)
+
+def gather_all(
+    merged: Merged, table: str, names: Sequence[str], tracks: Sequence[int], scratch: Scratch
+) -> Gathered:
+    """Return the events of all tracks that have any, in the order of `tracks`."""
+    order = _Order(merged, table, tracks, scratch)
+    columns = order.room(order.bounds[-1], names)
+    for batch in range(order.batches):
+        some = slice(order.first(batch), order.first(batch) + order.size(batch))
+        order.gather(batch, {name: column[some] for name, column in columns.items()})
+    return Gathered(columns, np.array(tracks, np.int64), order.bounds)
+
+
+class _Order:
+    """A table's rows in order of lanes, part by part, and how to gather those of a batch of lanes."""
+
+    def __init__(self, merged: Merged, table: str, tracks: Sequence[int], scratch: Scratch) -> None:
+        self._merged, self._table, self._scratch = merged, table, scratch
+        lanes = np.array(tracks, np.int64)
+        self._lane_of = np.zeros(len(merged.tracks), np.uint32)
+        self._lane_of[lanes] = np.arange(len(tracks), dtype=np.uint32)
+        self.bounds: list[int] = [0, *np.cumsum(merged.track_counts(table)[lanes]).tolist()]
+        self._batches = _batches(self.bounds)
+        self.batches = len(self._batches) - 1
+        self._starts = np.cumsum([0, *merged.lengths(table)]).tolist()  # of each part in `orders`
+        self._orders = scratch.array(self.bounds[-1], "u4")
+        self._whole: set[int] = set()  # parts whose rows all lie in one lane
+        self._gathered = 0
+        self._cuts = self._ordered()
+
+    def batch_of(self, lane: int) -> int:
+        """Return the batch in which a lane lies."""
+        return bisect_right(self._batches, lane) - 1
+
+    def first(self, batch: int) -> int:
+        """Return where a batch's events begin among all."""
+        return self.bounds[self._batches[batch]]
+
+    def size(self, batch: int) -> int:
+        """Return how many events a batch has."""
+        return self.first(batch + 1) - self.first(batch)
+
+    def room(self, size: int, names: Sequence[str]) -> Table:
+        """Return columns for so many events."""
+        return {name: self._scratch.array(size, TABLES[self._table][name]) for name in names}
 
     def _ordered(self) -> I64:
         """Put each part's rows in order of lanes; return where each batch begins there, part by part."""
@@ -104,7 +125,7 @@ class ByLane:
         merged.let_go_all()
         return cuts
 
-    def _gather(self, batch: int, out: Table) -> None:
+    def gather(self, batch: int, out: Table) -> None:
         """Fill `out` with the events of one batch of lanes, lane by lane."""
         merged, at = self._merged, 0
         several = self._batches[batch + 1] - self._batches[batch] > 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..base.ids import NONE
@@ -11,7 +9,7 @@ from ..ingest.columns import I64, U32, AnyArray
 from .columns_out import Columns, smallest_unsigned
 from .contents import Instants, Slices
 from .counters import Series
-from .flows import Lookup, bind
+from .flows import LaneFlows, bind
 from .format import COLUMNS, LANE, LONG, ROW, LaneKind, RowKind, SliceFlag
 from .lanes import LaneEntry
 from .rows import Rows, assign
@@ -19,6 +17,7 @@ from .scratch import Scratch
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
+_PAIR = int(SliceFlag.PAIR)
 _UNUSUAL = _UNCLOSED | _CLAMPED
 PIECE = 1 << 18
 """Slices that are written at once."""
@@ -46,9 +45,7 @@ class Bounds:
 class LaneWriter:
     """Writes lanes in display order; keeps the tables, and where each event's slice or instant went."""
 
-    def __init__(
-        self, columns: Columns, categories: int, place_of: U32 | None, correlation: Lookup, scratch: Scratch
-    ) -> None:
+    def __init__(self, columns: Columns, categories: int, place_of: U32 | None, scratch: Scratch) -> None:
         """`place_of`: per ordinal the position of its slice, or NONE - 1 - the index of its instant; filled
         here. `scratch`: in which that and what lanes are made of may lie.
         """
@@ -56,10 +53,10 @@ class LaneWriter:
         self._columns = columns
         self._category = smallest_unsigned(categories - 1)
         self._place_of = place_of
-        self._correlation = correlation
         self._lanes: list[AnyArray] = []
         self._rows: list[AnyArray] = []
         self.slices = self.instants = self.samples = self.rows = 0
+        self.paired = False  # whether there are slices of two events
         self.bounds = Bounds()  # over everything
         self.closed = Bounds()  # over slices but unclosed and async ones, and those whose time was clamped
         self.clamped = Bounds()  # over these, as clamped
@@ -76,27 +73,21 @@ class LaneWriter:
         name: int,
         slices: Slices,
         instants: Instants,
-        flows: Mapping[str, AnyArray] | None = None,
-        bound: U32 | None = None,
+        flows: LaneFlows | None = None,
     ) -> None:
-        """Write a thread's or async lane; bind the flow events of its track and fill in `bound`."""
+        """Write a thread's or async lane; bind the flow events of its track."""
         lane = self._new_lane(entry, process, tid, name)
         if len(slices.start):
             rows = assign(slices.start, slices.duration)
-            if flows is not None and bound is not None and len(bound):
-                self._bind(slices, rows, flows, bound)
-            self._slices(lane, slices, rows, entry.kind)
+            rank = _rank(rows.order, self.slices)
+            if flows is not None:
+                index = bind(slices, rows.parent, flows.events, flows.correlation)
+                flows.bound[:] = rank[index]
+            self._slices(lane, slices, rows, rank, entry.kind)
         if len(instants.start):
             self._instants(lane, instants)
         lane["rows"] = self.rows - lane["first_row"]
         self._lanes.append(lane)
-
-    def _bind(self, slices: Slices, rows: Rows, flows: Mapping[str, AnyArray], bound: U32) -> None:
-        """Fill in the positions of the slices that flow events belong to."""
-        index = bind(slices, rows.parent, flows, self._correlation)
-        rank = np.empty(len(rows.order), np.uint32)
-        rank[rows.order] = np.arange(self.slices, self.slices + len(rank), dtype=np.uint32)
-        bound[:] = np.where(index >= 0, rank[np.maximum(index, 0)], NONE)
 
     def counter(self, entry: LaneEntry, process: int, tid: int, name: int, series: list[Series]) -> None:
         """Write a counter's lane, a row per series."""
@@ -134,7 +125,7 @@ class LaneWriter:
         lane["end"] = max(int(lane["end"][0]), high)
         self.bounds.take(low, high)
 
-    def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, kind: LaneKind) -> None:
+    def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, rank: U32, kind: LaneKind) -> None:
         order, first = rows.order, self.slices
         n = len(order)
         if n > PIECE:
@@ -144,13 +135,12 @@ class LaneWriter:
         low, high = int(slices.start[0]), max(int(end.max()) for end in ends)
         self._cover(lane, low, high)
         self._count(lane, slices, rows, low, high, kind)
-        rank = np.empty(n + 1, np.uint32)
-        rank[order] = np.arange(first, first + n, dtype=np.uint32)
-        rank[n] = NONE  # the parent of those at the top, -1
         for at in pieces:
             if n > PIECE:
                 self._scratch.let_go()
             self._piece(slices, rows, order[at : at + PIECE], rank, first + at)
+        if bool(slices.flags.any()) or bool(rows.overlap.any()):
+            self._unusual(slices, rows, order, first)
 
         counts = np.bincount(rows.row)
         firsts = np.cumsum(counts) - counts
@@ -165,34 +155,40 @@ class LaneWriter:
 
     def _piece(self, slices: Slices, rows: Rows, order: AnyArray, rank: U32, first: int) -> None:
         """Write some slices of a lane, in the order of positions, from position `first` on."""
-        duration, self_time = slices.duration[order], rows.self_time[order]
-        self._append("slices.start", slices.start[order])
-        self._append("slices.name", slices.name[order])
-        self._append("slices.category", slices.category[order])
-        ordinal = slices.ordinal[order]
+        order = order.astype(np.intp)
+        duration, self_time = slices.duration.take(order), rows.self_time.take(order)
+        self._append("slices.start", slices.start.take(order))
+        self._append("slices.name", slices.name.take(order))
+        self._append("slices.category", slices.category.take(order))
+        ordinal = slices.ordinal.take(order)
         self._append("slices.ordinal", ordinal)
-        self._append("slices.parent", rank[rows.parent[order]])
+        self._append("slices.parent", rank[rows.parent.take(order)])
         long = np.flatnonzero(duration >= LONG)  # self time is never longer
-        self._append("slices.duration", np.minimum(duration, LONG))
-        self._append("slices.self", np.minimum(self_time, LONG))
         if len(long):
             self._append("long.position", long + first)
             self._append("long.duration", duration[long])
             self._append("long.self", self_time[long])
-        flags = slices.flags[order] | np.where(rows.overlap[order], _OVERLAP, 0).astype(np.uint8)
-        some = np.flatnonzero(flags)
-        if len(some):
-            self._append("flags.position", some + first)
-            self._append("flags.value", flags[some])
-        ends = slices.end_ordinal[order]
-        some = np.flatnonzero(ends != NONE)
-        if len(some):
-            self._append("ends.position", some + first)
-            self._append("ends.ordinal", ends[some])
+            duration, self_time = np.minimum(duration, LONG), np.minimum(self_time, LONG)
+        self._append("slices.duration", duration)
+        self._append("slices.self", self_time)
         if self._place_of is not None:
             positions = np.arange(first, first + len(order), dtype=np.uint32)
-            self._place_of[ordinal] = positions
-            self._place_of[ends[some]] = positions[some]
+            self._place_of[ordinal.astype(np.intp)] = positions
+
+    def _unusual(self, slices: Slices, rows: Rows, order: AnyArray, first: int) -> None:
+        """Write what few slices of a lane have."""
+        flags = slices.flags[order] | np.where(rows.overlap[order], _OVERLAP, 0).astype(np.uint8)
+        some = np.flatnonzero(flags)
+        self._append("flags.position", some + first)
+        self._append("flags.value", flags[some])
+        some = np.flatnonzero((flags & _PAIR) != 0)
+        if len(some):
+            ends = slices.end_ordinal[order[some]]
+            self._append("ends.position", some + first)
+            self._append("ends.ordinal", ends)
+            self.paired = True
+            if self._place_of is not None:
+                self._place_of[ends] = (some + first).astype(np.uint32)
 
     def _count(self, lane: AnyArray, slices: Slices, rows: Rows, low: int, high: int, kind: LaneKind) -> None:
         """Count a lane's slices; unclosed ones neither count nor make others overlap."""
@@ -232,6 +228,15 @@ class LaneWriter:
     def tables(self) -> tuple[AnyArray, AnyArray]:
         """Return the lane and row tables."""
         return _joined(self._lanes, LANE), _joined(self._rows, ROW)
+
+
+def _rank(order: AnyArray, first: int) -> U32:
+    """Return the position of each slice of a lane from position `first` on; NONE at the end, for index -1."""
+    n = len(order)
+    rank = np.empty(n + 1, np.uint32)
+    rank[order] = np.arange(first, first + n, dtype=np.uint32)
+    rank[n] = NONE
+    return rank
 
 
 def _joined(pieces: list[AnyArray], dtype: np.dtype[np.void]) -> AnyArray:

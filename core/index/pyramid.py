@@ -42,33 +42,45 @@ def category_sums(count: I64, duration: I64, category: AnyArray, categories: int
     there are.
     """
     rows = len(count)
-    row = np.repeat(np.arange(rows), count)
-    key = row * categories + category
+    key = np.repeat(np.arange(rows) * categories, count)
+    key += category
     if rows * categories <= _TABLE:
-        present = np.zeros(rows * categories, np.bool_)
-        present[key] = True
+        present = np.bincount(key, minlength=rows * categories) > 0
         pairs = np.flatnonzero(present)
-        number = (np.cumsum(present) - 1)[key]
+        number = np.cumsum(present) - 1
     else:
-        pairs, number = np.unique(key, return_inverse=True)
+        pairs, key = np.unique(key, return_inverse=True)
+        number = np.arange(len(pairs))
     category_count = np.bincount(pairs // categories, minlength=rows)
-    local = number - np.repeat(np.cumsum(category_count) - category_count, count)
     blocks = blocks_of(count, BLOCK)
     size = (blocks + 1) * category_count
     size[size > np.maximum(SUMS_ALWAYS, 2 * count)] = 0
     first = np.cumsum(size) - size
     sums = np.zeros(int(size.sum()), np.int64)
-    inside = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    place = np.repeat(first, count) + (inside // BLOCK + 1) * np.repeat(category_count, count) + local
-    stored = np.repeat(size > 0, count)
+    # Where the sum of a block and category lies: what the block adds to the category's number in all rows.
+    before = first - np.cumsum(category_count) + category_count
+    block = concatenated_ranges(np.ones(rows, np.int64), blocks)
+    block = block * np.repeat(category_count, blocks) + np.repeat(before, blocks)
+    place = number.take(key)
+    place += np.repeat(block, _block_lengths(count, blocks))
+    stored = size > 0
     if bool(stored.all()):
         np.add.at(sums, place, duration)
     else:
-        np.add.at(sums, place[stored], duration[stored])
+        some = np.flatnonzero(np.repeat(stored, count))
+        np.add.at(sums, place[some], duration[some])
     for r in np.flatnonzero((blocks > 1) & (size > 0)).tolist():
         table = sums[first[r] : first[r] + size[r]].reshape(-1, category_count[r])
         np.cumsum(table, axis=0, out=table)
     return CategorySums(pairs % categories, category_count, sums, size)
+
+
+def _block_lengths(count: I64, blocks: I64) -> I64:
+    """Return how many slices each block of each row has: all but the last of a row are full."""
+    lengths = np.full(int(blocks.sum()), BLOCK)
+    lasts = np.cumsum(blocks)[blocks > 0] - 1
+    lengths[lasts] = ((count - 1) % BLOCK + 1)[blocks > 0]
+    return lengths
 
 
 def sums_place(first: I64, size: I64) -> AnyArray:

@@ -11,14 +11,14 @@ and the end of the overlapped one (a *conflict window*) are walked one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from ..ingest.columns import I64, U32
+from ..ingest.columns import I64, U32, AnyArray
+from .columns_out import smallest_unsigned
 from .levels import Families, open_levels
 from .order import by_small_key, concatenated_ranges
 
@@ -39,7 +39,7 @@ class Rows:
     """Where a lane's n slices stand; all indices speak of the input order."""
 
     parent: I64 | I32  # innermost open slice that contains this one whole, -1 if none
-    row: I64 | I32
+    row: AnyArray
     overlap: Flags  # overlaps an open slice without nesting in it
     self_time: I64  # ns, duration minus the union of the direct children
     order: I64 | U32  # indices by (row, start): the order of positions
@@ -55,9 +55,8 @@ def assign(start: I64, duration: I64) -> Rows:
         zeros = np.zeros(n, np.int64)
         return Rows(zeros - 1, zeros, np.zeros(n, np.bool_), duration.copy(), zeros, n)
     if _one_after_the_other(start, duration):
-        everywhere = partial(np.broadcast_to, shape=(n,))
-        parent, row, overlap = everywhere(np.int64(-1)), everywhere(np.int64(0)), everywhere(np.bool_(False))
-        return Rows(parent, row, overlap, duration, np.arange(n, dtype=np.uint32), 1)
+        parent, row = np.broadcast_to(np.int64(-1), n), np.broadcast_to(np.int64(0), n)
+        return Rows(parent, row, _none(n), duration, np.arange(n, dtype=np.uint32), 1)
     if n > STRETCH and len(cuts := _cuts(start, duration)) > 2:
         return _by_stretches(start, duration, cuts)
     end = start + duration
@@ -69,12 +68,17 @@ def assign(start: I64, duration: I64) -> Rows:
     if families.nest(end):
         self_time = families.self_time(duration)
         level -= 1
-        return Rows(families.parent(), level, np.zeros(n, np.bool_), self_time, order, depth)
+        return Rows(families.parent(), level, _none(n), self_time, order, depth)
     del level, order, families
     parent, row, overlap = _with_overlaps(start, end, zero_length)
     siblings = np.argsort(parent, kind="stable")
     self_time = _self_time(duration, start, end, parent, siblings)
     return Rows(parent, row, overlap, self_time, by_small_key(row, int(row.max())), depth)
+
+
+def _none(n: int) -> Flags:
+    """Return that no slice overlaps, which takes no memory."""
+    return np.broadcast_to(np.bool_(False), n)
 
 
 def _one_after_the_other(start: I64, duration: I64) -> bool:
@@ -104,17 +108,22 @@ def _cuts(start: I64, duration: I64) -> list[int]:
 def _by_stretches(start: I64, duration: I64, cuts: list[int]) -> Rows:
     """Assign rows stretch by stretch, which takes less memory at a time."""
     n = len(start)
-    parent, row, self_time = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
-    overlap, orders = np.empty(n, np.bool_), np.empty(n, np.uint32)
+    parent, self_time, orders = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.uint32)
+    rows: list[AnyArray] = []
+    overlaps: list[Flags] = []
     counts: list[I64] = []  # per stretch, of each row
     depth = 0
     for a, b in pairwise(cuts):
         some = assign(start[a:b], duration[a:b])
         parent[a:b] = np.where(some.parent >= 0, some.parent + a, -1)
-        row[a:b], self_time[a:b], overlap[a:b] = some.row, some.self_time, some.overlap
+        self_time[a:b] = some.self_time
         np.add(some.order, a, out=orders[a:b], casting="unsafe")
         counts.append(np.bincount(some.row))
+        rows.append(some.row.astype(smallest_unsigned(len(counts[-1]))))
+        overlaps.append(some.overlap if bool(some.overlap.any()) else _none(b - a))
         depth = max(depth, some.depth)
+    row = np.concatenate(rows)
+    overlap = np.concatenate(overlaps) if any(map(np.any, overlaps)) else _none(n)
     if sum(map(len, counts)) > _MOST_RUNS:
         order = by_small_key(row, int(row.max())).astype(np.uint32)
         return Rows(parent, row, overlap, self_time, order, depth)
