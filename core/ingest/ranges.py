@@ -23,6 +23,8 @@ from .window import Readable, Window
 
 HEAD_SIZE = 1 << 20
 """So much of the array's beginning is looked at for the separator."""
+FIRST_LOOK = 128 << 10
+"""Where events stand in lines this much of it tells: the first picture waits for it."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,13 @@ def region(source: Source, decode: Decode, block_size: int = BLOCK_SIZE) -> Regi
 
 
 def _separator(data: bytes, start: int) -> Separator | None:
+    found = _sniffed(data[: start + FIRST_LOOK], start)
+    if found is not None and b"\n" in found.text[: found.end]:
+        return found  # lines tell events apart: keys, of which later ones may have others, are no part of it
+    return _sniffed(data, start)
+
+
+def _sniffed(data: bytes, start: int) -> Separator | None:
     if odd_byte(data, start) is not None:
         found = structure(data, start)
         return guess(data, start) if len(found.ends) < 2 else sniff(data, start, found.ends)

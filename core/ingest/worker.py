@@ -21,7 +21,6 @@ from typing import Any
 
 from ..base.errors import TracelaneError
 from ..base.lines import lines, tell
-from .child import stand_back
 from .coarse import write_picture
 from .columns import Part
 from .columns_of import PartBuilder
@@ -117,15 +116,10 @@ def main() -> int:
     separator = Separator(bytes.fromhex(start["separator"][0]), *start["separator"][1:])
 
     reader = text_reader(start["decoder"])
-    drawn = 0
 
     def pictured(part: Part) -> None:
-        nonlocal drawn
         if start["pictures"]:
             tell({"picture": str(write_picture(part, Path(start["folder"])))})
-            drawn += 1
-            if drawn == 1:  # the first picture is waited for, the rest is not
-                stand_back()
 
     try:
         for job in orders:
