@@ -102,7 +102,7 @@ class _Indexer:
 
     def _announce(self, picture: Path) -> None:
         self._tell({"picture": str(picture)})
-        if not self._stands_back:  # workers do so by themselves
+        if not self._stands_back:  # workers did from the start
             self._stands_back = True
             stand_back()
 
