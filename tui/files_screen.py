@@ -33,6 +33,14 @@ def stage_of(gathering: Gathering, place: int) -> str:
     return f"{int((doing.share or 0.0) * 100)} %" if doing.stage == "reading" else "building the index"
 
 
+def failure_of(gathering: Gathering, place: int) -> str:
+    """Return in words why a file has no index; empty where it may still get one."""
+    error = gathering.failed.get(place)
+    if error is None:
+        return ""
+    return safe(f"cannot be read: {str(error).removeprefix(f'{gathering.members[place].path}: ')}")
+
+
 def waiting_text(gathering: Gathering) -> str:
     """Return which files nobody is at yet: "10 wait: ranks 5-14"; empty where there are none."""
     over = {*gathering.ready, *gathering.failed}
@@ -56,8 +64,8 @@ def file_lines(gathering: Gathering) -> list[Text]:
     lines = []
     for place, title in enumerate(titles):
         doing = gathering.doing(place)
-        if place in gathering.failed:
-            said = Text(f"cannot be read: {safe(str(gathering.failed[place]))}", "yellow")
+        if failure := failure_of(gathering, place):
+            said = Text(failure, "yellow")
         elif place in gathering.ready:
             said = Text("there")
         elif doing is not None:

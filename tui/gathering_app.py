@@ -24,7 +24,7 @@ from .carried import Carried, session_over
 from .commands import command
 from .config import Config
 from .draw.labels import fit_middle
-from .files_screen import FilesScreen, file_lines, stage_of, waiting_text
+from .files_screen import FilesScreen, failure_of, file_lines, stage_of, waiting_text
 from .keys import footer_keys
 from .lanes import messages
 from .lanes.look import glyphs
@@ -90,7 +90,7 @@ class GatheringApp(TracelaneApp):
         self._over = False
         self._before = before
         self._pace = Pace()
-        self._shown = 0  # files in the trace on show
+        self._shown = 0  # files of which the trace on show knows what has become
         self._next = 0.0
         self._moved = before is not None
         self._work_told = ""
@@ -112,7 +112,7 @@ class GatheringApp(TracelaneApp):
         return screen if isinstance(screen, FilesScreen) else None
 
     async def _watch_files(self) -> None:
-        if self.has_all or self.trouble is not None:
+        if self.has_all or self.return_code is not None:  # all are there, or the App is leaving
             return
         if not self._over:
             try:
@@ -126,9 +126,14 @@ class GatheringApp(TracelaneApp):
         if self.screen is self.main:
             if self._prepared is not None:
                 await self._settle(self._prepared)
-            elif len(self._gathering.ready) > self._shown and not self._over and monotonic() >= self._next:
+            elif self._has_news and not self._over and monotonic() >= self._next:
                 await self._grow()
         self._tell()
+
+    @property
+    def _has_news(self) -> bool:
+        gathering = self._gathering
+        return bool(gathering.ready) and len(gathering.ready) + len(gathering.failed) > self._shown
 
     @background("opening")
     def _put_together(self) -> None:
@@ -154,7 +159,7 @@ class GatheringApp(TracelaneApp):
         ready = list(gathering.ready)
         ranks = (place for place in ready if gathering.members[place].rank is not None)
         missing = {
-            place: "cannot be read" if place in gathering.failed else "not indexed yet"
+            place: failure_of(gathering, place) or "not indexed yet"
             for place in range(len(gathering.members))
             if place not in ready
         }
@@ -172,7 +177,7 @@ class GatheringApp(TracelaneApp):
             self._take(
                 replace(session, scroll=scroll_kept(before, session, self.layout_now, self.lane_lines))
             )
-        self._shown = len(ready)
+        self._shown = len(ready) + len(gathering.failed)
         self._next = monotonic() + max(INTERVAL_S, SHARE * (thread_time() - began))
 
     def _first_view(self, trace: PartialTrace) -> Session:
@@ -264,7 +269,8 @@ class GatheringApp(TracelaneApp):
         if self.has_all:
             super()._fill_header()
         else:
-            self.main.query_one("#header", Bar).pieces = self._header()
+            for bar in self.main.query("#header").results(Bar):
+                bar.pieces = self._header()
 
     @property
     def _work(self) -> str:
@@ -275,7 +281,10 @@ class GatheringApp(TracelaneApp):
             for place, member in enumerate(gathering.members)
             if (stage := stage_of(gathering, place))
         )
-        failed = (f"{safe(str(error))}" for _, error in sorted(gathering.failed.items()))
+        failed = (
+            f"{safe(gathering.members[place].title)} {failure_of(gathering, place)}"
+            for place in sorted(gathering.failed)
+        )
         parts = [", ".join(at), waiting_text(gathering), *failed]
         return "; ".join(part for part in parts if part)
 

@@ -198,12 +198,9 @@ def lane_moved(
 
 def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
     """Return the first row in view that keys can act on."""
-    for y in range(session.scroll, session.scroll + max(1, height)):
-        line = layout.line(y)
-        if line is not None and line.kind is LineKind.ROW and (key := focusable(line, layout)) is not None:
-            return key
-    line = layout.line(session.scroll)
-    return None if line is None else focusable(line, layout)
+    seen = layout.lines(session.scroll, max(1, height))
+    keys = [(line.kind, key) for line in seen if (key := focusable(line, layout)) is not None]
+    return next((key for kind, key in keys if kind is LineKind.ROW), keys[0][1] if keys else None)
 
 
 def dropped(session: Session) -> Session:

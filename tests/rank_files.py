@@ -1,0 +1,90 @@
+"""Small traces of ranks, and their indexing as a test lets it go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.events import complete
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.progress import Progress
+from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.several import Job
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
+STEPS = 20
+
+
+def rank_file(folder: Path, rank: int, world: int, late_us: float = 0.0, begin_us: float = 100.0) -> Path:
+    """Write a host lane and a stream of one rank, whose clock is `late_us` behind that of the rank before."""
+    folder.mkdir(exist_ok=True)
+    at = begin_us - late_us * rank
+    events: list[dict[str, Any]] = []
+    for n in range(STEPS):
+        events.append(complete(at + 1000 * n, 900, f"ProfilerStep#{n}", "user_annotation", pid=50, tid=50))
+        events.append(complete(at + 1000 * n + 10, 300, "aten::mm", pid=50, tid=50))
+        events.append(complete(at + 1000 * n, 500, REDUCE, "kernel", pid=0, tid=7))
+        events.append(complete(at + 1000 * n + 600, 100, f"gemm_{rank}", "kernel", pid=0, tid=7))
+    info = {"rank": rank, "world_size": world}
+    path = folder / f"rank{rank}.json"
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    return path
+
+
+def rank_files(folder: Path, world: int, late_us: float = 0.0) -> Path:
+    """Write the files of some ranks and return their folder."""
+    for rank in range(world):
+        rank_file(folder, rank, world, late_us)
+    return folder
+
+
+class Scripted:
+    """A `SeveralIndexing` that ends files when the test says so; what is built is built here."""
+
+    def __init__(self, jobs: Sequence[Job], *, index_dir: Path | None = None, **_: object) -> None:
+        self.written: list[str | Path] = []
+        self.failed: dict[str | Path, Exception] = {}
+        self.closed = False
+        self.error: Exception | None = None
+        self._jobs = {str(job.path): job for job in jobs}
+        self._index_dir = index_dir
+        self._doing: dict[str | Path, Progress] = {}
+
+    @property
+    def progress(self) -> Progress:
+        total = sum(job.size for job in self._jobs.values())
+        return Progress("indexing", total // 4, total, 100)
+
+    def doing(self, path: str | Path) -> Progress | None:
+        return self._doing.get(path)
+
+    def await_running(self) -> None:
+        pass
+
+    def poll(self, wait: float = 0.0) -> bool:
+        if self.error is not None:
+            raise self.error
+        return len(self.written) + len(self.failed) == len(self._jobs)
+
+    def close(self) -> None:
+        self.closed = True
+
+    # -- what the test does ---------------------------------------------------------------------------------
+
+    def read(self, path: Path, stage: str = "reading") -> None:
+        """Tell that half of a file was read."""
+        size = self._jobs[str(path)].size
+        self._doing[path] = Progress(stage, size // 2, size)
+
+    def finish(self, *paths: Path) -> None:
+        """Write the indexes of these files."""
+        for path in paths:
+            ingest_index(path, index_dir=self._index_dir).close()
+            self._doing.pop(path, None)
+            self.written.append(path)
+
+    def fail(self, path: Path) -> None:
+        """Tell that a file is no trace."""
+        self.failed[path] = UnreadableError(f"{path}: no trace events in it")

@@ -1,0 +1,344 @@
+"""Several files that are still being indexed: those that are there are shown, and nothing moves when others
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.rank_files import Scripted, rank_file, rank_files
+from tests.tui.test_app_keys import message, screen_text
+from tracelane.core.base.errors import CacheError, UnreadableError
+from tracelane.core.index import gathering
+from tracelane.core.index.choice import Choice
+from tracelane.core.index.gathering import Gathering, gather
+from tracelane.core.index.opening import meant_by
+from tracelane.core.trace import open_trace, trace_of_opened
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.carried import Carried, carried, session_over
+from tracelane.tui.config import Config
+from tracelane.tui.gathering_app import GatheringApp
+from tracelane.tui.opening_screen import QUESTION, StopQuestion
+from tracelane.tui.panels.help import HelpScreen
+from tracelane.tui.prepared import Prepared
+from tracelane.tui.session import LaneKey, RowKey, Viewport
+
+US = 1000
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "SeveralIndexing", Scripted)
+    monkeypatch.setattr(gathering, "WORTH_IT", 0)
+    monkeypatch.setattr("tracelane.tui.gathering_app.INTERVAL_S", 0.0)
+
+
+def gathered(folder: Path) -> tuple[Gathering, Scripted]:
+    """Begin with the traces of a folder."""
+    index_dir = folder.parent / "index"
+    found = gather(meant_by([folder], Choice(), index_dir), index_dir=index_dir)
+    assert found is not None
+    return found, cast(Scripted, found._several)
+
+
+def paths_of(found: Gathering) -> list[Path]:
+    return [Path(member.path) for member in found.members]
+
+
+@asynccontextmanager
+async def shown(
+    found: Gathering, before: Carried | None = None, size: tuple[int, int] = (100, 30)
+) -> AsyncIterator[tuple[GatheringApp, Pilot[None]]]:
+    def prepare() -> Prepared:
+        trace = trace_of_opened(found.opened())
+        return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
+
+    app = GatheringApp(found, "run", prepare, Config(), before)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    for _ in range(400):
+        await pilot.pause(0.02)
+        if holds():
+            await pilot.pause()
+            return
+    raise AssertionError("it did not come to that")
+
+
+def there(app: GatheringApp) -> int:
+    """How many files lanes are shown of."""
+    return len(app.trace.members) - len(app.trace.missing) if app.composed else 0
+
+
+async def until_there(app: GatheringApp, pilot: Pilot[None], count: int) -> None:
+    await until(pilot, lambda: app.composed and there(app) == count)
+
+
+async def until_settled(app: GatheringApp, pilot: Pilot[None]) -> None:
+    await until(pilot, lambda: app.has_all and app.composed)
+
+
+def titles(app: TracelaneApp) -> list[str]:
+    """What stands left of the lanes on the screen."""
+    return [line.split("│")[0].strip() for line in screen_text(app).splitlines() if "│" in line]
+
+
+def line_of(app: TracelaneApp, key: RowKey) -> int:
+    """On which line of the lane area a row is seen."""
+    y = app.layout_now.y_of(key)
+    assert y is not None
+    return y - app.layout_now.scrolled(app.session.scroll, app.lane_lines)
+
+
+async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
+    """How many there are, how far each is that is being read, and which wait."""
+    found, script = gathered(rank_files(tmp_path / "run", 6))
+    async with shown(found) as (app, pilot):
+        script.read(paths_of(found)[0])
+        script.read(paths_of(found)[1], "index")
+        await until(pilot, lambda: "building" in screen_text(app))
+        text = screen_text(app)
+        for part in ("run", "0 of 6 ranks", "indexing", "25 %", "100 events", "4 wait: ranks 2-5"):
+            assert part in text, part
+        assert any("rank 0" in line and "█" in line and "50 %" in line for line in text.splitlines())
+        for key, said in (("w", "Zoom in: when the first file is there"), ("3", "Ops: when all files are")):
+            await pilot.press(key)
+            assert said in screen_text(app)
+        await pilot.press("escape", "escape")
+        assert "indexing goes on" in screen_text(app) and app.is_running
+
+
+async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
+    """The first file's lanes are drawn at once, the others have their places; tables wait for all."""
+    found, script = gathered(rank_files(tmp_path / "run", 6))
+    async with shown(found) as (app, pilot):
+        script.finish(paths_of(found)[2])
+        await until_there(app, pilot, 1)
+        lanes = titles(app)
+        ranks = [title for title in lanes if "rank" in title]
+        assert [title.split(" · ")[0].lstrip("▸ ") for title in ranks] == [f"rank {n}" for n in range(6)]
+        assert [title.startswith("▸") for title in ranks] == [False, False, True, False, False, False]
+        text = screen_text(app)
+        assert "1 of 6 ranks" in text and text.count("not indexed yet") == 5 and "step" in text
+        for key, title in (("3", "Ops"), ("slash", "Search"), ("m", "Mark"), ("9", "Ranks"), ("R", "Reload")):
+            await pilot.press(key)
+            assert message(app) == f"{title}: when all files are there"
+        app.action_panel("kernels")
+        assert app.session.panel == "details"
+        await pilot.press("down", "space", "down", "enter")
+        assert app.session.selection is not None and app.session.selection.source == 2
+
+
+async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
+    """Time window, cursor, lane and its line on the screen, folds stay as files come above and below."""
+    found, script = gathered(rank_files(tmp_path / "run", 4))
+    paths = paths_of(found)
+    async with shown(found, size=(100, 14)) as (app, pilot):
+        script.finish(paths[2])
+        await until_there(app, pilot, 1)
+        await pilot.press("w", "w", "d", "left", "J", "J")
+        before = app.session
+        assert before.focus is not None and before.focus.lane.source == 2
+        line = line_of(app, before.focus)
+        for count, path in enumerate((paths[0], paths[3]), 2):
+            script.finish(path)
+            await until_there(app, pilot, count)
+            now = app.session
+            assert (now.viewport, now.cursor, now.focus) == (before.viewport, before.cursor, before.focus)
+            assert line_of(app, before.focus) == line
+        await pilot.press("u")
+        assert app.session.viewport.span >= before.viewport.span
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
+    """When all are there collectives set the clocks; the lane looked at stays where it was."""
+    found, script = gathered(rank_files(tmp_path / "run", 4, late_us=30))
+    paths = paths_of(found)
+    async with shown(found, size=(100, 14)) as (app, pilot):
+        script.finish(paths[rank])
+        await until_there(app, pilot, 1)
+        await pilot.press("W", "J", "J")
+        before = app.session
+        assert before.focus is not None and before.focus.lane.source == rank
+        line = line_of(app, before.focus)
+        drawn = screen_text(app).splitlines()
+        script.finish(*(path for path in paths if path != paths[rank]))
+        await until_settled(app, pilot)
+        now = app.session
+        offset = 30 * US * rank
+        assert now.clocks.offset(rank) == offset and now.focus == before.focus
+        assert now.viewport == replace(before.viewport, start=before.viewport.start + offset)
+        assert now.cursor == before.cursor + offset
+        assert line_of(app, now.focus) == line
+        assert drawn[3 + line] == screen_text(app).splitlines()[3 + line]
+        assert "all 320 events read" in screen_text(app) and "a note" in message(app)
+        await pilot.press("9")
+        assert app.session.panel == "ranks"
+
+
+async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
+    """Who only looked sees in the end what the trace opens with that was indexed before."""
+    folder = rank_files(tmp_path / "run", 3, late_us=30)
+    found, script = gathered(folder)
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        script.finish(paths[1])
+        await until_there(app, pilot, 1)
+        script.finish(paths[0], paths[2])
+        await until_settled(app, pilot)
+        waited, text = app.session, titles(app)
+    direct = TracelaneApp(open_trace(folder, index_dir=tmp_path / "index"), config=Config())
+    async with direct.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert direct.session == waited and titles(direct) == text
+
+
+async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
+    """A file that is no trace is told of meanwhile and in the end; lanes of later ranks stay focused."""
+    found, script = gathered(rank_files(tmp_path / "run", 3))
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        script.finish(paths[2])
+        await until_there(app, pilot, 1)
+        await pilot.press("J", "J", "J", "w")
+        focus = app.session.focus
+        assert focus is not None and focus.lane.source == 2
+        script.fail(paths[0])
+        await until(pilot, lambda: "cannot be read: no trace events in it" in screen_text(app))
+        assert "1 cannot be read" in screen_text(app) and app.session.focus == focus
+        script.finish(paths[1])
+        await until_settled(app, pilot)
+        assert [member.rank for member in app.trace.members] == [1, 2]
+        assert app.session.focus == replace(focus, lane=replace(focus.lane, source=1))
+        assert "rank0.json: no trace events in it" in " ".join(app.trace.sources[0].notes)
+
+
+async def test_where_all_fail(tmp_path: Path) -> None:
+    """Where no file is a trace the viewer ends and hands the reason on."""
+    found, script = gathered(rank_files(tmp_path / "run", 2))
+    async with shown(found) as (app, pilot):
+        for path in paths_of(found):
+            script.fail(path)
+        await until(pilot, lambda: app.return_code is not None)
+        assert isinstance(app.trouble, UnreadableError) and not app.has_all
+
+
+async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
+    """What goes wrong with the processes ends the viewer, which hands it on."""
+    found, script = gathered(rank_files(tmp_path / "run", 2))
+    async with shown(found) as (app, pilot):
+        script.error = CacheError("no space left")
+        await until(pilot, lambda: app.return_code is not None)
+        assert app.trouble is script.error
+
+
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False)])
+async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops: bool) -> None:
+    """Ctrl+C asks, before and after there are lanes; while it asks nothing below it changes."""
+    found, script = gathered(rank_files(tmp_path / "run", 2))
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        if some:
+            script.finish(paths[0])
+            await until_there(app, pilot, 1)
+        await pilot.press("ctrl+c")
+        assert isinstance(app.screen, StopQuestion) and QUESTION in screen_text(app)
+        script.finish(*(path for path in paths if path not in script.written))
+        await pilot.pause(0.3)
+        assert isinstance(app.screen, StopQuestion) and not app.has_all
+        await pilot.press(answer)
+        if stops:
+            assert app.return_code == 130 and not app.has_all
+        else:
+            await until_settled(app, pilot)
+            await pilot.press("ctrl+c")
+            assert "nothing is being indexed" in message(app)
+
+
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("key", ["q", "Q"])
+async def test_quitting(tmp_path: Path, some: bool, key: str) -> None:
+    """q and Q leave at once."""
+    found, script = gathered(rank_files(tmp_path / "run", 2))
+    async with shown(found) as (app, pilot):
+        if some:
+            script.finish(paths_of(found)[1])
+            await until_there(app, pilot, 1)
+        await pilot.press(key)
+        assert app.return_code == 0 and app.trouble is None and not app.has_all
+
+
+async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:
+    """While help is open files come, and all is shown once it is closed."""
+    found, script = gathered(rank_files(tmp_path / "run", 2))
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        script.finish(paths[0])
+        await until_there(app, pilot, 1)
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        script.finish(paths[1])
+        await pilot.pause(0.3)
+        assert isinstance(app.screen, HelpScreen) and there(app) == 1
+        await pilot.press("escape")
+        await until_settled(app, pilot)
+
+
+async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
+    """An untouched view takes in what comes; one that was moved does not."""
+    folder = tmp_path / "run"
+    for rank, begin_us in ((0, 100.0), (1, 30_000.0), (2, 60_000.0), (3, 90_000.0)):
+        rank_file(folder, rank, 4, begin_us=begin_us)
+    found, script = gathered(folder)
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        script.finish(paths[0])
+        await until_there(app, pilot, 1)
+        assert app.session.viewport.end == 20_000 * US
+        script.finish(paths[1])
+        await until_there(app, pilot, 2)
+        assert app.session.viewport.end == 49_900 * US
+        await pilot.press("w")
+        before = app.session.viewport
+        script.finish(paths[2])
+        await until_there(app, pilot, 3)
+        assert app.session.viewport == before
+
+
+async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
+    """Files that were shown before keep time window, cursor, lane and folds, while they come and after."""
+    folder = rank_files(tmp_path / "run", 2)
+    trace = open_trace(folder, index_dir=tmp_path / "other")
+    lane = LaneKey(1, "0", "7")
+    session = TracelaneApp(trace, config=Config()).session
+    before = replace(
+        session,
+        viewport=Viewport(5_000_000, 2_000_000, session.viewport.width),
+        cursor=5_500_000,
+        focus=RowKey(lane, 0),
+        folded=frozenset({LaneKey(0, "50", "50")}),
+        panel="ops",
+    )
+    found, script = gathered(folder)
+    paths = paths_of(found)
+    async with shown(found, carried(trace, before, "")) as (app, pilot):
+        script.finish(paths[1])
+        await until_there(app, pilot, 1)
+        assert app.session.panel == "details"
+        script.finish(paths[0])
+        await until_settled(app, pilot)
+        now = app.session
+        assert (now.viewport.start, now.viewport.span) == (5_000_000, 2_000_000)
+        assert (now.cursor, now.focus, now.folded) == (before.cursor, before.focus, before.folded)
