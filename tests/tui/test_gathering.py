@@ -36,7 +36,7 @@ US = 1000
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "SeveralIndexing", Scripted)
-    monkeypatch.setattr(gathering, "WORTH_IT", 0)
+    monkeypatch.setattr(gathering, "WORTH_IT", 1)
     monkeypatch.setattr("tracelane.tui.gathering_app.INTERVAL_S", 0.0)
 
 

@@ -1,0 +1,217 @@
+"""Several files whose indexes come one by one, and the trace of those that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.core.test_indexing import alive, children_of, until
+from tests.events import complete
+from tests.rank_files import rank_file, rank_files
+from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
+from tracelane.core.index import gathering
+from tracelane.core.index.cache import BUILDING
+from tracelane.core.index.choice import Choice
+from tracelane.core.index.gathering import Gathering, gather
+from tracelane.core.index.opening import meant_by
+from tracelane.core.ingest import child
+from tracelane.core.ingest.child import ChildrenError
+from tracelane.core.trace import open_trace, trace_of_opened
+from tracelane.core.trace.partial import PartialTrace
+
+WAIT_S = 0.1
+
+
+@pytest.fixture(autouse=True)
+def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "WORTH_IT", 1)
+
+
+def begun(*asked: Path, index_dir: Path, force: bool = False) -> Gathering | None:
+    return gather(meant_by(asked, Choice(), index_dir), index_dir=index_dir, force=force)
+
+
+def done(found: Gathering | None) -> Gathering:
+    """Wait until nothing else will come."""
+    assert found is not None
+    with found:
+        found.await_running()
+        while not found.poll(WAIT_S):
+            pass
+    return found
+
+
+def test_all_come_and_make_the_trace_that_opening_makes(tmp_path: Path) -> None:
+    """Indexes come from processes, and together they are what opening the folder gives."""
+    folder = rank_files(tmp_path / "run", 5, late_us=30)
+    found = done(begun(folder, index_dir=tmp_path / "index"))
+    assert sorted(found.ready) == [0, 1, 2, 3, 4] and not found.failed
+    progress = found.progress
+    assert progress.done == progress.total == sum(path.stat().st_size for path in folder.iterdir())
+    trace = trace_of_opened(found.opened())
+    direct = open_trace(folder, index_dir=tmp_path / "index")
+    assert [index.folder for index in trace.indexes] == [index.folder for index in direct.indexes]
+    assert trace.clocks == direct.clocks and trace.sources[0].notes == direct.sources[0].notes
+    assert begun(folder, index_dir=tmp_path / "index") is None
+    assert len(done(begun(folder, index_dir=tmp_path / "index", force=True)).ready) == 5
+
+
+def test_what_is_indexed_is_there_at_once(tmp_path: Path) -> None:
+    """Only the files that have no index yet are waited for."""
+    folder = rank_files(tmp_path / "run", 3)
+    open_trace(folder / "rank1.json", index_dir=tmp_path / "index").close()
+    found = begun(folder, index_dir=tmp_path / "index")
+    assert found is not None and found.ready == [1]
+    assert sorted(done(found).ready) == [0, 1, 2] and found.ready[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": "x", "b": ', "no trace events in it"),
+        ('{"some": "configuration"}', "no trace events in it"),
+        ("<html>", "rank1.json: "),
+    ],
+)
+def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> None:
+    """In a folder a file that is no trace is named, and the others open."""
+    folder = rank_files(tmp_path / "run", 3)
+    (folder / "rank1.json").write_text(text)
+    found = done(begun(folder, index_dir=tmp_path / "index"))
+    assert [found.members[place].rank for place in sorted(found.ready)] == [0, 2]
+    ((place, error),) = found.failed.items()
+    assert found.members[place].path == folder / "rank1.json" and why in str(error)
+    trace = trace_of_opened(found.opened())
+    assert [member.rank for member in trace.members] == [0, 2]
+    assert any(note.startswith("passed by ") and why in note for note in trace.sources[0].notes)
+
+
+def test_where_nothing_is_a_trace(tmp_path: Path) -> None:
+    """Where no file has an index in the end, why not is raised."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank in range(2):
+        (folder / f"rank{rank}.json").write_text('{"a": "x", "b": ')
+    with pytest.raises(UnreadableError, match="no trace events"):
+        done(begun(folder, index_dir=tmp_path / "index")).opened()
+
+
+def test_what_was_named_must_be_there(tmp_path: Path) -> None:
+    """A file that was named and cannot be opened is an error at once, before any process starts."""
+    rank_files(tmp_path, 2)
+    (tmp_path / "rank1.json").write_text("<html>")
+    with pytest.raises(TracelaneError, match=r"rank1\.json"):
+        begun(tmp_path / "rank0.json", tmp_path / "rank1.json", index_dir=tmp_path / "index")
+    assert not children_of(os.getpid())
+
+
+def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little work, and indexes that only a temporary folder takes, are not worth processes."""
+    folder = rank_files(tmp_path / "run", 2)
+    (tmp_path / "file").write_text("")
+    assert begun(folder, index_dir=tmp_path / "file") is None
+    monkeypatch.setattr(gathering, "WORTH_IT", 1 << 30)
+    assert begun(folder, index_dir=tmp_path / "index") is None
+
+
+def slow_files(folder: Path) -> Path:
+    """Write two files that take a while to read."""
+    folder.mkdir()
+    events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(30_000)]
+    for rank in range(2):
+        info = {"rank": rank, "world_size": 2}
+        (folder / f"rank{rank}.json").write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    return folder
+
+
+def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
+    """Who does not wait for the end leaves neither a process nor half an index."""
+    folder = slow_files(tmp_path / "run")
+    index_dir = tmp_path / "index"
+    found = begun(folder, index_dir=index_dir)
+    assert found is not None
+    with found:
+        pids = found._several.pids
+        assert until(lambda: found.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
+    assert not any(map(alive, pids))
+    assert not list(index_dir.rglob(f"{BUILDING}*"))
+
+
+def test_where_a_process_is_ended(tmp_path: Path) -> None:
+    """A process that is killed ends the waiting with a plain sentence."""
+    found = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
+    assert found is not None
+    with found:
+        found.await_running()
+        os.kill(found._several.pids[0], 9)
+        with pytest.raises(CacheError, match="was ended"):
+            while not found.poll(WAIT_S):
+                pass
+
+
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])
+def test_without_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
+    """Where no process can be started this is told before anything is waited for."""
+    folder = rank_files(tmp_path / "run", 2)
+    monkeypatch.setattr(child.sys, "executable", executable)
+
+    def begin() -> None:
+        found = begun(folder, index_dir=tmp_path / "index")
+        assert found is not None
+        with found:
+            found.await_running()
+
+    with pytest.raises(ChildrenError):
+        begin()
+
+
+def partial(found: Gathering, first: int) -> PartialTrace:
+    missing = {place: "why" for place in range(len(found.members)) if place not in found.ready}
+    return PartialTrace(found.indexes, found.members, missing, first)
+
+
+def test_sources_keep_their_numbers(tmp_path: Path) -> None:
+    """A lane has the same source and is drawn the same whatever else has come by then."""
+    folder = rank_files(tmp_path / "run", 3)
+    open_trace(folder / "rank1.json", index_dir=tmp_path / "index").close()
+    found = begun(folder, index_dir=tmp_path / "index")
+    assert found is not None
+    before = partial(found, 1)  # a picture of what is there by now
+    lanes = [(lane.source, lane.title, lane.slices) for lane in before.lanes]
+    assert len(before.sources) == 3 and lanes and all(source == 1 for source, _, _ in lanes)
+    now = partial(done(found), 1)
+    assert [(lane.source, lane.title, lane.slices) for lane in now.lanes if lane.source == 1] == lanes
+    assert {lane.source for lane in now.lanes} == {0, 1, 2}
+    assert now.missing == {} and now.opening_span == open_trace(folder, index_dir=tmp_path / "index").span
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_clocks_stand_as_stamped(tmp_path: Path, first: int) -> None:
+    """While files are missing wall times alone set the clocks, and the one of the first to come stays."""
+    folder = tmp_path / "run"
+    bases = (1_700_000_000_000_000_000, 1_700_000_000_000_500_000, 1_700_000_000_000_200_000)
+    for rank, base in enumerate(bases):
+        path = rank_file(folder, rank, 3, begin_us=100.0 + rank)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "baseTimeNanoseconds": base}))
+    found = done(begun(folder, index_dir=tmp_path / "index"))
+    clocks = partial(found, first).clocks
+    assert [clocks.offset(source) for source in range(3)] == [base - bases[first] for base in bases]
+
+
+def test_the_first_window_grows_with_what_comes(tmp_path: Path) -> None:
+    """The opening span is that of the files that are there."""
+    folder = tmp_path / "run"
+    for rank in range(3):
+        rank_file(folder, rank, 3, begin_us=100.0 + 20_000 * rank)
+    index_dir = tmp_path / "index"
+    spans = []
+    for rank in range(2):
+        open_trace(folder / f"rank{rank}.json", index_dir=index_dir).close()
+        found = begun(folder, index_dir=index_dir)
+        assert found is not None
+        with found:
+            spans.append(partial(found, 0).opening_span)
+    assert spans == [(100_000, 20_000_000), (100_000, 40_000_000)]
