@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -20,7 +21,7 @@ from .digits import floats, integers, nanoseconds
 from .spans import SpanHash
 from .spellings import Spellings, UnsoundError
 from .stretch import Mask, Stretch, stretch_of
-from .template import Form, Template, template_of
+from .template import Form, Slot, Template, template_of
 
 STRETCH_SIZE = 8 << 20
 """So much text is read at once: a call of numpy costs what hundreds of events do."""
@@ -31,9 +32,15 @@ MOST_TEMPLATES = 64
 MOST_WEIGHT = 16 << 20
 LONGEST_PAUSE = 32
 LONGEST_NUMBER = 64
+MOST_NARROW = 8
+"""Of templates that are alike but for what is the same in all their events."""
+SAMPLE = 64
+NOTHING = b"null"
+"""What stands for an absent pid or tid."""
 ATTEMPTS = 4
 """So many kinds of events that make no template are met before the rest of their length is left."""
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,17}")
 _SALTS = {Form.TEXT: np.uint64(0), Form.VALUE: np.uint64(0x9E3779B97F4A7C15)}
 Group: TypeAlias = tuple[Template, I64, I64, I64]
 """A template, its events, where their slots begin and where they end: a row per slot."""
@@ -74,6 +81,7 @@ class TextReader:
     def __init__(self) -> None:
         """Begin without templates."""
         self._templates: dict[int, list[Template]] = {}
+        self._narrow: Counter[tuple[bytes, ...]] = Counter()  # by their common shape
         self._pause = 0  # so many stretches are left to the decoder
         self._failures = 0
         self._hash = SpanHash()
@@ -153,12 +161,42 @@ class TextReader:
             if new is None:
                 events = events[1:]
             else:
+                new = self._narrowed(stretch, new, events)
                 templates.append(new)
                 alike, starts, ends = new.matching(stretch, events)
                 yield new, events[alike], starts, ends
                 events = events[~alike]
             if len(events) < LEAST:
                 return
+
+    def _narrowed(self, stretch: Stretch, template: Template, events: I64) -> Template:
+        """Return a template for events alike that also have the same text in some of their slots, if they
+        often have: fewer slots are less work.
+        """
+        shape = template.runs
+        if self._narrow[shape] >= MOST_NARROW:
+            return template
+        self._narrow[shape] += 1
+        sample = events[:: max(1, len(events) // SAMPLE)]
+        _, starts, ends = template.matching(stretch, sample)
+        fixed = {}
+        for row, slot in enumerate(template.slots):
+            if slot.form is not Form.TIME and starts.shape[1] >= SAMPLE // 4:
+                texts = {stretch.text[a:b] for a, b in zip(starts[row].tolist(), ends[row].tolist())}
+                if len(texts) == 1 and self._is_sound(slot, text := texts.pop()):
+                    fixed[row] = text
+        return template.narrowed(fixed)
+
+    def _is_sound(self, slot: Slot, text: bytes) -> bool:
+        """Tell whether a text in a slot can be taken as the same in all events."""
+        if slot.form in _SALTS:
+            try:
+                self._spellings.number(text, slot.form is Form.TEXT)
+            except UnsoundError:
+                return False
+            return True
+        number = _float(text)
+        return math.isfinite(number) and (slot.form is not Form.INTEGER or bool(_INTEGER.fullmatch(text)))
 
     def _columns(
         self, stretch: Stretch, template: Template, events: I64, starts: I64, ends: I64
@@ -182,12 +220,21 @@ class TextReader:
                 return None
             return self._columns(stretch, template, events[sound], starts[:, sound], ends[:, sound])
         texts = self._texts(stretch, template, starts, ends)
+        count = len(events)
+        for fixed in template.fixed:
+            if fixed.slot.form is Form.INTEGER:
+                numbers[fixed.slot.key] = np.full(count, int(fixed.text), np.int64)
+            elif fixed.slot.form is Form.FLOAT:
+                numbers[fixed.slot.key] = np.full(count, float(fixed.text), np.float64)
+            elif fixed.slot.form in _SALTS:
+                number = self._spellings.number(fixed.text, fixed.slot.form is Form.TEXT)
+                texts[fixed.slot.key] = np.full(count, number, np.uint32)
         lifted = {
             slot.lifted.key: numbers[slot.key] if slot.key in numbers else texts[slot.key]
-            for slot in template.slots
+            for slot in (*template.slots, *(fixed.slot for fixed in template.fixed))
             if slot.lifted is not None
         }
-        zeros = np.zeros(len(events), np.uint32)
+        zeros = np.zeros(count, np.uint32)
         return Alike(
             template,
             events.astype(np.uint32),
@@ -250,24 +297,29 @@ class TextReader:
 
     def _tracks(self, stretch: Stretch, template: Template, starts: I64, ends: I64) -> U32:
         """Return the track of each event."""
-        rows = {slot.key: row for row, slot in enumerate(template.slots) if slot.key in ("pid", "tid")}
-        own = [rows[key] for key in ("pid", "tid") if key in rows]
-        low, high = starts[own], ends[own]
-        if (high < low).any():
-            raise UnsoundError("a text that ends before it begins")
-        found = self._hash.of(stretch, low.ravel(), (high - low).ravel()).reshape(low.shape)
-        hashes = dict(zip(rows.keys() if list(rows) == ["pid", "tid"] else sorted(rows), found))
-        absent = np.ones(starts.shape[1], np.uint64)
-        joined = self._hash.joined(hashes.get("pid", absent), hashes.get("tid", absent))
+        count = starts.shape[1]
+        texts = {fixed.slot.key: fixed.text for fixed in template.fixed}
+        rows = {slot.key: row for row, slot in enumerate(template.slots)}
+        hashes = {}
+        for key in ("pid", "tid"):
+            row = rows.get(key)
+            if row is None:
+                hashes[key] = np.full(count, self._hash.of_text(texts.get(key, NOTHING)), np.uint64)
+            elif (ends[row] < starts[row]).any():
+                raise UnsoundError("a text that ends before it begins")
+            else:
+                hashes[key] = self._hash.of(stretch, starts[row], ends[row] - starts[row])
 
-        def raw(place: int) -> tuple[bytes, bytes]:
-            pid, tid = (
-                stretch.text[starts[rows[key], place] : ends[rows[key], place]] if key in rows else b"null"
-                for key in ("pid", "tid")
+        def raw(key: str, place: int) -> bytes:
+            row = rows.get(key)
+            return (
+                texts.get(key, NOTHING)
+                if row is None
+                else stretch.text[starts[row, place] : ends[row, place]]
             )
-            return pid, tid
 
-        return self._spellings.track_numbers(joined, raw)
+        joined = self._hash.joined(hashes["pid"], hashes["tid"])
+        return self._spellings.track_numbers(joined, lambda place: (raw("pid", place), raw("tid", place)))
 
 
 def _float(text: bytes) -> float:

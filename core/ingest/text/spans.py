@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 
 import numpy as np
@@ -57,7 +58,12 @@ class SpanHash:
             folded += words[:, word]
         return folded
 
-    def joined(self, one: Words, other: Words) -> Words:
+    def of_text(self, text: bytes) -> np.uint64:
+        """Return a hash of one text, other than that of the same text in a stretch."""
+        digest = hashlib.blake2b(text, digest_size=8, key=self._first.tobytes()).digest()
+        return np.uint64(int.from_bytes(digest, "little"))
+
+    def joined(self, one: Words | np.uint64, other: Words) -> Words:
         """Return a hash of two hashes, in this order."""
         return self.mixed(one * self._third ^ other)
 

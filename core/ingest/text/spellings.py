@@ -69,20 +69,26 @@ class Spellings:
         self.tracks: list[tuple[str, str]] = []
         self.weight = 0  # roughly the bytes of memory that is used
         self._of_text = Numbering()
+        self._of_fixed: dict[tuple[bytes, bool], int] = {}
         self._of_track = Numbering()
 
     def numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bool]]) -> U32:
         """Return a text's number per hash; `raw` gives the bytes at a place, and whether they are the inside
         of a string. Raises UnsoundError.
         """
+        return self._of_text.of(hashes, lambda place: self._new(*raw(place)))
 
-        def number(place: int) -> int:
-            text, inside = raw(place)
-            self.texts.append(_inside(text) if inside else _value(text))
-            self.weight += 300 + len(text)
-            return len(self.texts) - 1
+    def number(self, text: bytes, inside: bool) -> int:
+        """Return the number of one text, the inside of a string or any JSON value. Raises UnsoundError."""
+        found = self._of_fixed.get((text, inside))
+        if found is None:
+            found = self._of_fixed[text, inside] = self._new(text, inside)
+        return found
 
-        return self._of_text.of(hashes, number)
+    def _new(self, text: bytes, inside: bool) -> int:
+        self.texts.append(_inside(text) if inside else _value(text))
+        self.weight += 300 + len(text)
+        return len(self.texts) - 1
 
     def track_numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bytes]]) -> U32:
         """Return a track's number per hash; `raw` gives the texts of pid and tid. Raises UnsoundError."""

@@ -7,8 +7,8 @@ escapes, or other sound JSON, is sound JSON itself and has the same keys in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -51,6 +51,14 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """A place that could differ but has the same text in all events of a template."""
+
+    slot: Slot
+    text: bytes
+
+
+@dataclass(frozen=True)
 class Template:
     """The texts around the slots, one more than there are slots, and what is the same in all events."""
 
@@ -63,6 +71,7 @@ class Template:
     category: str | None
     flags: int
     arguments: frozenset[str]
+    fixed: tuple[Fixed, ...] = ()
 
     @property
     def kind(self) -> int:
@@ -73,25 +82,48 @@ class Template:
         """Tell which events are written like this outside of their slots, and return where each slot of
         these begins and ends: two matrices with a row per slot.
         """
-        begins = stretch.begins[events]
-        alike = self._stands(stretch, 0, begins)
-        if not alike.all():
-            begins, events = begins[alike], events[alike]
         lengths = np.array([len(run) for run in self.runs])
-        first = stretch.first[events]
-        starts = stretch.quotes[np.minimum(first + self.anchors[:, None], len(stretch.quotes) - 1)]
+        kept = np.flatnonzero(self._stands(stretch, 0, stretch.begins[events]))
+        own = events[kept]
+        starts = stretch.quotes[
+            np.minimum(stretch.first[own] + self.anchors[:, None], len(stretch.quotes) - 1)
+        ]
         starts -= self.offsets[:, None]
-        last = stretch.ends[events] - lengths[-1]
+        last = stretch.ends[own] - lengths[-1]
         if self.anchors[-1] < 0:
             starts[-1] = last
-        same = starts[0] == begins
+        same = starts[0] == stretch.begins[own]
         same &= starts[-1] == last
         for number in range(1, len(self.runs)):
             same &= self._stands(stretch, number, starts[number])
+            if 2 * np.count_nonzero(same) < len(same):  # others need not be looked at any further
+                kept, starts, same = kept[same], starts[:, same], same[same]
         if not same.all():
-            starts = starts[:, same]
-            alike[np.flatnonzero(alike)[~same]] = False
+            kept, starts = kept[same], starts[:, same]
+        alike = np.zeros(len(events), np.bool_)
+        alike[kept] = True
         return alike, starts[:-1] + lengths[:-1, None], starts[1:]
+
+    def narrowed(self, fixed: Mapping[int, bytes]) -> Template:
+        """Return the template of those events that have these texts in some slots, given by their number."""
+        runs, anchors, offsets, slots = [self.runs[0]], [self.anchors[0]], [self.offsets[0]], []
+        for number, slot in enumerate(self.slots):
+            following = self.runs[number + 1]
+            if number in fixed:
+                runs[-1] += fixed[number] + following
+            else:
+                slots.append(slot)
+                runs.append(following)
+                anchors.append(self.anchors[number + 1])
+                offsets.append(self.offsets[number + 1])
+        return replace(
+            self,
+            runs=tuple(runs),
+            slots=tuple(slots),
+            anchors=np.array(anchors),
+            offsets=np.array(offsets),
+            fixed=tuple(Fixed(self.slots[number], text) for number, text in fixed.items()),
+        )
 
     def _stands(self, stretch: Stretch, number: int, places: I64) -> Mask:
         """Tell at which places a run stands."""
