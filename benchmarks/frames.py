@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.spread import spread
+from benchmarks.start import starts
 from tests.tui.walk import SIZE, first_picture, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
@@ -22,20 +24,33 @@ SEED = 1
 
 
 def reopening(trace: Path, index_dir: Path) -> dict[str, Any]:
-    """Return how long it takes from a command's imports to the first full picture, warm."""
+    """Return how long it takes from a command's imports to the first full picture, warm, and from there to
+    the end where the user leaves at once.
+    """
+    times: list[float] = []
+    cpu: list[float] = []
+    leaving: list[float] = []
 
     def once() -> None:
-        opened = open_trace(trace, index_dir=index_dir)
-        asyncio.run(first_picture(opened))
-        opened.close()
+        began, cpu_began = time.perf_counter(), time.process_time()
 
-    once()
-    times, cpu = [], []
-    for _ in range(REOPENINGS):
-        began = time.process_time()
-        times.append(_timed(once))
-        cpu.append(time.process_time() - began)
-    return {"to_picture": spread(times), "processor_time": spread(cpu)}
+        def seen() -> None:
+            times.append(time.perf_counter() - began)
+            cpu.append(time.process_time() - cpu_began)
+
+        opened = open_trace(trace, index_dir=index_dir)
+        asyncio.run(first_picture(opened, seen))
+        opened.close()
+        leaving.append(time.perf_counter() - began - times[-1])
+
+    for _ in range(1 + REOPENINGS):
+        once()
+    return {
+        "to_picture": spread(times[1:]),
+        "processor_time": spread(cpu[1:]),
+        "leaving": spread(leaving[1:]),
+        **starts(trace, index_dir),
+    }
 
 
 def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
@@ -75,15 +90,6 @@ def _timed(what: Callable[[], object]) -> float:
     began = time.perf_counter()
     what()
     return time.perf_counter() - began
-
-
-def spread(seconds: Sequence[float]) -> dict[str, Any]:
-    """Return median and 95th percentile in ms."""
-    ordered = sorted(seconds)
-    return {
-        "median_ms": round(statistics.median(ordered) * 1000, 2),
-        "p95_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))] * 1000, 2),
-    }
 
 
 def _mean_and_most(counts: Sequence[int]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 PROC = Path("/proc")
 INTERVAL_S = 0.02
+RESTS = 50
+"""A look at the memory is followed by a pause of so many times what it took: looking must cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,15 @@ def measured(command: Sequence[str]) -> Cost:
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as complaints:
         began, cpu = time.perf_counter(), _cpu_of_children()
         child = subprocess.Popen(command, stdout=out, stderr=complaints)
-        peak = Memory()
+        watch = _Watch(child.pid)
         while child.poll() is None:
-            peak |= memory_of(child.pid)
-            time.sleep(INTERVAL_S)
+            watch.look()
         seconds, cpu = time.perf_counter() - began, _cpu_of_children() - cpu
         out.seek(0)
         complaints.seek(0)
         if child.returncode:
             raise RuntimeError(complaints.read().strip()[-500:] or f"exit code {child.returncode}")
-        return Cost(seconds, cpu, peak, out.read())
+        return Cost(seconds, cpu, watch.peak, out.read())
 
 
 def measured_python(program: str, *arguments: str) -> Cost:
@@ -59,18 +60,51 @@ def measured_python(program: str, *arguments: str) -> Cost:
     return measured([sys.executable, "-c", program, *arguments])
 
 
+class _Watch:
+    """The peak of a process and its descendants: private memory often, which the kernel just counts; PSS,
+    for which it goes through all pages, more rarely the more there are.
+    """
+
+    def __init__(self, root: int) -> None:
+        self.peak = Memory()
+        self._root = root
+        self._next_pss = 0.0
+
+    def look(self) -> None:
+        """Look once, and wait until the next look may follow."""
+        began = time.perf_counter()
+        pids = family(self._root)
+        self.peak |= Memory(private=_private(pids))
+        done = time.perf_counter()
+        if done >= self._next_pss:
+            self.peak |= Memory(proportional=_proportional(pids))
+            pss_done = time.perf_counter()
+            self._next_pss = pss_done + RESTS * (pss_done - done)
+        time.sleep(max(INTERVAL_S, RESTS * (done - began)))
+
+
 def memory_of(root: int) -> Memory:
     """Return what a process and its descendants hold now."""
-    private = proportional = 0
-    for pid in _family(root):
-        try:
-            lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines[1:] if line.endswith("kB")}
-        private += sizes.get("Pss_Anon", 0) + sizes.get("Pss_Shmem", 0)
-        proportional += sizes.get("Pss", 0)
-    return Memory(private, proportional)
+    pids = family(root)
+    return Memory(_private(pids), _proportional(pids))
+
+
+def _private(pids: Sequence[int]) -> int:
+    return sum(_sizes(pid, "status", ("RssAnon", "RssShmem")) for pid in pids)
+
+
+def _proportional(pids: Sequence[int]) -> int:
+    return sum(_sizes(pid, "smaps_rollup", ("Pss",)) for pid in pids)
+
+
+def _sizes(pid: int, file: str, names: Sequence[str]) -> int:
+    """Return the sum of some sizes that a file of /proc tells of a process, 0 where it has ended."""
+    try:
+        lines = (PROC / str(pid) / file).read_text().splitlines()
+    except OSError:
+        return 0
+    told = (line.split() for line in lines if line.partition(":")[0] in names)
+    return sum(int(words[1]) * 1024 for words in told)
 
 
 def free_memory() -> int:
@@ -87,7 +121,7 @@ def _cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _family(root: int) -> list[int]:
+def family(root: int) -> list[int]:
     """Return a process and all its descendants."""
     found, todo = [], [root]
     while todo:

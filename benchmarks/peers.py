@@ -40,7 +40,7 @@ PEERS = (
     ),
     Peer(
         "HolisticTraceAnalysis, parse_trace_file",
-        "import sys; from hta.common.trace_parser import parse_trace_file; parse_trace_file(sys.argv[1])",
+        "import sys; from hta.common.trace import parse_trace_file; parse_trace_file(sys.argv[1])",
         "hta",
         12,
     ),

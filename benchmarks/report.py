@@ -79,6 +79,10 @@ def _reopening(found: list[dict[str, Any]]) -> Iterator[Row]:
     for each in found:
         size, cpu = mb(each["bytes"]), each["processor_time"]["median_ms"]
         yield f"imports to picture, {size}", f"{_spread(each['to_picture'])}; processor {cpu:.4g} ms"
+        for name, what in (("reopened", "picture"), ("coarse", "first coarse lanes")):
+            if name in each:
+                told = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
+                yield f"command to {what}, {size}", told
 
 
 def _frames(found: list[dict[str, Any]]) -> Iterator[Row]:

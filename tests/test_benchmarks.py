@@ -14,6 +14,16 @@ from benchmarks.forms import FORMS
 from tests.corpus import ROOT
 
 RUN = ROOT / "benchmarks" / "run.py"
+MACHINE = {
+    "processor": "p",
+    "architecture": "a",
+    "cores": 2,
+    "memory_bytes": 1e9,
+    "system": "s",
+    "python": "3",
+    "load_before": 0.1,
+    "versions": {"numpy": "2"},
+}
 
 
 def run(*arguments: str) -> str:
@@ -42,6 +52,22 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert run("--from", str(kept)) == told
 
 
+def test_opening_is_measured(tmp_path: Path) -> None:
+    """How long it takes to the first lanes is told of a trace with an index, and of one without."""
+    kept = tmp_path / "bench.json"
+    told = run("--only", "reopening", "--reopen", "1e6", "--json", str(kept))
+    (facts,) = json.loads(kept.read_text())["reopening"]
+    assert 0 < facts["to_picture"]["median_ms"] < facts["reopened"]["median_ms"]
+    assert facts["processor_time"]["median_ms"] > 0 and facts["leaving"]["median_ms"] > 0
+    assert facts["reopened"]["processor_ms"] > 0 and facts["coarse"]["processor_ms"] > 0
+    for what in ("imports to picture", "command to picture", "command to first coarse lanes"):
+        assert f"| {what}, {report.mb(facts['bytes'])} |" in told
+    assert run("--from", str(kept)) == told
+    for name in ("reopened", "coarse"):  # as measurements of earlier versions have it
+        del facts[name]
+    assert "command to" not in report.markdown({"machine": MACHINE, "reopening": [facts]})
+
+
 def test_the_readme_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands between the markers is replaced, and nothing else."""
     readme = tmp_path / "README.md"
@@ -53,12 +79,10 @@ def test_the_readme_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_was_not_measured_has_no_table() -> None:
     """A part that was left out gives no empty table, a program that is not there says so."""
-    machine = {"processor": "p", "architecture": "a", "cores": 2, "memory_bytes": 1e9, "system": "s"}
-    machine |= {"python": "3", "load_before": 0.1, "versions": {"numpy": "2"}}
-    assert report.markdown({"machine": machine}).count("|---|") == 0
+    assert report.markdown({"machine": MACHINE}).count("|---|") == 0
     run = {"seconds": 2.0, "cpu_s": 3.0, "mb_per_s": 50.0, "peak_private_bytes": 30e6}
     facts = {"trace": "t", "text_bytes": 100e6, "events": 9, "slices": 5, "workers": {"2": run}}
     facts |= {"index_bytes_per_slice": 50.0, "apart_bytes_per_slice": 1.0}
     facts["peers"] = {"slow": run | {"seconds": 9.0}, "gone": {"not_run": "not installed"}}
-    told = report.markdown({"machine": machine, "indexing": [facts]})
+    told = report.markdown({"machine": MACHINE, "indexing": [facts]})
     assert "| gone | not installed |" in told and "4.5 times" in told

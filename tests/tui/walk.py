@@ -128,8 +128,10 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
     return frames
 
 
-async def first_picture(trace: Trace) -> None:
-    """Show a trace and leave as soon as its lanes are painted."""
+async def first_picture(trace: Trace, seen: Callable[[], object] = lambda: None) -> None:
+    """Show a trace, and leave as soon as its lanes are painted, all of them in one frame; `seen` is called
+    before leaving.
+    """
     app = RecordedApp(trace, config=Config())
     async with app.run_test(headless=False, size=SIZE):
         written, began = "", time.perf_counter()
@@ -137,6 +139,7 @@ async def first_picture(trace: Trace) -> None:
             assert time.perf_counter() - began < PATIENCE_S, "no picture"
             await asyncio.sleep(0.0005)
             written += app.taken()
+        seen()
 
 
 async def _quiet(app: RecordedApp, seconds: float) -> None:

@@ -1,0 +1,119 @@
+"""From the command to its first lanes, on a terminal: a reopened trace, and one that has no index yet."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.indexing import TRACELANE
+from benchmarks.memory import PROC, family
+from benchmarks.spread import spread
+from tests.tui.slow_line import ANSWER, QUESTION
+from tests.tui.walk import SIZE
+from tracelane.tui.draw.glyphs import UNICODE
+
+STARTS = 3
+PATIENCE_S = 60.0
+TURN_S = 0.01
+LANES = (UNICODE.unfolded.encode(), UNICODE.folded.encode())
+"""Only titles of lanes have them, coarse ones too."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """When lanes were there, from the command on; the processor time of all its processes by then."""
+
+    seconds: float
+    cpu_s: float
+
+
+def starts(trace: Path, index_dir: Path) -> dict[str, Any]:
+    """Return how long it takes from the command to the first lanes: of an indexed trace, warm, and of the
+    same trace while it is being indexed.
+    """
+    seen(trace, index_dir)
+    reopened = [seen(trace, index_dir) for _ in range(STARTS)]
+    coarse = []
+    for _ in range(STARTS):
+        with tempfile.TemporaryDirectory(dir=index_dir.parent) as folder:
+            coarse.append(seen(trace, Path(folder)))
+    return {"reopened": _spread(reopened), "coarse": _spread(coarse)}
+
+
+def seen(trace: Path, index_dir: Path) -> Seen:
+    """Run the viewer until lanes are on its terminal, and end it."""
+    terminal, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
+    began, text = time.perf_counter(), b""
+    with _viewer(trace, index_dir, inner) as viewer:
+        os.close(inner)
+        while not any(glyph in text for glyph in LANES):
+            if time.perf_counter() - began > PATIENCE_S or viewer.poll() is not None:
+                raise RuntimeError(f"no lanes, but {text[-500:]!r}")
+            if select.select([terminal], [], [], TURN_S)[0]:
+                with suppress(OSError):  # it has ended
+                    data = os.read(terminal, 1 << 16)
+                    os.write(terminal, ANSWER * data.count(QUESTION))
+                    text += data
+        found = Seen(time.perf_counter() - began, _cpu_of(family(viewer.pid)))
+    os.close(terminal)
+    return found
+
+
+@contextmanager
+def _viewer(trace: Path, index_dir: Path, terminal: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the viewer; at the end kill it, so that it keeps no view, and wait for the processes below it."""
+    viewer = subprocess.Popen(
+        [sys.executable, "-c", TRACELANE, "view", str(trace), "--fresh", "--index-dir", str(index_dir)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"},
+        start_new_session=True,
+    )
+    try:
+        yield viewer
+    finally:
+        below = family(viewer.pid)
+        viewer.kill()
+        viewer.wait()
+        until = time.perf_counter() + PATIENCE_S
+        while any(map(_lives, below)) and time.perf_counter() < until:
+            time.sleep(TURN_S)
+
+
+def _lives(pid: int) -> bool:
+    return _facts(pid)[:1] not in ([], ["Z"])
+
+
+def _cpu_of(pids: Sequence[int]) -> float:
+    """Return the seconds of processor that processes, and children of theirs that have ended, took so far."""
+    ticks = sum(int(number) for pid in pids for number in _facts(pid)[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _facts(pid: int) -> list[str]:
+    """Return what /proc tells of a process from its state on, nothing where there is none."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _spread(found: Sequence[Seen]) -> dict[str, Any]:
+    processor = statistics.median(each.cpu_s for each in found)
+    return {**spread([each.seconds for each in found]), "processor_ms": round(processor * 1000, 1)}
