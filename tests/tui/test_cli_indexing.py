@@ -67,6 +67,25 @@ def test_the_trace_takes_the_pictures_place(large: Path, tmp_path: Path) -> None
     assert list(tmp_path.rglob("manifest*")) and not list(tmp_path.rglob(f"{BUILDING}*"))
 
 
+def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
+    """A folder with one trace in it opens as that trace does, and tells what else lies there."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / large.name).symlink_to(large)
+    (folder / "next.pt.trace.json.tmp").write_text("{")
+    played = on_terminal(
+        "view",
+        str(folder),
+        "--index-dir",
+        str(tmp_path / "index"),
+        "--decoder",
+        "ijson",
+        play=(("provisional", ""), ("still being written", "Q")),
+        size=(120, 30),
+    )
+    assert played.code == 0
+
+
 def test_what_is_no_trace_is_said_after_leaving(tmp_path: Path) -> None:
     """A large file without events ends the viewer with a plain line and the exit code of unreadable input."""
     path = tmp_path / "no.json"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 COLLECTING = (2000, 10, 10)
 """When the collector runs while the viewer does: small and often, so that no frame waits for it."""
+Made: TypeAlias = "Callable[[str, Index], Trace]"
+"""What makes a trace of a file and its index."""
 MOMENT_S = 0.3
 """An index that is there within this time is waited for: a picture that goes at once only flickers."""
 
@@ -41,7 +43,9 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
     )
 
 
-def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, force: bool) -> Trace | Indexing:
+def open_alone(
+    path: str, made: Made, title: str, index_dir: Path | None, decoder: str, force: bool
+) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
     from tracelane.core.index.store import Index
@@ -51,26 +55,28 @@ def open_alone(path: str, title: str, index_dir: Path | None, decoder: str, forc
     with ProgressBar(title) as progress:
         wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress)
         if isinstance(wanted, Index):
-            return _trace_of(path, wanted)
+            return made(path, wanted)
         source, place = wanted
         if pays_process(source) and take_keyboard():
             from tracelane.core.index.indexing import Indexing
 
             try:
-                return _after_a_moment(Indexing(source, place, decoder=decoder, force=force, pictures=True))
+                indexing = Indexing(source, place, decoder=decoder, force=force, pictures=True)
+                return _after_a_moment(indexing, made)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
         index = ingest_source(source, place, decoder=decoder, force=force, progress=progress)
-        return _trace_of(path, index)
+        return made(path, index)
 
 
-def _trace_of(path: str, index: Index) -> Trace:
+def trace_alone(path: str, index: Index) -> Trace:
+    """Return the trace of a file that was asked for by itself."""
     from tracelane.core.trace import trace_of  # loading it would only delay a process that indexes
 
     return trace_of(path, index)
 
 
-def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
+def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
     from tracelane.core.index.ingest import opened_index
 
     until = time.monotonic() + MOMENT_S
@@ -86,7 +92,7 @@ def _after_a_moment(indexing: Indexing) -> Trace | Indexing:
     if not indexing.committed:
         return indexing
     indexing.close()
-    return _trace_of(indexing.source.path, opened_index(indexing.source, indexing.place))
+    return made(indexing.source.path, opened_index(indexing.source, indexing.place))
 
 
 def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
@@ -105,7 +111,7 @@ def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
 
 def show_while_indexing(
     indexing: Indexing,
-    path: str,
+    made: Made,
     title: str,
     prepare: Callable[[Trace, Carried | None], Prepared],
     before: Carried | None,
@@ -115,14 +121,14 @@ def show_while_indexing(
     """
     from tracelane.core.index.ingest import opened_index
     from tracelane.core.index.packing import packing
-    from tracelane.core.trace import trace_of
     from tracelane.tui.opening_app import OpeningApp
 
     with ExitStack() as stack:
         stack.enter_context(indexing)
 
         def prepared() -> Prepared:
-            found = prepare(trace_of(path, opened_index(indexing.source, indexing.place)), before)
+            source, place = indexing.source, indexing.place
+            found = prepare(made(source.path, opened_index(source, place)), before)
             stack.enter_context(packing(found.trace.indexes))
             return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,9 @@ from .options import STDIN
 from .terminal import take_keyboard
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
     from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.opening import Meant
+    from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
@@ -24,20 +25,18 @@ if TYPE_CHECKING:
 
 
 def open_several(
-    traces: Sequence[str], title: str, index_dir: Path | None, decoder: str, force: bool, choice: Choice
+    meant: Meant, title: str, index_dir: Path | None, decoder: str, force: bool
 ) -> Trace | Gathering:
     """Return the trace of some files, or the processes that are indexing them where that takes more than a
     moment.
     """
     from tracelane.core.index.gathering import gather
-    from tracelane.core.index.opening import meant_by, open_meant
+    from tracelane.core.index.opening import open_meant
     from tracelane.core.ingest.child import ChildrenError
-    from tracelane.core.trace import trace_of_opened
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        meant = meant_by(traces, choice, index_dir)
-        if STDIN not in traces and take_keyboard():
+        if STDIN not in meant.asked and take_keyboard():
             try:
                 gathering = gather(meant, index_dir=index_dir, decoder=decoder, force=force)
                 if gathering is not None:
@@ -45,12 +44,23 @@ def open_several(
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
         opened = open_meant(meant, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
-        return trace_of_opened(opened)
+    from tracelane.core.trace import trace_of_opened  # loading it would only delay processes that index
+
+    return trace_of_opened(opened)
+
+
+def trace_meant(meant: Meant, path: str, index: Index) -> Trace:
+    """Return the trace of the only file that is meant, with what is said of those left out."""
+    from tracelane.core.index.opening import not_meant, together
+    from tracelane.core.trace import trace_of_opened
+
+    error = not_meant(meant, path, index)
+    if error is not None:
+        raise error
+    return trace_of_opened(together(meant, [(meant.members[0], index)], ()))
 
 
 def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
-    from tracelane.core.trace import trace_of_opened
-
     until = time.monotonic() + MOMENT_S
     try:
         import tracelane.tui.gathering_app  # noqa: F401 - while the processes start
@@ -60,6 +70,8 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
             pass
         if not over:
             return gathering
+        from tracelane.core.trace import trace_of_opened
+
         trace = trace_of_opened(gathering.opened())
     except BaseException:
         gathering.close()

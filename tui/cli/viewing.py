@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .opening import is_alone, open_alone, show, show_while_indexing
-from .opening_several import open_several, show_while_gathering
+from .opening import Made, is_alone, open_alone, show, show_while_indexing, trace_alone
+from .opening_several import open_several, show_while_gathering, trace_meant
 from .options import STDIN
 from .terminal import can_draw
 
@@ -36,15 +37,22 @@ class Viewing:
         self._traces, self._choice = traces, choice
         self._index_dir, self._decoder = index_dir, decoder
         self._prepare = prepare
+        self._made: Made = trace_alone
 
     def open(self, force: bool = False) -> Trace | Indexing | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
+        how = self._title, self._index_dir, self._decoder, force
         if can_draw() and is_alone(self._traces, self._choice):
-            return open_alone(self._traces[0], self._title, self._index_dir, self._decoder, force)
+            self._made = trace_alone
+            return open_alone(self._traces[0], self._made, *how)
         if can_draw():
-            return open_several(
-                self._traces, self._title, self._index_dir, self._decoder, force, self._choice
-            )
+            from tracelane.core.index.opening import meant_by
+
+            meant = meant_by(self._traces, self._choice, self._index_dir)
+            if len(meant.members) > 1:
+                return open_several(meant, *how)
+            self._made = partial(trace_meant, meant)
+            return open_alone(str(meant.members[0].path), self._made, *how)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
@@ -68,7 +76,7 @@ class Viewing:
         before: Carried | None = None
         while True:
             if isinstance(opened, Indexing):
-                app = show_while_indexing(opened, self._traces[0], self._title, self._prepare, before)
+                app = show_while_indexing(opened, self._made, self._title, self._prepare, before)
             elif isinstance(opened, Gathering):
                 app = show_while_gathering(opened, self._title, self._prepare, before)
             else:

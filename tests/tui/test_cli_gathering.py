@@ -1,0 +1,102 @@
+"""Opening several large files on a terminal: those that are there first; quitting leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.core.test_indexing import until
+from tests.events import complete
+from tests.tui.cli_process import on_terminal, tracelane
+from tests.tui.test_cli_indexing import processes_of
+from tracelane.core.index.cache import BUILDING
+from tracelane.core.index.choice import Choice
+from tracelane.core.index.opening import meant_by
+from tracelane.core.index.several import WORTH_IT
+from tracelane.core.index.store import Index
+from tracelane.core.ingest import child
+from tracelane.core.trace import Trace
+from tracelane.tui.cli import opening_several
+from tracelane.tui.cli.opening_several import open_several
+
+RANKS = 6
+EVENTS = 15_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("large") / "run"
+    found.mkdir()
+    events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(EVENTS)]
+    for rank in range(RANKS):
+        info = {"rank": rank, "world_size": RANKS}
+        path = found / f"rank{rank}.json"
+        path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    assert sum(path.stat().st_size for path in found.iterdir()) > WORTH_IT
+    return found
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ((("events", "Q"),), 0),  # in the header, from the first screen on
+        ((("rank 5", "Q"),), 0),  # has its place, once any rank has lanes
+        ((("of 6 ranks", "\x03"), ("y/n", "y")), 130),
+    ],
+)
+def test_quitting_leaves_nothing(
+    folder: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
+) -> None:
+    """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
+    played = on_terminal("view", str(folder), "--index-dir", str(tmp_path), "--decoder", "ijson", play=keys)
+    assert played.code == code
+    assert until(lambda: not processes_of(tmp_path))
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+    for manifest in tmp_path.rglob("manifest*"):  # some were there already
+        Index.open(manifest.parent).close()
+
+
+def test_all_are_shown_in_the_end(folder: Path, tmp_path: Path) -> None:
+    """When all indexes are there the whole trace is shown in the same viewer, and the next time at once."""
+    for _ in range(2):
+        played = on_terminal(
+            "view",
+            str(folder),
+            "--index-dir",
+            str(tmp_path),
+            play=((f"all {RANKS * EVENTS:,} events read", "Q"),),
+            size=(120, 30),
+        )
+        assert played.code == 0
+    assert "not indexed yet" not in played.screen
+    assert len(list(tmp_path.rglob("manifest*"))) == RANKS and not list(tmp_path.rglob(f"{BUILDING}*"))
+
+
+def test_where_no_file_is_a_trace(tmp_path: Path) -> None:
+    """Large files without events end the viewer with a plain line and the exit code of unreadable input."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("a.json", "b.json"):
+        (run / name).write_text('{"a": "' + "x" * WORTH_IT + '", "b": ')
+    played = on_terminal("view", str(run), "--index-dir", str(tmp_path / "index"))
+    assert played.code == 2 and "a.json: no trace events in it" in played.screen
+
+
+def test_without_a_terminal_all_is_waited_for(folder: Path, tmp_path: Path) -> None:
+    """Where stdout is no terminal the picture comes when all indexes are there."""
+    done = tracelane("view", str(folder), "--index-dir", str(tmp_path), "--width", "80", "--height", "12")
+    assert done.returncode == 0 and done.stdout.count(f"{EVENTS:,} events") == RANKS
+    assert "not indexed yet" not in done.stdout
+
+
+def test_without_processes_it_opens_all_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no process can be started the one that asks indexes, before the viewer starts."""
+    monkeypatch.setattr(opening_several, "take_keyboard", lambda: True)
+    monkeypatch.setattr(child.sys, "executable", "/bin/false")
+    meant = meant_by([folder], Choice(), tmp_path)
+    opened = open_several(meant, "run", tmp_path, "orjson", False)
+    assert isinstance(opened, Trace) and len(opened.sources) == RANKS
