@@ -18,6 +18,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.view import offered_log
 from tracelane.tui.config import Config
+from tracelane.tui.widgets.bars import LEAST_PATH, with_short_path
 
 INTERVAL_NS = 100_000_000
 
@@ -64,6 +65,43 @@ async def test_a_log_opened_in_the_viewer(
         await typed(pilot, "smi nowhere.log")
         await settled(app, pilot)
         assert "nowhere.log: No such file" in message(app)
+
+
+async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
+    """:smi proposes the log beside the trace, and none once it lies over it."""
+    trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
+    app = TracelaneApp(trace, config=Config())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await typed(pilot, "smi")
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert isinstance(app.trace, Overlay)
+        assert "aiu-smi.log" in message(app)
+        await typed(pilot, "smi")
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert len(app.trace.placed) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "width", "shown"),
+    [
+        ("saved /tmp/a.csv", 20, "saved /tmp/a.csv"),
+        ("nothing to shorten in here", 10, "nothing to shorten in here"),
+        (f"saved /{'d' * 60}/table.csv: 3 rows", 60, f"saved /{'d' * 22}…{'d' * 12}/table.csv: 3 rows"),
+        (f"/{'d' * 60}/table.csv is there already: give another name", 60, None),
+    ],
+)
+def test_a_path_in_a_message_gives_way(message: str, width: int, shown: str | None) -> None:
+    """Of a message that does not fit the path is shortened in its middle, so that what is said stays."""
+    found = with_short_path(message, width)
+    if shown is not None:
+        assert found == shown
+    else:
+        path, _, rest = found.partition(" ")
+        assert (len(path), rest) == (LEAST_PATH, "is there already: give another name")
+        assert path.endswith("table.csv")
 
 
 async def test_moving_a_log(overlay: Overlay) -> None:
@@ -158,9 +196,11 @@ def test_the_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_log_beside_is_offered(trace: Trace, folder: Path, tmp_path: Path) -> None:
-    """A log in the trace's folder is named with the option that opens it; elsewhere nothing is said."""
-    assert f"--smi {folder / 'aiu-smi.log'}" in offered_log(trace)
+    """A log in the trace's folder is named with what opens it; elsewhere nothing is said."""
+    assert offered_log(trace, "--smi {path}") == (
+        f"aiu-smi.log lies beside the trace: --smi {folder / 'aiu-smi.log'}"
+    )
     alone = tmp_path / "alone.json"
     alone.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
     with_nothing = open_trace(alone, index_dir=tmp_path / "index")
-    assert offered_log(with_nothing) == ""
+    assert offered_log(with_nothing, "") == ""

@@ -129,10 +129,11 @@ def view(
         from tracelane.tui.prepared import Prepared
         from tracelane.tui.viewer.marks import import_marks
 
-        trace, offer = _with_logs(with_cheap_lanes(trace), logs, options)
+        trace = _with_logs(with_cheap_lanes(trace), logs, options)
         if marks:
             import_marks(trace, Path(marks))
         if before is None:
+            offer = "" if logs else offered_log(trace, "type :smi and Enter to lay it over")
             return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
         if before.marks is not None and before.marks.is_file():
             import_marks(trace, before.marks)
@@ -148,30 +149,31 @@ def view(
     if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
         viewing.show(opened)
         return
-    trace, offer = _with_logs(opened, logs, options)
-    _print(trace, asked, width, height)
-    if offer:
+    _print(_with_logs(opened, logs, options), asked, width, height)
+    if not logs and (offer := offered_log(opened, "--smi {path} lays it over")):
         print(offer)
 
 
-def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> tuple[Trace, str]:
-    """Return the trace with logs laid over it; without any, a line that offers one."""
+def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trace:
+    """Return the trace with logs laid over it."""
     if not logs:
-        return trace, offered_log(trace)
+        return trace
     from tracelane.core.overlay.lay_over import lay_over
 
-    return lay_over(trace, logs, options), ""
+    return lay_over(trace, logs, options)
 
 
-def offered_log(trace: Trace) -> str:
-    """Return a line that offers the aiu-smi log beside the trace, empty where there is none."""
+def offered_log(trace: Trace, how: str) -> str:
+    """Return a line that offers the aiu-smi log beside the trace and says how to lay it over; empty where
+    there is none.
+    """
     from tracelane.core.overlay.beside import logs_beside
 
     beside = logs_beside(trace)
     if not beside:
         return ""
     more = f" (and {len(beside) - 1} more)" if len(beside) > 1 else ""
-    return f"{safe(beside[0].name)}{more} lies beside the trace: --smi {safe(str(beside[0]))} lays it over"
+    return f"{safe(beside[0].name)}{more} lies beside the trace: {how.format(path=safe(str(beside[0])))}"
 
 
 def _first_view(trace: Trace, asked: Asked, fresh: bool) -> Session | None:

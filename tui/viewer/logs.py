@@ -36,10 +36,11 @@ class Logs(Viewer):
         self.say(logs.clock_text(self.trace, self.session))
 
     def do_smi(self) -> None:
-        """Ask for a log."""
-        beside = [str(path) for path in logs_beside(self.trace)]
-        hint = beside[0] if beside else "an aiu-smi log, or any CSV with a header and times"
-        self.main.query_one(Prompt).ask("smi", "log ", hint, beside)
+        """Ask for a log; one that lies beside the trace is proposed."""
+        there = {one.log.path for one in self.trace.placed} if isinstance(self.trace, Overlay) else set()
+        beside = [str(path) for path in logs_beside(self.trace) if str(path) not in there]
+        hint = "an aiu-smi log, or any CSV with a header and times"
+        self.main.query_one(Prompt).ask("smi", "log ", hint, beside, beside[0] if beside else "")
 
     @background("log")
     def open_log(self, path: str) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from ..draw.labels import fit_middle
+
 GAP = "  "
+LEAST_PATH = 24
+"""A path is not shortened further: too little of it would be left to know it by."""
 
 
 class Bar(Widget):
@@ -44,6 +49,17 @@ def fit(pieces: Sequence[Text], width: int) -> Text:
     return line
 
 
+def with_short_path(message: str, width: int) -> str:
+    """Return a message with its longest path shortened in the middle, so that it fits if it can."""
+    over = cell_len(message) - width
+    paths = [word for word in message.split(" ") if "/" in word]
+    if over <= 0 or not paths:
+        return message
+    path = max(paths, key=cell_len)
+    room = max(LEAST_PATH, cell_len(path) - over)
+    return message if room >= cell_len(path) else message.replace(path, fit_middle(path, room))
+
+
 class Footer(Widget):
     """A few keys; or, until the next key, what happened."""
 
@@ -65,8 +81,10 @@ class Footer(Widget):
     def render(self) -> Text:
         """Draw the message if there is one, else the keys."""
         if self.message:
-            text = Text(self.message, style=self.get_component_rich_style("footer--message", partial=True))
-            text.truncate(max(1, self.size.width), overflow="ellipsis")
+            width = max(1, self.size.width)
+            style = self.get_component_rich_style("footer--message", partial=True)
+            text = Text(with_short_path(self.message, width), style=style)
+            text.truncate(width, overflow="ellipsis")
             return text
         style = self.get_component_rich_style("footer--key", partial=True)
         return fit([Text.assemble((key, style), " ", title) for key, title in self.keys], self.size.width)

@@ -89,18 +89,21 @@ class Prompt(Horizontal):
         """Whether it is asking just now."""
         return bool(self.display)
 
-    def ask(self, purpose: str, sign: str, hint: str, words: Sequence[str] = ()) -> None:
-        """Open the line: `sign` stands before it, `hint` in it while it is empty, `words` complete it."""
+    def ask(self, purpose: str, sign: str, hint: str, words: Sequence[str] = (), proposed: str = "") -> None:
+        """Open the line: `sign` stands before it, `hint` in it while it is empty, `words` complete it;
+        what is proposed stands in it already.
+        """
         self._purpose = purpose
         line = self.query_one(_Line)
         self.query_one(Static).update(sign)
-        line.value = ""
+        line.value = proposed
+        line.cursor_position = len(proposed)
         line.placeholder = hint
         line.suggester = SuggestFromList(words, case_sensitive=True) if words else None
         line.before = self._before.setdefault(purpose, [])
         line.place = len(line.before)
         self.display = True
-        line.focus()
+        self.screen.set_focus(line)
 
     def close(self) -> None:
         """Hide the line."""
@@ -126,7 +129,7 @@ class Prompt(Horizontal):
         self.post_message(self.Left())
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """Close when the mouse went elsewhere."""
-        if self.is_open:
+        """Close when the mouse went elsewhere; a line that answers a line may be open again by now."""
+        if self.is_open and self.screen.focused is not self.query_one(_Line):
             self.close()
             self.post_message(self.Left())
