@@ -9,8 +9,9 @@ from .columns_block import FLOW, BlockColumns
 from .columns_ids import Ids
 from .columns_lifted import Lifter
 from .interning import StringTable, TrackTable
-from .text.reader import Alike, ReadText
+from .text.reader import ReadText
 from .text.spellings import Renumbering, Spellings
+from .text.values import Alike
 
 
 class AlikeReader:

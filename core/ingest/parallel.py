@@ -23,7 +23,7 @@ from .decode import DECODERS
 from .envelope import Envelope, envelope
 from .part_file import PartFile, open_part, write_part
 from .ranges import RangeEnd, Region, joins, region, within
-from .reader import PART_SIZE, ReadResult, add_item, collector_paused, is_full, read_result
+from .reader import PART_SIZE, ReadResult, add_item, collector_paused, is_full, read_result, text_reader
 from .source import Source
 from .worker import read_range, source_facts
 
@@ -254,6 +254,7 @@ def _joined(
                 decoder=decoder,
                 separator=where.separator,
                 block_size=block_size,
+                reader=text_reader(decoder),
                 tell=lambda size, events: None,
             )
             spare += NUMBERS_PER_RANGE

@@ -20,6 +20,7 @@ from tracelane.core.ingest.reader import Reading
 from tracelane.core.ingest.separator import Separator
 from tracelane.core.ingest.source import open_source
 from tracelane.core.ingest.text import reader as text_reader
+from tracelane.core.ingest.text import templates
 from tracelane.core.ingest.text.digits import floats, integers, nanoseconds
 from tracelane.core.ingest.text.reader import TextReader
 from tracelane.core.ingest.text.spans import SpanHash
@@ -36,7 +37,7 @@ SEPARATOR = Separator(b"},\n{", 1, 3)
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read even the shortest texts as columns."""
-    monkeypatch.setattr(text_reader, "LEAST", 2)
+    monkeypatch.setattr(templates, "LEAST", 2)
     monkeypatch.setattr(text_reader, "LONGEST_PAUSE", 0)
     monkeypatch.setattr(cutter, "LEAST_TEXT", 0)
 

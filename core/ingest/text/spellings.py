@@ -86,7 +86,7 @@ class Spellings:
         return found
 
     def _new(self, text: bytes, inside: bool) -> int:
-        self.texts.append(_inside(text) if inside else _value(text))
+        self.texts.append(spelled(text, inside))
         self.weight += 300 + len(text)
         return len(self.texts) - 1
 
@@ -124,6 +124,11 @@ class Renumbering:
         return found.astype(np.uint32)
 
 
+def spelled(text: bytes, inside: bool) -> str:
+    """Return what the inside of a string says, or `StringTable.numbers` makes of a value. UnsoundError."""
+    return _inside(text) if inside else _value(text)
+
+
 def _inside(text: bytes) -> str:
     """Return the string of which this is the inside; it has no backslash and no quote."""
     if _CONTROL.search(text):
@@ -135,7 +140,7 @@ def _inside(text: bytes) -> str:
 
 
 def _value(text: bytes) -> str:
-    """Return what `StringTable.numbers` makes of a JSON value: strings as they are, others as JSON text."""
+    """Return strings as they are, null as nothing, others as JSON text."""
     value = _decoded(text)
     return value if type(value) is str else "" if value is None else _text_of(value)
 
