@@ -164,18 +164,19 @@ class GatheringApp(TracelaneApp):
             if place not in ready
         }
         first = next(ranks, ready[0])
-        trace = PartialTrace(gathering.indexes, gathering.members, missing, first)
+        before = self.trace if isinstance(self.trace, PartialTrace) else None
+        trace = PartialTrace(gathering.indexes, gathering.members, missing, first, before)
         if self._files is not None:
             self.take_trace(trace, self._first_view(trace))
             await self._show_lanes()
             began = thread_time()  # making the screen is done once
         else:
-            before, session = self.layout_now, replace(self.session, clocks=trace.clocks)
+            layout, session = self.layout_now, replace(self.session, clocks=trace.clocks)
             self.trace = trace
             if not self._moved:
                 session = self._fitted(trace, session)
             self._take(
-                replace(session, scroll=scroll_kept(before, session, self.layout_now, self.lane_lines))
+                replace(session, scroll=scroll_kept(layout, session, self.layout_now, self.lane_lines))
             )
         self._shown = len(ready) + len(gathering.failed)
         self._next = monotonic() + max(INTERVAL_S, SHARE * (thread_time() - began))

@@ -26,7 +26,7 @@ GAP_SHARE = 8
 
 @dataclass(frozen=True)
 class _Stretches:
-    """Stretches of trace time with things in them."""
+    """Stretches of time with things in them."""
 
     start: I64
     end: I64
@@ -52,6 +52,19 @@ class _Stretches:
         pairs = ((self.start, other.start), (self.end, other.end), (self.weight, other.weight))
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
+    def moved(self, by: int) -> Self:
+        """Return the same so many ns later."""
+        return type(self)(self.start + by, self.end + by, self.weight)
+
+
+@dataclass(frozen=True)
+class Occupied:
+    """When something lies in an index, lane time: slices, instants and samples, whole-window spans."""
+
+    slices: _Stretches
+    marks: _Stretches
+    spans: _Stretches
+
 
 def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | None:
     """Return (start, end) in trace time of the bulk of these (index, clock offset), None when all are empty.
@@ -60,16 +73,16 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
     everything, where that is less than half of the slices and instants. Whole-window spans count only where
     the rest has no length. Rows are split at dominating gaps, found by bisection: O(rows split x log n).
     """
+    return window_of([(occupied(index), offset) for index, offset in indexes])
+
+
+def window_of(found: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
+    """Return the opening window of indexes of which it is known when something lies in them."""
     slices, marks, spans = _Stretches.of([]), _Stretches.of([]), _Stretches.of([])
-    for index, offset in indexes:
-        for kind, pieces in enumerate(_stretches_of(index, offset)):
-            found = _Stretches.of(pieces)
-            if kind == 0:
-                slices = slices.joined(found)
-            elif kind == 1:
-                marks = marks.joined(found)
-            else:
-                spans = spans.joined(found)
+    for one, offset in found:
+        slices = slices.joined(one.slices.moved(offset))
+        marks = marks.joined(one.marks.moved(offset))
+        spans = spans.joined(one.spans.moved(offset))
     pool = next((one for one in (slices, marks, spans) if len(one.start)), None)
     if pool is None:
         return None
@@ -117,8 +130,8 @@ def _grown(islands: _Stretches, start: int, end: int, far: int = FAR) -> tuple[i
         start, end = grown
 
 
-def _stretches_of(index: Index, offset: int) -> tuple[list[tuple[int, int, int]], ...]:
-    """Return (start, end, weight) of all rows: of slices, of instants and samples, of whole-window spans."""
+def occupied(index: Index) -> Occupied:
+    """Return when something lies in an index."""
     slices: list[tuple[int, int, int]] = []
     marks: list[tuple[int, int, int]] = []
     spans: list[tuple[int, int, int]] = []
@@ -137,8 +150,8 @@ def _stretches_of(index: Index, offset: int) -> tuple[list[tuple[int, int, int]]
                 marks,
                 int(kind == RowKind.INSTANTS),
             )  # dense telemetry is not what a trace is about
-        target += [(start + offset, end + offset, weight * share) for start, end, weight in pieces]
-    return slices, marks, spans
+        target += [(start, end, weight * share) for start, end, weight in pieces]
+    return Occupied(*map(_Stretches.of, (slices, marks, spans)))
 
 
 def _rows_of_spans(index: Index) -> set[int]:

@@ -79,11 +79,11 @@ class Trace(TraceSlices):
     @cached_property
     def opening_span(self) -> tuple[int, int]:
         """(start, end) without wild outliers: what the first window shows."""
-        start, end = (
-            opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
-            or self.span
-        )
+        start, end = self._window() or self.span
         return start, self.span[1] if self.span[1] == end + 1 else end
+
+    def _window(self) -> tuple[int, int] | None:
+        return opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
 
     @property
     def has_outliers(self) -> bool:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from ..analysis.alignment import Alignment, as_stamped
 from ..index.captures import Member
 from ..index.store import Index
+from ..query.window import Occupied, occupied, window_of
 from . import Trace
 
 
@@ -20,10 +21,21 @@ class PartialTrace(Trace):
     """
 
     def __init__(
-        self, indexes: Sequence[Index], members: Sequence[Member], missing: Mapping[int, str], first: int
+        self,
+        indexes: Sequence[Index],
+        members: Sequence[Member],
+        missing: Mapping[int, str],
+        first: int,
+        before: PartialTrace | None = None,
     ) -> None:
-        """Hold the indexes; trace time is that of the source `first`."""
+        """Hold the indexes; trace time is that of the source `first`. What is known of those that were there
+        `before` is not found out again.
+        """
         super().__init__(indexes, members)
+        known = {} if before is None else before._occupied
+        self._occupied: dict[Index, Occupied] = {
+            index: known[index] if index in known else occupied(index) for index in self.indexes
+        }
         self.missing = MappingProxyType(dict(missing))
         self.first = first
 
@@ -31,3 +43,7 @@ class PartialTrace(Trace):
     def alignment(self) -> Alignment:
         """The clocks as stamped."""
         return as_stamped(self.indexes, self.members, self.first)
+
+    def _window(self) -> tuple[int, int] | None:
+        offsets = map(self.clocks.offset, range(len(self.indexes)))
+        return window_of([(self._occupied[index], offset) for index, offset in zip(self.indexes, offsets)])
