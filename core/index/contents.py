@@ -103,7 +103,8 @@ def put_in_order(events: Mapping[str, AnyArray]) -> None:
         order = None if bool((ordinal[1:] > ordinal[:-1]).all()) else order_by(ordinal)
     if order is not None:
         for values in events.values():
-            values[:] = values.take(order)
+            if values.itemsize > 1 or bool((values != values[0]).any()):
+                values[:] = values.take(order)
 
 
 def within_limit(start: I64, duration: I64) -> I64:

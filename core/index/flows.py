@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,27 +23,28 @@ from .order import order_by, run_starts
 from .scratch import Scratch
 
 COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
-SHARE = 1 << 18
+SHARE = 1 << 17
 """So many flow events are paired at once."""
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 """An odd number of mixed bits (the golden ratio's): products spread over all values."""
 _S, _F = ord("s"), ord("f")
 
 
-@dataclass(frozen=True)
 class Lookup:
-    """A lifted integer argument by event ordinal."""
+    """A lifted integer argument by event ordinal, gathered from all parts when first asked for."""
 
-    ordinals: U32  # ascending
-    values: I64
+    def __init__(self, merged: Merged, key: str, scratch: Scratch) -> None:
+        """`scratch`: where what is gathered may lie."""
+        self._merged, self._key, self._scratch = merged, key, scratch
 
-    @classmethod
-    def of(cls, merged: Merged, key: str, scratch: Scratch) -> Lookup:
-        """Gather a lifted integer argument from all parts."""
+    @cached_property
+    def _known(self) -> tuple[U32, I64]:
+        """All ordinals, ascending, and their values."""
+        merged, scratch = self._merged, self._scratch
         pieces = [
-            (part.lifted[key], first)
+            (part.lifted[self._key], first)
             for part, first in zip(merged.parts, merged.first_ordinal)
-            if key in part.lifted
+            if self._key in part.lifted
         ]
         size = sum(len(column.ordinals) for column, _ in pieces)
         ordinals, values = scratch.array(size, "u4"), scratch.array(size, "i8")
@@ -52,17 +54,17 @@ class Lookup:
             np.add(column.ordinals.take(order), np.uint32(first), out=ordinals[at : at + len(order)])
             values[at : at + len(order)] = column.values.take(order)
             at += len(order)
-        for part in range(len(merged.parts)):
-            merged.let_go(part)
+        merged.let_go_all()
         scratch.let_go()
-        return cls(ordinals, values)
+        return ordinals, values
 
     def find(self, ordinals: U32) -> tuple[AnyArray, I64]:
         """Return (which of these events have the argument, its values there; elsewhere anything)."""
-        if not len(self.ordinals):
+        known, values = self._known
+        if not len(known):
             return np.zeros(len(ordinals), np.bool_), np.zeros(len(ordinals), np.int64)
-        place = np.minimum(np.searchsorted(self.ordinals, ordinals), len(self.ordinals) - 1)
-        return self.ordinals[place] == ordinals, self.values[place]
+        place = np.minimum(np.searchsorted(known, ordinals), len(known) - 1)
+        return known[place] == ordinals, values[place]
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class FlowEnds:
     def of(cls, events: Gathered, merged: Merged, scratch: Scratch) -> FlowEnds:
         """Return flow events that belong to nothing yet."""
         bound = scratch.array(events.bounds[-1], "u4", NONE)
-        return cls(events, bound, Lookup.of(merged, "correlation", scratch))
+        return cls(events, bound, Lookup(merged, "correlation", scratch))
 
     def in_lane(self, lane: int) -> LaneFlows | None:
         """Return those of one lane, None if there are none."""

@@ -17,7 +17,7 @@ from .scratch import Scratch
 
 BATCH = 1 << 16
 """Lanes that follow one another are gathered together up to so many events."""
-_LET_GO = 1 << 20
+_LET_GO = 1 << 22
 """After so many events, memory of the parts that they lie in is given back."""
 
 

@@ -19,7 +19,7 @@ from .scratch import Scratch
 _OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
 _PAIR = int(SliceFlag.PAIR)
 _UNUSUAL = _UNCLOSED | _CLAMPED
-PIECE = 1 << 18
+PIECE = 1 << 16
 """Slices that are written at once."""
 
 
@@ -81,13 +81,19 @@ class LaneWriter:
             rows = assign(slices.start, slices.duration)
             rank = _rank(rows.order, self.slices)
             if flows is not None:
-                index = bind(slices, rows.parent, flows.events, flows.correlation)
-                flows.bound[:] = rank[index]
+                self._bind(slices, rows, rank, flows)
             self._slices(lane, slices, rows, rank, entry.kind)
         if len(instants.start):
             self._instants(lane, instants)
         lane["rows"] = self.rows - lane["first_row"]
         self._lanes.append(lane)
+
+    def _bind(self, slices: Slices, rows: Rows, rank: U32, flows: LaneFlows) -> None:
+        """Fill in the positions of the slices that flow events belong to."""
+        for at in range(0, len(flows.bound), PIECE):
+            few = slice(at, at + PIECE)
+            events = {name: values[few] for name, values in flows.events.items()}
+            flows.bound[few] = rank.take(bind(slices, rows.parent, events, flows.correlation), mode="wrap")
 
     def counter(self, entry: LaneEntry, process: int, tid: int, name: int, series: list[Series]) -> None:
         """Write a counter's lane, a row per series."""
@@ -162,7 +168,7 @@ class LaneWriter:
         self._append("slices.category", slices.category.take(order))
         ordinal = slices.ordinal.take(order)
         self._append("slices.ordinal", ordinal)
-        self._append("slices.parent", rank[rows.parent.take(order)])
+        self._append("slices.parent", rank.take(rows.parent.take(order), mode="wrap"))
         long = np.flatnonzero(duration >= LONG)  # self time is never longer
         if len(long):
             self._append("long.position", long + first)

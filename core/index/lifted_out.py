@@ -18,7 +18,7 @@ from .merge import Merged
 from .order import order_by
 from .scratch import Scratch
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Values written at once."""
 _NO_ONE = np.uint32(NONE)
 
@@ -30,7 +30,7 @@ class _Slots:
         self._entry_at = scratch.array(size, "u4", NONE)
 
     def put(self, positions: AnyArray, entries: AnyArray) -> None:
-        self._entry_at[positions] = entries
+        self._entry_at[positions.astype(np.intp)] = entries
 
     def take(self) -> Iterator[tuple[AnyArray, U32]]:
         """Yield (positions, their entries), ascending by position, and forget them."""
@@ -40,7 +40,7 @@ class _Slots:
             if len(found):
                 entries = some.take(found)
                 some.fill(NONE)
-                yield found + at, entries
+                yield (found + at).astype(np.uint32), entries
 
 
 class _LiftedOut:

@@ -61,7 +61,7 @@ class Merged:
     def values(self, part: int, table: str, name: str, rows: AnyArray | slice = slice(None)) -> AnyArray:
         """Return some rows of a column of one part's table in global numbers."""
         raw = self.parts[part].tables[table]
-        values = raw[name][rows]
+        values = raw[name][rows] if isinstance(rows, slice) else raw[name].take(rows)
         if name == "ordinal":
             return values + np.uint32(self.first_ordinal[part])
         if name == "track":
@@ -145,7 +145,8 @@ def merge_parts(parts: Sequence[AnyPart]) -> Merged:
         seen = np.zeros(len(to_global), np.bool_)
         for table in ("timed", "flows", "asyncs"):
             if table in part.tables:
-                seen[part.tables[table]["category"]] = True
+                own = np.bincount(part.tables[table]["category"])
+                seen[: len(own)] |= own > 0
         used.update(to_global[seen].tolist())
     used.discard(0)
     categories = [0, *(number for _, number in sorted((strings.text(number), number) for number in used))]

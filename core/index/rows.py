@@ -22,7 +22,7 @@ from .columns_out import smallest_unsigned
 from .levels import Families, open_levels
 from .order import by_small_key, concatenated_ranges
 
-STRETCH = 1 << 18
+STRETCH = 1 << 16
 """Slices of a lane that are treated at once, where none is open between them."""
 _MOST_RUNS = 1 << 16
 """Rows of so many stretches together are brought together run by run."""
