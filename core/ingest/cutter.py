@@ -149,7 +149,7 @@ class Cutter:
         start = window.at
         end = window.data.rfind(separator.text, start) + separator.end
         if end - start >= LEAST_TEXT:
-            read = self._reader.read(memoryview(window.data)[start:end], separator)
+            read = self._reader.read(window.data, start, end, separator)
             if read is not None:
                 window.at = end
                 return Columnar(window.base + start, read)
@@ -214,8 +214,10 @@ class Cutter:
                 most = OVERSIZED if self.head_proven else PATIENCE
                 if window.left > most:
                     break
+                base = window.base
                 window.more(min(3 * window.left, most + 1 - window.left))
                 start = window.at
+                cut -= window.base - base if cut >= 0 else 0
                 continue
             if not self.head_proven:
                 break

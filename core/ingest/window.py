@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+KEPT = 64
+"""So many bytes that are done with stay before the others, which may then be read as columns in place."""
+
 
 class Readable(Protocol):
     """What a window reads from."""
@@ -49,9 +52,10 @@ class Window:
         if not new:
             self.ended = True
             return False
-        self.base += self.at
-        self.data = self.data[self.at :] + new if self.at < len(self.data) else new
-        self.at = 0
+        done = max(0, self.at - KEPT)
+        self.base += done
+        self.data = self.data[done:] + new
+        self.at -= done
         return True
 
     def put_back(self, size: int) -> None:

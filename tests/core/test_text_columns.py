@@ -73,9 +73,9 @@ def test_real_traces(eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = left = 0
     read = TextReader.read
 
-    def counted(self: TextReader, text: bytes, separator: Separator) -> Any:
+    def counted(self: TextReader, data: bytes, start: int, end: int, separator: Separator) -> Any:
         nonlocal seen, left
-        found = read(self, text, separator)
+        found = read(self, data, start, end, separator)
         if found is not None:
             seen, left = seen + len(found.begins), left + len(found.others)
         return found
@@ -244,8 +244,9 @@ def test_damage(eager: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def spans_of(texts: list[str]) -> tuple[Stretch, Any, Any]:
     """Return a stretch with the texts in it, and where they begin and end."""
     events = [f'{{"a": {text}}}' for text in texts]
-    stretch = stretch_of(",\n".join(events).encode(), SEPARATOR)
-    ends = len(PAD) + np.cumsum([len(event) + 2 for event in events]) - 3
+    text = ",\n".join(events).encode()
+    stretch = stretch_of(text, 0, len(text), SEPARATOR)
+    ends = PAD + np.cumsum([len(event) + 2 for event in events]) - 3
     return stretch, ends - np.array([len(text) for text in texts]), ends
 
 
@@ -334,7 +335,8 @@ def test_events_of_one_make_are_not_decoded(eager: None) -> None:
     """Of events that are written alike only what is odd among them is decoded."""
     events = [SLICE % (number % 5, *USUAL) for number in range(500)]
     events[77] = json.dumps({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "a"}})
-    found = TextReader().read(",\n".join(events).encode(), SEPARATOR)
+    text = ",\n".join(events).encode()
+    found = TextReader().read(text, 0, len(text), SEPARATOR)
     assert found is not None
     assert found.others.tolist() == [77]
     assert [len(alike.places) for alike in found.alike] == [499]

@@ -162,7 +162,7 @@ def _cut(
     for start, end in [*((start, end) for start, end, _ in slots), (len(event), len(event))]:
         run = event[at:start]
         offset = run.find(b'"')
-        if not run or (offset < 0 and start < len(event)) or offset >= len(PAD):
+        if not run or (offset < 0 and start < len(event)) or offset >= PAD:
             return None
         runs.append(run)
         anchors.append(event.count(b'"', 0, at) if offset >= 0 else -1)

@@ -45,12 +45,14 @@ class TextReader:
         self._pause = 0  # so many stretches are left to the decoder
         self._failures = 0
 
-    def read(self, text: bytes | memoryview, separator: Separator) -> ReadText | None:
-        """Return a stretch of whole events as columns; None where it is not sound, or must be decoded."""
+    def read(self, data: bytes, start: int, end: int, separator: Separator) -> ReadText | None:
+        """Return a part of some text, whole events, as columns; None where it is not sound, or is to be
+        decoded.
+        """
         if self._pause:
             self._pause -= 1
             return None
-        read = self._read(text, separator)
+        read = self._read(data, start, end, separator)
         if read is None or 2 * len(read.others) > len(read.begins):
             self._failures += 1
             self._pause = min(1 << self._failures, LONGEST_PAUSE)
@@ -58,9 +60,9 @@ class TextReader:
             self._failures = 0
         return read
 
-    def _read(self, text: bytes | memoryview, separator: Separator) -> ReadText | None:
+    def _read(self, data: bytes, start: int, end: int, separator: Separator) -> ReadText | None:
         self._values.forget()
-        stretch = stretch_of(text, separator)
+        stretch = stretch_of(data, start, end, separator)
         alike: list[Alike] = []
         other = np.ones(len(stretch.begins), np.bool_)
         try:
@@ -76,7 +78,7 @@ class TextReader:
         except (ValueError, RecursionError):
             return None
         return ReadText(
-            len(text),
+            end - start,
             stretch.begins - stretch.begins[0],
             stretch.ends - stretch.begins[0],
             alike,

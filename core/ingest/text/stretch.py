@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ..columns import I64, U8, AnyArray
 from ..separator import Separator
 
-PAD = b" " * 64
-"""Stands around the text, so that words may be taken from it a little beyond its ends."""
+PAD = 64
+"""So many bytes stand around the events at least: words are taken from a little beyond them."""
 _PIECE = 1 << 18
 """So many bytes are searched at once: more do not fit into the processor's cache."""
 _QUOTE, _BRACE, _BACKSLASH = b'"}\\'
@@ -23,7 +23,7 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Stretch:
-    """Whole events joined by one separator; all places are offsets in `text`, which is padded."""
+    """Whole events joined by one separator; all places are offsets in `text`, in which they stand."""
 
     text: bytes
     begins: I64  # of each event: its opening brace
@@ -51,25 +51,27 @@ class Stretch:
         return view[places].view("<u8").reshape(-1, count)
 
 
-def stretch_of(text: bytes | memoryview, separator: Separator) -> Stretch:
-    """Find events and quotes in a text that begins with an event and ends with one."""
-    padded = b"".join((PAD, text, PAD))
-    letters = np.frombuffer(padded, np.uint8)
-    end = len(padded) - len(PAD)
+def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stretch:
+    """Find events and quotes in a part of some text that begins with an event and ends with one."""
+    if start < PAD or len(data) - end < PAD:
+        margin = bytes(PAD)
+        data = b"".join((margin, memoryview(data)[start:end], margin))
+        start, end = PAD, PAD + end - start
+    letters = np.frombuffer(data, np.uint8)[start:end]
     lead, length = separator.end - 1, len(separator.text)
-    braces = _places(letters, _BRACE) - lead
-    braces = braces[(braces > len(PAD)) & (braces < end - length)]
-    at = np.ndarray((len(padded) - length + 1,), f"S{length}", padded, 0, (1,))
-    between = braces[at[braces] == separator.text]
-    begins = np.concatenate(([len(PAD)], between + separator.begin))
+    braces = _places(letters, _BRACE) + (start - lead)
+    braces = braces[(braces > start) & (braces < end - length)]
+    texts = np.ndarray((len(data) - length + 1,), f"S{length}", data, 0, (1,))
+    between = braces[texts[braces] == separator.text]
+    begins = np.concatenate(([start], between + separator.begin))
     ends = np.concatenate((between + separator.end, [end]))
-    quotes = _places(letters, _QUOTE)
+    quotes = _places(letters, _QUOTE) + start
     bounds = np.searchsorted(quotes, np.append(begins, end))
     escaped = None
-    if b"\\" in text if isinstance(text, bytes) else b"\\" in padded:
+    if data.find(b"\\", start, end) >= 0:
         escaped = np.zeros(len(begins), np.bool_)
-        escaped[np.searchsorted(ends, _places(letters, _BACKSLASH), "right")] = True
-    return Stretch(padded, begins, ends, quotes, bounds[:-1], np.diff(bounds), escaped)
+        escaped[np.searchsorted(ends, _places(letters, _BACKSLASH) + start, "right")] = True
+    return Stretch(data, begins, ends, quotes, bounds[:-1], np.diff(bounds), escaped)
 
 
 def _places(letters: U8, letter: int) -> I64:
