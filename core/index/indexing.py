@@ -9,7 +9,7 @@ from types import TracebackType
 from ..base import errors
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
-from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
+from ..ingest.child import DECODING, Children, ChildrenError, Message
 from ..ingest.source import Source
 from .cache import Place, sweep
 
@@ -44,7 +44,7 @@ class Indexing:
         """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
         self.committed = False
         self._closed = False
-        self._children = Children(1, module=MODULE, environment=ONE_THREAD)
+        self._children = Children(1, module=MODULE, environment=DECODING)
         from .indexer import order  # while the process starts: it takes as long to load here as there
 
         asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ from tests.events import (
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import build as build_module
-from tracelane.core.index import flows, lane_out, rows, scratch
+from tracelane.core.index import flows, gather, lane_out, lifted_out, rows, scratch
 from tracelane.core.index.build import Facts, build
 from tracelane.core.index.columns_out import Columns
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import TIME_LIMIT, Part
+from tracelane.core.ingest.columns import TIME_LIMIT, LiftedColumn, Part
 from tracelane.core.ingest.lifted import LIFTED, Kind
 from tracelane.core.ingest.part_file import open_part, write_part
 
@@ -53,6 +54,31 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
     assert files(tmp_path / "one") == files(tmp_path / "many")
     for key in ("ledger", "start_ns", "end_ns", "bounds", "tables"):
         assert one.manifest[key] == many.manifest[key]
+
+
+def mixed(part: Part, seed: int) -> Part:
+    """A part with the rows of its tables and lifted columns in another order."""
+    pick = np.random.default_rng(seed)
+    tables = dict(part.tables)
+    for name in ("timed", "flows", "asyncs", "counters"):
+        order = pick.permutation(len(tables[name]["ordinal"]))
+        tables[name] = {key: values[order] for key, values in tables[name].items()}
+    lifted = {}
+    for key, column in part.lifted.items():
+        order = pick.permutation(len(column.ordinals))
+        lifted[key] = LiftedColumn(column.ordinals[order], column.values[order])
+    return replace(part, tables=tables, lifted=lifted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_parts_stand_in_any_order(tmp_path: Path, seed: int) -> None:
+    """Readers may take events kind by kind: only ordinals say in which order the file has them."""
+    events = every_phase(seed)
+    (tmp_path / "mixed").mkdir()
+    index_of(events, tmp_path / "plain", [120])
+    parts = [mixed(part, seed) for part in parts_of(events, [120])]
+    build(parts, Facts.of(parts), tmp_path / "mixed")
+    assert files(tmp_path / "plain") == files(tmp_path / "mixed")
 
 
 def test_parts_on_disk_are_parts_in_memory(tmp_path: Path) -> None:
@@ -83,7 +109,10 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
-    for place, name in ((rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (build_module, "MANY")):
+    for place, name in (
+        (rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (build_module, "MANY"), (gather, "BATCH"),
+        (lifted_out, "CHUNK"),
+    ):  # fmt: skip
         monkeypatch.setattr(place, name, 3)
     index_of(events, tmp_path / "pieces", cuts)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")
