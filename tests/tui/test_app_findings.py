@@ -12,6 +12,7 @@ from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.analysis import kept
 from tracelane.core.analysis.findings import judge, saved
 from tracelane.core.overlay.lay_over import lay_over
 from tracelane.core.trace import Trace, open_trace
@@ -39,6 +40,15 @@ async def test_a_line_tells_of_them(trace: Trace) -> None:
         (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
         assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in line
         assert app.focused is app.main.query_one(LaneCanvas)
+
+
+async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large trace they come from a process of its own; the line is the same."""
+    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    monkeypatch.setattr(judge, "findings", None)
+    async with shown(trace, SMALL) as (app, pilot):
+        await settled(app, pilot)
+        assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from time import monotonic
+from types import MappingProxyType
 
 from textual.reactive import var
 from textual.screen import Screen
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
+from tracelane.core.overlay.over import Over
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
@@ -60,6 +63,21 @@ class Viewer(PacedApp):
         """Go on where the trace was left: with the views before, and the lanes that were computed."""
         self.history = prepared.history
         self.lanes_wanted = prepared.computed
+
+    @property
+    def own_trace(self) -> Trace:
+        """The trace without logs and computed lanes."""
+        trace = self.trace
+        while isinstance(trace, Over):
+            trace = trace.own
+        return trace
+
+    @property
+    def own_clocks(self) -> Clocks:
+        """The session's clocks without those of logs and computed lanes."""
+        count = len(self.own_trace.indexes)
+        own = {key: ns for key, ns in self.session.clocks.offsets.items() if key[0] < count}
+        return Clocks(MappingProxyType(own))
 
     @property
     def main(self) -> Screen[None]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.device_clocks import troubled
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.base.errors import Cancelled
 from tracelane.core.trace import Trace
+from tracelane.core.trace.apart import clock_troubles
 
 from ..actions import devices
 from ..session import Session
@@ -35,13 +39,15 @@ class DeviceClocks(Viewer):
     def look_at_device_clocks(self) -> None:
         """Say, after the first picture, where the clock of a device cannot be right."""
         trace, worker = self.trace, get_current_worker()
-        found = troubled(trace, self.session.clocks)
-        if found and not worker.is_cancelled:
-            told = [one.trouble for one in found]
-            movable = any(one.proposed_ns is not None and one.alone for one in found)
+        scope = Scope(self.own_trace, clocks=self.own_clocks, cancelled=lambda: worker.is_cancelled)
+        try:
+            told, movable = clock_troubles(scope)
+        except Cancelled:
+            return
+        if told and not worker.is_cancelled:
             self.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
 
-    def _told(self, trace: Trace, told: list[str]) -> None:
+    def _told(self, trace: Trace, told: Sequence[str]) -> None:
         if self.composed and self.trace is trace:
             said = self.main.query_one(Footer).message
             self.say("; ".join([*told, said] if said else told))

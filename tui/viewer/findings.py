@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 
 from rich.text import Text
 from textual import on
 from textual.worker import get_current_worker
 
 from tracelane.core.analysis.findings.finding import Evidence, Findings
-from tracelane.core.analysis.findings.saved import kept_findings, saved_findings
+from tracelane.core.analysis.findings.saved import kept_findings
 from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
-from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Trace
+from tracelane.core.trace.apart import findings_apart
 
 from ..actions import view
 from ..config import Config
@@ -57,25 +56,19 @@ class FindingsPanel(Panels, Following):
             self._find(key)
 
     @property
-    def _judged(self) -> Trace:
-        """What is judged: logs are no part of it."""
-        return self.trace.own if isinstance(self.trace, Overlay) else self.trace
-
-    @property
     def _whole(self) -> Key:
         """The key of the whole trace under the present clocks, those of logs aside."""
-        count = len(self._judged.indexes)
-        own = {key: ns for key, ns in self.session.clocks.offsets.items() if key[0] < count}
-        return None, Clocks(MappingProxyType(own)), self.session.steps
+        return None, self.own_clocks, self.session.steps
 
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
-        return Scope(self._judged, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
+        return Scope(self.own_trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
     @background("findings")
     def _find(self, key: Key) -> None:
         worker = get_current_worker()
+        scope = self._scope(key, lambda: worker.is_cancelled)
         try:
-            found = saved_findings(self._scope(key, lambda: worker.is_cancelled))
+            found = findings_apart(scope)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

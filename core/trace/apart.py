@@ -1,0 +1,136 @@
+"""Questions about a whole large trace, answered by a process of its own: whoever asks goes on drawing.
+
+    python -m tracelane.core.trace.apart
+
+The first line of standard input is {"question", "indexes": [[folder, path], …], "members", "aligned"}, the
+only line of standard output {"answer"} or {"failed": a sentence}. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from ..analysis.device_clocks import troubled
+from ..analysis.findings.finding import Findings
+from ..analysis.findings.forms import findings_object, findings_of
+from ..analysis.findings.saved import saved_findings
+from ..analysis.kept import is_worth_keeping, kept_file, write_kept
+from ..analysis.scope import Scope
+from ..base.errors import Cancelled, TracelaneError
+from ..base.lines import lines, tell
+from ..index.captures import Member
+from ..index.store import Index
+from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
+from . import Trace
+
+MODULE = "tracelane.core.trace.apart"
+Answer = TypeVar("Answer")
+
+
+class ClockTroubles(NamedTuple):
+    """What is wrong with the clocks of devices."""
+
+    sentences: tuple[str, ...]
+    movable: bool  # whether the clock of one of them can be moved
+
+
+def findings_apart(scope: Scope) -> Findings:
+    """Return the findings of a scope; those of a whole trace are kept. Raises Cancelled, TracelaneError."""
+    if not is_worth_keeping(scope):
+        return saved_findings(scope)
+    return _answered(scope, "findings", lambda told: findings_of(told, 0))
+
+
+def clock_troubles(scope: Scope) -> ClockTroubles:
+    """Return which devices of a scope have clocks that cannot be right. Raises Cancelled, TracelaneError."""
+    return _answered(
+        scope,
+        "device-clocks",
+        lambda told: ClockTroubles(tuple(map(str, told["troubles"])), bool(told["movable"])),
+    )
+
+
+def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Answer:
+    """Return the answer to one of QUESTIONS; that about a whole large trace is kept beside its index."""
+    if not is_worth_keeping(scope):
+        return read(QUESTIONS[question](scope))
+    path = kept_file(scope, question)
+    with suppress(OSError, KeyError, TypeError, ValueError):
+        return read(json.loads(path.read_bytes()))
+    try:
+        told = _by_child(scope, question)
+    except ChildrenError:
+        told = QUESTIONS[question](scope)
+    write_kept(path, told)
+    return read(told)
+
+
+def _findings(scope: Scope) -> Any:
+    from ..analysis.findings.judge import findings  # all the rules: whoever only asks needs none of them
+
+    return findings_object(findings(scope), 0)
+
+
+def _device_clocks(scope: Scope) -> Any:
+    found = troubled(scope.trace, scope.clocks)
+    movable = any(one.proposed_ns is not None and one.alone for one in found)
+    return {"troubles": [one.trouble for one in found], "movable": movable}
+
+
+QUESTIONS: Final[Mapping[str, Callable[[Scope], Any]]] = {
+    "findings": _findings,
+    "device-clocks": _device_clocks,
+}
+
+
+def _by_child(scope: Scope, question: str) -> Any:
+    trace = scope.trace
+    asked = {
+        "question": question,
+        "indexes": [[str(index.folder), index.path] for index in trace.indexes],
+        "members": [{**asdict(member), "path": str(member.path)} for member in trace.members],
+        "aligned": bool(scope.clocks.offsets),
+    }
+    with Children(1, asked, module=MODULE, environment=ONE_THREAD, behind=True) as children:
+        while (received := children.receive()) is None:
+            if scope.cancelled():
+                raise Cancelled
+        message = received[1]
+    if "failed" in message:
+        raise ChildrenError(message["failed"])
+    return message["answer"]
+
+
+# -- in the child -------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Answer the question that the first line of standard input asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
+    asked = next(lines())
+    try:
+        tell({"answer": QUESTIONS[asked["question"]](_scope(asked))})
+    except (TracelaneError, OSError) as error:
+        tell({"failed": str(error)})
+        return 1
+    return 0
+
+
+def _scope(asked: Message) -> Scope:
+    indexes = []
+    for folder, path in asked["indexes"]:
+        indexes.append(Index.open(Path(folder)))
+        indexes[-1].path = path
+    trace = Trace(indexes, [Member(**member) for member in asked["members"]])
+    return Scope(trace, clocks=trace.clocks) if asked["aligned"] else Scope(trace)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Questions about large traces, answered by a process of its own: the same answer, kept; or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.findings_traces import call, launched, op, trace_of
+from tracelane.core.analysis import kept
+from tracelane.core.analysis.findings.judge import findings
+from tracelane.core.analysis.scope import Scope
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import Cancelled
+from tracelane.core.index.blockstore import FOLDER
+from tracelane.core.index.store import MANIFEST
+from tracelane.core.ingest import child
+from tracelane.core.trace import Trace, apart
+from tracelane.core.trace.apart import QUESTIONS, clock_troubles, findings_apart
+
+ASKING = {"findings": findings_apart, "device-clocks": clock_troubles}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """A device that waits for launches, and one piece of work that begins before its launch."""
+    host = [op(366 * n, 366, f"aten::part{n}") for n in range(3)]
+    events = [*launched(0, 5, 10, 90), *launched(480, 10, 470, 110), *launched(790, 5, 810, 500)]
+    return trace_of([*host, *events, call(600, 180, "cudaDeviceSynchronize")], tmp_path)
+
+
+@pytest.fixture
+def large(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """The same, taken for large."""
+    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    return trace
+
+
+def _kept(folder: Path) -> list[Path]:
+    return list(folder.rglob(f"{FOLDER}/*.json"))
+
+
+def _refuse(*_: object, **__: object) -> Any:
+    raise AssertionError("asked here")
+
+
+@pytest.mark.parametrize(("question", "ask"), ASKING.items())
+def test_a_process_answers_the_same(
+    question: str, ask: Callable[[Scope], Any], trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is that of this process, which finds nothing itself; the next time it is read."""
+    here = ask(Scope(trace))
+    assert here.findings if question == "findings" else here.sentences
+    for path in _kept(tmp_path):
+        path.unlink()
+    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    monkeypatch.setattr(apart, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
+    for damage in ("{", '{"schema": 0}', "[]"):
+        assert ask(Scope(trace)) == here
+        (path,) = _kept(tmp_path)
+        assert path.name.startswith(f"{question}-")
+        path.write_text(damage)
+    assert ask(Scope(trace)) == here
+    monkeypatch.setattr(apart, "Children", _refuse)
+    assert ask(Scope(trace)) == here
+
+
+def test_parts_are_answered_here(large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range, and other clocks than the trace opens with, start no process."""
+    monkeypatch.setattr(apart, "Children", _refuse)
+    for scope in (Scope(large, (0, 700_000)), Scope(large, clocks=Clocks().shifted((0, ""), 5))):
+        assert findings_apart(scope) == findings(scope)
+
+
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])
+def test_without_a_process(executable: str, large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none can be started, or it fails at once, the answer is found here."""
+    monkeypatch.setattr(child.sys, "executable", executable)
+    assert findings_apart(Scope(large)) == findings(Scope(large))
+
+
+def test_a_damaged_index(large: Trace) -> None:
+    """What the process cannot open is told by it, and the answer is found here, in what is open already."""
+    wanted = findings(Scope(large))
+    (large.indexes[0].folder / MANIFEST).write_text("{")
+    assert findings_apart(Scope(large)) == wanted
+
+
+def test_giving_up(large: Trace, tmp_path: Path) -> None:
+    """A question that nobody waits for any more ends with its process, and keeps nothing."""
+    with pytest.raises(Cancelled):
+        findings_apart(Scope(large, cancelled=lambda: True))
+    assert not _kept(tmp_path)
