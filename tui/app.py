@@ -86,6 +86,11 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
 
     def get_default_screen(self) -> Screen[None]:
         """Make the screen."""
+        return self.main_screen()
+
+    def main_screen(self) -> MainScreen:
+        """Make the screen; nothing is drawn until it is filled."""
+        self.hold_frames()
         return MainScreen(footer_keys(self.config.keys))
 
     @on(MainScreen.Composed)
@@ -106,6 +111,7 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
                 "the rest lies far away; 0 shows all"
             )
         self._relaid()
+        self.show_frames()
         self.search_again()
         self.look_into_trace()
 

@@ -16,8 +16,6 @@ from .app import TracelaneApp
 from .commands import command
 from .config import Config
 from .draw.layout import layout_of
-from .keys import footer_keys
-from .main_screen import MainScreen
 from .opening_screen import WITHOUT_TRACE, OpeningScreen, opening_keys
 from .prepared import Prepared
 from .session import Session
@@ -111,7 +109,7 @@ class OpeningApp(TracelaneApp):
         self.take_trace(prepared.trace, self._settled(prepared.trace, session, opening))
         self.take_up(prepared)
         # The first screen of a stack cannot be exchanged: the viewer gets a stack of its own.
-        self.add_mode(SETTLED, lambda: MainScreen(footer_keys(self.config.keys)))
+        self.add_mode(SETTLED, self.main_screen)
         await self.switch_mode(SETTLED)
         opening.let_go()
 

@@ -20,6 +20,7 @@ class PacedApp(App[None]):
     """
 
     _hold: ExitStack | None = None
+    _held: ExitStack | None = None
     _patience: Timer | None = None
     _frame_dropped = False
 
@@ -27,6 +28,20 @@ class PacedApp(App[None]):
         """Drive terminals with ours; headless, web and what the environment names stay as they are."""
         found = super().get_driver_class()
         return TerminalDriver if found is LinuxDriver else found
+
+    def hold_frames(self) -> None:
+        """Draw nothing until `show_frames`: what is on the screen stays there."""
+        if self._held is None:
+            self._held = ExitStack()
+            self._held.enter_context(self.batch_update())
+
+    def show_frames(self) -> None:
+        """Draw again."""
+        if self._held is not None:
+            held, self._held = self._held, None
+            held.close()
+            for screen in self.screen_stack:
+                screen.check_idle()
 
     def on_mount(self) -> None:
         """Draw all anew when the program was stopped and goes on."""
