@@ -12,69 +12,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count
-from tracelane.core.index.captures import ranks_text
-from tracelane.core.index.gathering import Gathering
 
-from .lanes.look import glyphs
 from .main_screen import bindings
-from .text.progress import drawn_bar
 from .widgets.bars import Bar, Footer
-
-BAR_CELLS = 16
-WIDEST_TITLE = 40
-
-
-def stage_of(gathering: Gathering, place: int) -> str:
-    """Return in words how far a file is: "45 %", "building the index"; empty where nobody is at it."""
-    doing = gathering.doing(place)
-    if doing is None:
-        return ""
-    return f"{int((doing.share or 0.0) * 100)} %" if doing.stage == "reading" else "building the index"
-
-
-def failure_of(gathering: Gathering, place: int) -> str:
-    """Return in words why a file has no index; empty where it may still get one."""
-    error = gathering.failed.get(place)
-    if error is None:
-        return ""
-    return safe(f"cannot be read: {str(error).removeprefix(f'{gathering.members[place].path}: ')}")
-
-
-def waiting_text(gathering: Gathering) -> str:
-    """Return which files nobody is at yet: "10 wait: ranks 5-14"; empty where there are none."""
-    over = {*gathering.ready, *gathering.failed}
-    waiting = [
-        member
-        for place, member in enumerate(gathering.members)
-        if place not in over and gathering.doing(place) is None
-    ]
-    if not waiting:
-        return ""
-    ranks = [member.rank for member in waiting if member.rank is not None]
-    which = f": rank{'s' if len(ranks) > 1 else ''} {ranks_text(sorted(ranks))}" if ranks else ""
-    return f"{format_count(len(waiting))} wait{'s' if len(waiting) == 1 else ''}{which}"
-
-
-def file_lines(gathering: Gathering) -> list[Text]:
-    """Return a line per file that is there, fails or is being read, and one for those that wait."""
-    titles = [safe(member.title) for member in gathering.members]
-    width = min(WIDEST_TITLE, max(map(len, titles), default=0))
-    full = "#-" if glyphs().ascii else "█░"
-    lines = []
-    for place, title in enumerate(titles):
-        doing = gathering.doing(place)
-        if failure := failure_of(gathering, place):
-            said = Text(failure, "yellow")
-        elif place in gathering.ready:
-            said = Text("there")
-        elif doing is not None:
-            said = Text(f"{drawn_bar(doing.share or 0.0, BAR_CELLS, full)} {stage_of(gathering, place)}")
-        else:
-            continue
-        lines.append(Text.assemble(f" {title[:width]:<{width}}  ", said))
-    waiting = waiting_text(gathering)
-    return [*lines, Text(f" {waiting}", "dim")] if waiting else lines
 
 
 class FileList(Widget, can_focus=True):

@@ -11,8 +11,6 @@ from rich.text import Text
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count
 from tracelane.core.index.gathering import Gathering
 from tracelane.core.trace import Trace
 from tracelane.core.trace.partial import PartialTrace
@@ -23,26 +21,29 @@ from .app import TracelaneApp
 from .carried import Carried, session_over
 from .commands import command
 from .config import Config
-from .draw.labels import fit_middle
-from .files_screen import FilesScreen, failure_of, file_lines, stage_of, waiting_text
+from .files_screen import FilesScreen
+from .gathering_text import failure_of, file_lines, header_pieces, one_line
 from .keys import footer_keys
 from .lanes import messages
-from .lanes.look import glyphs
 from .lanes.minimap import Minimap
 from .main_screen import MainScreen
-from .opening_screen import BAR_CELLS, INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
+from .opening_screen import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .prepared import Prepared
 from .session import Session
 from .settling import scroll_kept, settled, sources_in
-from .text.progress import Pace, drawn_bar
+from .text.progress import Pace
 from .viewer.background import background
 from .widgets.bars import Bar
 
+LINES_FROM = 3
+"""In a panel of so many lines each file has one."""
 LANES = "lanes"
 """The mode in which lanes are shown, of some files and then of all."""
 INTERVAL_S = 0.5
-"""Files that have come are shown this often at most, and that takes at most a tenth of the time."""
-SHARE = 10
+"""Files that have come are shown this often at most, and that takes at most a fifth of the time."""
+SHARE = 5
+TELL_S = 0.25
+"""How far the work is gets told this often: every line that changes costs the processes time."""
 WITH_SOME: Final = WITHOUT_TRACE | {
     *MOVES,
     "details",
@@ -84,20 +85,22 @@ class GatheringApp(TracelaneApp):
         self.has_all = False
         """Whether the trace on show is that of all files."""
         self._gathering = gathering
-        self._title = safe(title)
+        self._title = title
         self._prepare = prepare
         self._prepared: Prepared | None = None
         self._over = False
         self._before = before
         self._pace = Pace()
         self._shown = 0  # files of which the trace on show knows what has become
+        self._grown_at: float | None = None  # thread time when files joined those on show, not yet drawn
         self._next = 0.0
         self._moved = before is not None
-        self._work_told = ""
+        self._work_told = Text()
+        self._next_told = 0.0
 
     def get_default_screen(self) -> Screen[None]:
         """Make the first screen."""
-        return FilesScreen(opening_keys(self.config.keys))
+        return FilesScreen(opening_keys(self.config.keys, WITHOUT_TRACE))
 
     def on_mount(self) -> None:
         """Begin to watch."""
@@ -112,7 +115,8 @@ class GatheringApp(TracelaneApp):
         return screen if isinstance(screen, FilesScreen) else None
 
     async def _watch_files(self) -> None:
-        if self.has_all or self.return_code is not None:  # all are there, or the App is leaving
+        leaving = self.return_code is not None or not self.screen_stack
+        if self.has_all or leaving:
             return
         if not self._over:
             try:
@@ -126,7 +130,8 @@ class GatheringApp(TracelaneApp):
         if self.screen is self.main:
             if self._prepared is not None:
                 await self._settle(self._prepared)
-            elif self._has_news and not self._over and monotonic() >= self._next:
+            elif self._may_grow and self._has_news and not self._over:
+                self._grown_at = thread_time()
                 await self._grow()
         self._tell()
 
@@ -134,6 +139,15 @@ class GatheringApp(TracelaneApp):
     def _has_news(self) -> bool:
         gathering = self._gathering
         return bool(gathering.ready) and len(gathering.ready) + len(gathering.failed) > self._shown
+
+    @property
+    def _may_grow(self) -> bool:
+        """Whether enough time has passed since files joined the last time, for what that and drawing took."""
+        now = monotonic()
+        if self._grown_at is not None:
+            self._next = now + max(INTERVAL_S - TICK_S, SHARE * (thread_time() - self._grown_at))
+            self._grown_at = None
+        return now >= self._next
 
     @background("opening")
     def _put_together(self) -> None:
@@ -154,7 +168,6 @@ class GatheringApp(TracelaneApp):
 
     async def _grow(self) -> None:
         """Show what has come."""
-        began = thread_time()
         gathering = self._gathering
         ready = list(gathering.ready)
         ranks = (place for place in ready if gathering.members[place].rank is not None)
@@ -169,7 +182,6 @@ class GatheringApp(TracelaneApp):
         if self._files is not None:
             self.take_trace(trace, self._first_view(trace))
             await self._show_lanes()
-            began = thread_time()  # making the screen is done once
         else:
             layout, session = self.layout_now, replace(self.session, clocks=trace.clocks)
             self.trace = trace
@@ -179,7 +191,6 @@ class GatheringApp(TracelaneApp):
                 replace(session, scroll=scroll_kept(layout, session, self.layout_now, self.lane_lines))
             )
         self._shown = len(ready) + len(gathering.failed)
-        self._next = monotonic() + max(INTERVAL_S, SHARE * (thread_time() - began))
 
     def _first_view(self, trace: PartialTrace) -> Session:
         found = None if self._before is None else session_over(self._before, trace)
@@ -237,8 +248,10 @@ class GatheringApp(TracelaneApp):
     # -- what is told ---------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
-        if self.has_all or not self.screen_stack:
+        now = monotonic()
+        if self.has_all or now < self._next_told:
             return
+        self._next_told = now + TELL_S
         files = self._files
         if files is not None:
             if files.is_mounted:
@@ -246,25 +259,11 @@ class GatheringApp(TracelaneApp):
         elif self.composed:
             self._fill_header()
             if self._work_told != self._work:
-                self._fill_now()
+                self.panel_soon()
 
     def _header(self) -> tuple[Text, ...]:
-        gathering, progress = self._gathering, self._gathering.progress
-        now = monotonic()
-        self._pace.begins(progress, now)
-        share, *rates = self._pace.words(progress, now)
-        what = "ranks" if all(member.rank is not None for member in gathering.members) else "files"
-        there = f"{format_count(len(gathering.ready))} of {format_count(len(gathering.members))} {what}"
-        bar = drawn_bar(progress.share or 0.0, BAR_CELLS, "#-" if glyphs().ascii else "█░")
-        failed = len(gathering.failed)
-        name = fit_middle(self._title, max(12, self.size.width // 4), glyphs().ellipsis).rstrip()
-        return (
-            Text(f" {name}", "bold"),
-            Text(f" {there} ", "bold reverse"),
-            Text("putting them together" if self._over else f"indexing {bar} {share}"),
-            *([Text(f"{failed} cannot be read", "bold yellow")] if failed else []),
-            *map(Text, rates),
-        )
+        width = self.size.width
+        return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._over)
 
     def _fill_header(self) -> None:
         if self.has_all:
@@ -274,27 +273,18 @@ class GatheringApp(TracelaneApp):
                 bar.pieces = self._header()
 
     @property
-    def _work(self) -> str:
+    def _work(self) -> Text:
         """What is going on with each file that is not there."""
-        gathering = self._gathering
-        at = (
-            f"{safe(member.title)} {stage}"
-            for place, member in enumerate(gathering.members)
-            if (stage := stage_of(gathering, place))
-        )
-        failed = (
-            f"{safe(gathering.members[place].title)} {failure_of(gathering, place)}"
-            for place in sorted(gathering.failed)
-        )
-        parts = [", ".join(at), waiting_text(gathering), *failed]
-        return "; ".join(part for part in parts if part)
+        if any(pane.size.height >= LINES_FROM for pane in self.main.query("#details")):
+            return Text("\n").join(file_lines(self._gathering))
+        return one_line(self._gathering)
 
     def nothing_selected(self) -> Text:
         """Return what the details say where nothing is selected: how far the other files are."""
         if self.has_all:
             return super().nothing_selected()
         self._work_told = self._work
-        return Text(self._work_told, "dim")
+        return self._work_told
 
     def say(self, text: str) -> None:
         """Show a message in the footer until the next command."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
@@ -64,9 +64,11 @@ WITHOUT_TRACE: Final = frozenset(
 PAGES: Final[Mapping[str, int]] = {"page-up": -1, "page-down": 1}
 
 
-def opening_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return (first key, short title) of the commands that the footer shows while there is no index."""
-    titles = {entry.id: entry.footer for entry in COMMANDS if entry.id in (*TIME_MOVES, *WITHOUT_TRACE)}
+def opening_keys(
+    remapped: Mapping[str, str], commands: Collection[str] = (*TIME_MOVES, *WITHOUT_TRACE)
+) -> list[tuple[str, str]]:
+    """Return (first key, short title) of those commands that the footer shows while there is no index."""
+    titles = {entry.id: entry.footer for entry in COMMANDS if entry.id in commands}
     titles["stop-indexing"] = "stop"
     keys = {name: keys_of(command(name), remapped) for name, title in titles.items() if title}
     return [(key_text(own[0]), titles[name]) for name, own in keys.items() if own]

@@ -139,6 +139,35 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         assert app.session.selection is not None and app.session.selection.source == 2
 
 
+async def test_how_far_the_others_are(tmp_path: Path) -> None:
+    """Below the lanes stands how far each of the others is, in a line, or a line each where there is room."""
+    found, script = gathered(rank_files(tmp_path / "run", 6))
+    paths = paths_of(found)
+    async with shown(found) as (app, pilot):
+        script.finish(paths[0])
+        script.read(paths[1])
+        await until_there(app, pilot, 1)
+        script.read(paths[2], "index")
+        line = "rank 1 50 %, rank 2 building the index; 3 wait: ranks 3-5"
+        await until(pilot, lambda: line in screen_text(app))
+        await pilot.resize_terminal(100, 45)
+        await until(pilot, lambda: "rank 1  ████████░░░░░░░░ 50 %" in screen_text(app))
+        assert line not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
+async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
+    """Any size of terminal shows what it can, before and after there are lanes."""
+    found, script = gathered(rank_files(tmp_path / "run", 3))
+    paths = paths_of(found)
+    async with shown(found, size=size) as (app, pilot):
+        script.finish(paths[1])
+        await until_there(app, pilot, 1)
+        await pilot.press("J", "w", "enter")
+        script.finish(paths[0], paths[2])
+        await until_settled(app, pilot)
+
+
 async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
     """Time window, cursor, lane and its line on the screen, folds stay as files come above and below."""
     found, script = gathered(rank_files(tmp_path / "run", 4))

@@ -1,0 +1,102 @@
+"""How far the indexing of several files is, in words and bars."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count
+from tracelane.core.index.captures import ranks_text
+from tracelane.core.index.gathering import Gathering
+
+from .draw.labels import fit_middle
+from .lanes.look import glyphs
+from .text.progress import Pace, drawn_bar
+
+BAR_CELLS = 16
+WIDEST_TITLE = 40
+LEAST_TITLE = 12
+
+
+def header_pieces(
+    gathering: Gathering, pace: Pace, now: float, title: str, width: int, over: bool
+) -> tuple[Text, ...]:
+    """Return what the header says: how many files are there, how far all are, what fails; `over` once no
+    other will come.
+    """
+    progress = gathering.progress
+    pace.begins(progress, now)
+    share, *rates = pace.words(progress, now)
+    what = "ranks" if all(member.rank is not None for member in gathering.members) else "files"
+    there = f"{format_count(len(gathering.ready))} of {format_count(len(gathering.members))} {what}"
+    failed = len(gathering.failed)
+    name = fit_middle(safe(title), max(LEAST_TITLE, width // 4), glyphs().ellipsis).rstrip()
+    return (
+        Text(f" {name}", "bold"),
+        Text(f" {there} ", "bold reverse"),
+        Text("putting them together" if over else f"indexing {_bar(progress.share)} {share}"),
+        *([Text(f"{failed} cannot be read", "bold yellow")] if failed else []),
+        *map(Text, rates),
+    )
+
+
+def file_lines(gathering: Gathering) -> list[Text]:
+    """Return a line per file that fails or is being read, and one for those that wait."""
+    titles = [safe(member.title) for member in gathering.members]
+    width = min(WIDEST_TITLE, max(map(len, titles), default=0))
+    lines = []
+    for place, title in enumerate(titles):
+        doing = gathering.doing(place)
+        if failure := failure_of(gathering, place):
+            said = Text(failure, "yellow")
+        elif doing is not None:
+            said = Text(f"{_bar(doing.share)} {_stage(gathering, place)}")
+        else:
+            continue
+        lines.append(Text.assemble(f" {title[:width]:<{width}}  ", said))
+    waiting = _waiting(gathering)
+    return [*lines, Text(f" {waiting}", "dim")] if waiting else lines
+
+
+def one_line(gathering: Gathering) -> Text:
+    """Return the same in one line."""
+    members = [safe(member.title) for member in gathering.members]
+    at = [f"{title} {stage}" for place, title in enumerate(members) if (stage := _stage(gathering, place))]
+    failed = [f"{members[place]} {failure_of(gathering, place)}" for place in sorted(gathering.failed)]
+    parts = [", ".join(at), _waiting(gathering), *failed]
+    return Text("; ".join(part for part in parts if part), "dim")
+
+
+def failure_of(gathering: Gathering, place: int) -> str:
+    """Return in words why a file has no index; empty where it may still get one."""
+    error = gathering.failed.get(place)
+    if error is None:
+        return ""
+    return safe(f"cannot be read: {str(error).removeprefix(f'{gathering.members[place].path}: ')}")
+
+
+def _stage(gathering: Gathering, place: int) -> str:
+    """Return how far a file is: "45 %", "building the index"; empty where nobody is at it."""
+    doing = gathering.doing(place)
+    if doing is None:
+        return ""
+    return f"{int((doing.share or 0.0) * 100)} %" if doing.stage == "reading" else "building the index"
+
+
+def _waiting(gathering: Gathering) -> str:
+    """Return which files nobody is at yet: "10 wait: ranks 5-14"; empty where there are none."""
+    over = {*gathering.ready, *gathering.failed}
+    waiting = [
+        member
+        for place, member in enumerate(gathering.members)
+        if place not in over and gathering.doing(place) is None
+    ]
+    if not waiting:
+        return ""
+    ranks = sorted({member.rank for member in waiting if member.rank is not None})
+    which = f": rank{'s' if len(ranks) > 1 else ''} {ranks_text(ranks)}" if ranks else ""
+    return f"{format_count(len(waiting))} wait{'s' if len(waiting) == 1 else ''}{which}"
+
+
+def _bar(share: float | None) -> str:
+    return drawn_bar(share or 0.0, BAR_CELLS, "#-" if glyphs().ascii else "█░")
