@@ -23,7 +23,11 @@ class FileList(Widget, can_focus=True):
     DEFAULT_CSS = """
     FileList { height: 1fr; width: 1fr; padding: 1 0; }
     """
-    _lines: tuple[Text, ...] = ()
+
+    def __init__(self, lines: Sequence[Text]) -> None:
+        """Show these lines."""
+        super().__init__()
+        self._lines = tuple(lines)
 
     def show(self, lines: Sequence[Text]) -> None:
         """Show these lines, if they are others than before."""
@@ -46,15 +50,17 @@ class FilesScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     AUTO_FOCUS = "FileList"
 
-    def __init__(self, keys: list[tuple[str, str]]) -> None:
+    def __init__(self, keys: list[tuple[str, str]], header: Sequence[Text], lines: Sequence[Text]) -> None:
         """Make the screen; `keys` are what the footer shows."""
         super().__init__()
         self._keys = keys
+        self._first = header, lines
 
     def compose(self) -> ComposeResult:
         """Put the parts one below the other."""
-        yield Bar(id="header")
-        yield FileList()
+        header, lines = self._first
+        yield Bar(header, id="header")
+        yield FileList(lines)
         yield Footer(self._keys, id="footer")
 
     def show(self, header: Sequence[Text], lines: Sequence[Text]) -> None:

@@ -23,10 +23,8 @@ from .commands import command
 from .config import Config
 from .files_screen import FilesScreen
 from .gathering_text import failure_of, file_lines, header_pieces, one_line
-from .keys import footer_keys
 from .lanes import messages
 from .lanes.minimap import Minimap
-from .main_screen import MainScreen
 from .opening_screen import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .prepared import Prepared
 from .session import Session
@@ -100,7 +98,8 @@ class GatheringApp(TracelaneApp):
 
     def get_default_screen(self) -> Screen[None]:
         """Make the first screen."""
-        return FilesScreen(opening_keys(self.config.keys, WITHOUT_TRACE))
+        keys = opening_keys(self.config.keys, WITHOUT_TRACE)
+        return FilesScreen(keys, self._header(), file_lines(self._gathering))
 
     def on_mount(self) -> None:
         """Begin to watch."""
@@ -235,7 +234,7 @@ class GatheringApp(TracelaneApp):
 
     async def _show_lanes(self) -> None:
         # The first screen of a stack cannot be exchanged: the lanes get a stack of their own.
-        self.add_mode(LANES, lambda: MainScreen(footer_keys(self.config.keys)))
+        self.add_mode(LANES, self.main_screen)
         await self.switch_mode(LANES)
 
     def _take(self, session: Session) -> None:
