@@ -46,16 +46,17 @@ class Window:
         if self.ended:
             return False
         wanted = max(size, self.block_size)
+        done = max(0, self.at - KEPT)  # let go of it first: stretches are large
+        self.base += done
+        self.at -= done
+        self.data = self.data[done:]
         new, self._held = self._held[:wanted], self._held[wanted:]
         if not new:
             new = self._stream.read(wanted)
         if not new:
             self.ended = True
             return False
-        done = max(0, self.at - KEPT)
-        self.base += done
-        self.data = self.data[done:] + new
-        self.at -= done
+        self.data += new
         return True
 
     def put_back(self, size: int) -> None:

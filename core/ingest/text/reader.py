@@ -15,7 +15,7 @@ from .stretch import stretch_of
 from .templates import Templates
 from .values import Alike, ValueReader
 
-STRETCH_SIZE = 8 << 20
+STRETCH_SIZE = 6 << 20
 """So much text is read at once: a call of numpy costs what hundreds of events do."""
 LONGEST_PAUSE = 32
 """At most so many stretches are left to the decoder before this is tried again where it did not pay."""

@@ -17,6 +17,7 @@ _PIECE = 1 << 18
 """So many bytes are searched at once: more do not fit into the processor's cache."""
 _QUOTE, _BRACE, _BACKSLASH = b'"}\\'
 
+I32 = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
@@ -28,7 +29,7 @@ class Stretch:
     text: bytes
     begins: I64  # of each event: its opening brace
     ends: I64  # behind its closing brace
-    quotes: I64  # all quotes, in events with a backslash also those that end no string
+    quotes: I32  # all quotes, in events with a backslash also those that end no string
     first: I64  # number of each event's first quote
     counts: I64  # quotes in each event
     escaped: Mask | None  # events with a backslash somewhere
@@ -57,28 +58,28 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
         margin = bytes(PAD)
         data = b"".join((margin, memoryview(data)[start:end], margin))
         start, end = PAD, PAD + end - start
-    letters = np.frombuffer(data, np.uint8)[start:end]
     lead, length = separator.end - 1, len(separator.text)
-    braces = _places(letters, _BRACE) + (start - lead)
+    braces = _places(data, start, end, _BRACE).astype(np.int64) - lead
     braces = braces[(braces > start) & (braces < end - length)]
     texts = np.ndarray((len(data) - length + 1,), f"S{length}", data, 0, (1,))
     between = braces[texts[braces] == separator.text]
     begins = np.concatenate(([start], between + separator.begin))
     ends = np.concatenate((between + separator.end, [end]))
-    quotes = _places(letters, _QUOTE) + start
-    bounds = np.searchsorted(quotes, np.append(begins, end))
+    quotes = _places(data, start, end, _QUOTE)
+    bounds = np.searchsorted(quotes, np.append(begins, end).astype(np.int32))
     escaped = None
     if data.find(b"\\", start, end) >= 0:
         escaped = np.zeros(len(begins), np.bool_)
-        escaped[np.searchsorted(ends, _places(letters, _BACKSLASH) + start, "right")] = True
+        escaped[np.searchsorted(ends, _places(data, start, end, _BACKSLASH), "right")] = True
     return Stretch(data, begins, ends, quotes, bounds[:-1], np.diff(bounds), escaped)
 
 
-def _places(letters: U8, letter: int) -> I64:
-    """Return where a letter stands."""
+def _places(data: bytes, start: int, end: int, letter: int) -> I32:
+    """Return where a letter stands in a part of some text."""
+    letters = np.frombuffer(data, np.uint8)
     pieces = []
-    for start in range(0, len(letters), _PIECE):
-        found = np.flatnonzero(letters[start : start + _PIECE] == letter)
-        found += start
+    for low in range(start, end, _PIECE):
+        found = np.flatnonzero(letters[low : min(low + _PIECE, end)] == letter).astype(np.int32)
+        found += low
         pieces.append(found)
     return np.concatenate(pieces)

@@ -73,10 +73,8 @@ class Template:
         lengths = np.array([len(run) for run in self.runs])
         kept = np.flatnonzero(self._stands(stretch, 0, stretch.begins[events]))
         own = events[kept]
-        starts = stretch.quotes[
-            np.minimum(stretch.first[own] + self.anchors[:, None], len(stretch.quotes) - 1)
-        ]
-        starts -= self.offsets[:, None]
+        quotes = np.minimum(stretch.first[own] + self.anchors[:, None], len(stretch.quotes) - 1)
+        starts = stretch.quotes[quotes] - self.offsets[:, None]
         last = stretch.ends[own] - lengths[-1]
         if self.anchors[-1] < 0:
             starts[-1] = last
