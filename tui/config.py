@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +36,8 @@ def read_config(path: Path | None) -> Config:
         return Config()
     except (OSError, UnicodeDecodeError) as error:
         return Config(complaints=(f"{path}: cannot be read: {error}",))
+    import tomllib  # most have no settings
+
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tracelane.core.base.errors import UsageError
 
@@ -26,6 +25,8 @@ def zone_of(name: str) -> tzinfo | None:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         if offset < timedelta(hours=24):
             return timezone(offset if match[1] == "+" else -offset)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # names of zones are rare, and this is large
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,12 @@ def config_path(environment: Mapping[str, str] | None = None) -> Path | None:
 def settings_table(name: str) -> dict[str, Any]:
     """Return a table of the settings, empty where there is none or the file is damaged."""
     path = config_path()
+    if path is None or not os.path.exists(path):
+        return {}
+    import tomllib  # most have no settings
+
     try:
-        values = {} if path is None else tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     found = values.get(name)

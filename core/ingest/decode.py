@@ -13,7 +13,6 @@ from decimal import Decimal
 from io import BytesIO
 from typing import Any, TypeAlias
 
-import ijson
 import orjson
 
 Decoder: TypeAlias = Callable[[bytes], list[object]]
@@ -46,6 +45,8 @@ def decode_exact(data: bytes) -> list[object]:
 
     Integers keep all their digits. Other fractions become floats, as orjson reads them.
     """
+    import ijson  # every process that reads would load it, and few need it
+
     data.decode("utf-8")
     if _ENDLESS.search(data):
         raise ValueError("a number of more digits than can be read")

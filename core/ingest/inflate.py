@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -215,6 +214,8 @@ class FileReader(RawReader):
 
 def zip_reader(path: Path) -> RawReader:
     """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
+    import zipfile  # only for archives
+
     raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
     try:
         archive = zipfile.ZipFile(raw)
