@@ -19,11 +19,11 @@ from .contents import Slices
 from .gather import Gathered
 from .match import sorted_groups
 from .merge import Merged
-from .order import order_by, run_starts
+from .order import grouped_by, order_by, run_starts
 from .scratch import Scratch
 
 COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
-SHARE = 1 << 17
+SHARE = 1 << 19
 """So many flow events are paired at once."""
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 """An odd number of mixed bits (the golden ratio's): products spread over all values."""
@@ -217,12 +217,11 @@ def _shares(ids: I64) -> Iterator[I64]:
 
 def _grouped(events: Mapping[str, AnyArray], pid: U32, some: I64, local: bool) -> tuple[I64, I64]:
     """Return these events by (id, start, ordinal), and where in that order the events of each id begin."""
-    value, start, ordinal = (events[key].take(some) for key in ("id_value", "start", "ordinal"))
-    if local:
-        order, group = sorted_groups((pid[some], value), (start, ordinal))
-        return some[order], run_starts(group)
-    order = order_by(value, start, ordinal)
-    return some.take(order), run_starts(value.take(order))
+    value, start, ordinal = (events[key] for key in ("id_value", "start", "ordinal"))
+    if not local:
+        return grouped_by(some, value, start, ordinal)
+    order, group = sorted_groups((pid[some], value[some]), (start[some], ordinal[some]))
+    return some[order], run_starts(group)
 
 
 def _arrows(phase: AnyArray, first: I64) -> tuple[I64, I64, dict[str, int]]:

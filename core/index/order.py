@@ -20,6 +20,18 @@ def order_by(first: AnyArray, *rest: AnyArray) -> I64:
     return order
 
 
+def grouped_by(some: I64, first: AnyArray, *rest: AnyArray) -> tuple[I64, I64]:
+    """Return these entries by `first`, ties by the further keys in turn, then by place; and where in that
+    order each group of equal `first` begins. Keys are those of all entries.
+    """
+    order, ordered = _sorted(first.take(some))
+    order = some.take(order)
+    same = ordered[1:] == ordered[:-1]
+    if bool(same.any()):
+        _settle(order, same, rest)
+    return order, np.flatnonzero(np.concatenate((np.ones(min(1, len(some)), np.bool_), ~same)))
+
+
 def settle_ties(ordered: AnyArray, *rest: AnyArray) -> I64 | None:
     """Return the order by an ascending key, ties by the further keys in turn; None if it is that already."""
     order = np.arange(len(ordered))

@@ -16,7 +16,7 @@ from ..base.errors import CacheError
 from ..base.mapped import let_go
 from ..ingest.columns import AnyArray
 
-IN_MEMORY = 64 << 20
+IN_MEMORY = 80 << 20
 """Bytes kept in memory altogether; what comes after lies in files."""
 _PIECE = 1 << 18
 

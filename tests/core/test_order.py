@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracelane.core.index.order import order_by, settle_ties
+from tracelane.core.index.order import grouped_by, order_by, settle_ties
 
 SPANS = st.sampled_from([0, 1, 5, 1000, 1 << 40, (1 << 62) - 1])
 
@@ -24,3 +24,17 @@ def test_equals_lexsort(span: int, n: int, seed: int) -> None:
     first.sort()
     settled, want = settle_ties(first, second, place), np.lexsort((place, second, first)).tolist()
     assert (list(range(n)) if settled is None else settled.tolist()) == want
+
+
+@settings(max_examples=200, deadline=None)
+@given(SPANS, st.integers(0, 70), st.integers(0, 1 << 20))
+def test_groups_of_some_entries(span: int, n: int, seed: int) -> None:
+    """Some entries of a table stand by their keys, and each group begins where the first key changes."""
+    pick = np.random.default_rng(seed)
+    key = pick.integers(-span, span + 1, n)
+    second, place = pick.integers(0, 3, n), pick.permutation(n)
+    some = np.flatnonzero(pick.random(n) < 0.6)
+    order, first = grouped_by(some, key, second, place)
+    assert order.tolist() == sorted(some.tolist(), key=lambda i: (key[i], second[i], place[i]))
+    values = key[order].tolist()
+    assert first.tolist() == [i for i in range(len(values)) if i == 0 or values[i] != values[i - 1]]
