@@ -15,10 +15,9 @@ from ..ingest.lifted import LIFTED, Kind
 from ..query.scan import text_of
 from ..query.values import argument_values
 from .by_step import STEP
-from .kernel_arguments import PREFIX
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Column, Table
+from .table import ARG, Column, Table
 from .work import Work, work_of
 
 Order: TypeAlias = Literal["slowest", "time"]
@@ -89,7 +88,7 @@ def instances(
             data[column.key] = found
             columns = (*columns, column)
     for key in arguments:
-        columns = (*columns, Column(f"{PREFIX}{key}", key, "text"))
+        columns = (*columns, Column(f"{ARG}{key}", key, "text"))
         data[columns[-1].key] = _texts(works, owner, place, key)
     table = Table(
         "instances",

@@ -10,18 +10,17 @@ from ..base.errors import UsageError
 from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import number_of, text_of
 from ..query.values import argument_values
-from .table import Column, Unit
+from .table import ARG, Column, Unit
 from .work import Work
 
-PREFIX = "arg:"
 ABSENT = "(none)"
 
 
 def argument_key(text: str) -> str:
     """Return the key that `arg:KEY` names; UsageError for anything else."""
-    if not text.startswith(PREFIX) or len(text) == len(PREFIX):
+    if not text.startswith(ARG) or len(text) == len(ARG):
         raise UsageError(f"{text!r} names no argument: arg:KEY, as arg:bytes")
-    return text.removeprefix(PREFIX)
+    return text.removeprefix(ARG)
 
 
 def by_argument(key: str) -> Callable[[Work, dict[str, int]], I64]:
@@ -64,7 +63,7 @@ def argument_columns(
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / count
         unit: Unit = "bytes" if key.lower() == "bytes" else "number"
-        columns.append(Column(f"{PREFIX}{key}", key, unit))
-        columns.append(Column(f"{PREFIX}{key}_mean", f"mean {key}", unit, statistic=True))
+        columns.append(Column(f"{ARG}{key}", key, unit))
+        columns.append(Column(f"{ARG}{key}_mean", f"mean {key}", unit, statistic=True))
         data |= {columns[-2].key: total, columns[-1].key: mean}
     return tuple(columns), data

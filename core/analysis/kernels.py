@@ -10,10 +10,10 @@ import numpy as np
 from ..base.short_names import short_name
 from ..ingest.columns import F64, I64, AnyArray
 from .devices import KERNEL_TYPES, kernel_types
-from .kernel_arguments import PREFIX, argument_columns, argument_key, by_argument
+from .kernel_arguments import argument_columns, argument_key, by_argument
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
-from .table import Column, Table
+from .table import ARG, Column, Table
 from .work import KindRule, Work, work_of
 
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "step"]
@@ -51,7 +51,7 @@ def kernels(
     works = work_of(scope)
     labels: dict[str, int] = {}
     group = {"name": _by_name(lambda raw: raw), "short": _by_name(short_name), "stream": _by_stream}
-    if by.startswith(PREFIX):
+    if by.startswith(ARG):
         group[by] = by_argument(argument_key(by))
     if by == "step":
         group["step"] = _by_step(step_spans(scope.trace, scope.clocks, scope.steps or None))

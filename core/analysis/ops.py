@@ -327,7 +327,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
     positions = np.array([row.longest[2] for row in found], np.int64)
     return Table(
         SCHEMA,
-        "ops",
+        "Ops",
         scope.text,
         tuple(columns),
         data,

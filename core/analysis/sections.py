@@ -21,7 +21,7 @@ from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import text_of
 from ..query.values import arguments_read
 from .scope import Chunk, Scope
-from .table import Column, Table
+from .table import ARG, Column, Table
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -39,7 +39,6 @@ MOST_CALLS = 500_000
 """Calls whose arguments are read for one table."""
 MOST_ARGUMENTS = 40
 """Arguments that become columns: those that most calls have."""
-ARG = "arg:"
 FIRST_ROW = "without the first row of a process, which holds the calls of all rows below it"
 
 

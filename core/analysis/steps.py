@@ -79,7 +79,7 @@ def _counted(scope: Scope) -> Table:
     positions = [found.positions[at] for found, at, _ in parts]
     sources = [np.full(len(at), found.source) for found, at, _ in parts]
     return Table(
-        "steps", "steps", scope.text, columns, data, totals, notes,
+        "steps", "Steps", scope.text, columns, data, totals, notes,
         np.concatenate(positions) if positions else np.empty(0, np.int64),
         sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
         keys=("source", "step") if several else ("step",),
@@ -281,4 +281,4 @@ def _groups(table: Table) -> Table:
         *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
         Column("max_ns", "Max", "ns", statistic=True),
     )
-    return Table("step_groups", "steps by group", table.scope, columns, data)
+    return Table("step_groups", "Steps by group", table.scope, columns, data)

@@ -111,7 +111,7 @@ def _steps(scope: Scope) -> Table:
     found = steps(scope).steps
     data: dict[str, AnyArray | list[str]] = {"place": [str(place) for place in range(1, len(found) + 1)]}
     data |= {column.key: np.asarray(found.data[column.key], np.int64) for column in STEPS[1:]}
-    return Table("summary_steps", "steps", scope.text, STEPS, data, keys=("place",))
+    return Table("summary_steps", "Steps", scope.text, STEPS, data, keys=("place",))
 
 
 def _summed(name: str, scope: Scope, columns: tuple[Column, ...], labels: list[str], table: Table) -> Table:
@@ -126,7 +126,7 @@ def _summed(name: str, scope: Scope, columns: tuple[Column, ...], labels: list[s
     texts = list(numbers)
     data: dict[str, AnyArray | list[str]] = {columns[0].key: [texts[at] for at in order.tolist()]}
     data |= {key: values[order] for key, values in sums.items()}
-    return Table(f"summary_{name}", name, scope.text, columns, data, keys=(columns[0].key,))
+    return Table(f"summary_{name}", name.capitalize(), scope.text, columns, data, keys=(columns[0].key,))
 
 
 def _rows_of(table: Table, rows: slice) -> Table:

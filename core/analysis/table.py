@@ -12,6 +12,8 @@ from ..ingest.columns import I64, AnyArray
 
 Unit: TypeAlias = Literal["text", "ns", "count", "share", "bytes", "bytes/s", "number"]
 Value: TypeAlias = str | int | float | None
+ARG = "arg:"
+"""Keys of columns that hold an argument of slices begin with this."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,14 @@ class Column:
     statistic: bool = False
     change: bool = False
     moment: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The title with a capital at its start, as it stands over the column; what the trace itself calls an
+        argument, p95 and the like stay as they are.
+        """
+        title = self.title
+        return title if self.key.startswith(ARG) or title[1:2].isdigit() else title[:1].upper() + title[1:]
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> 
 def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
     """Return the table as Markdown with readable units, its scope above and its notes below."""
     lines = [f"**{table.title}** ({table.scope})", ""]
-    lines.append("| " + " | ".join(column.title for column in table.columns) + " |")
+    lines.append("| " + " | ".join(column.heading for column in table.columns) + " |")
     lines.append("|" + "|".join(" --- " if c.unit == "text" else " ---: " for c in table.columns) + "|")
     for row in table.rows(order, limit):
         cells = (shown(column, row[column.key]).replace("|", "\\|") for column in table.columns)

@@ -102,4 +102,5 @@ def _table(name: str, columns: tuple[Column, ...], told: dict[str, Any]) -> Tabl
     for column, place in zip(columns, places):
         values = [row[place] for row in rows]
         data[column.key] = [str(v) for v in values] if column.unit == "text" else np.array(values, np.int64)
-    return Table(f"summary_{name}", name, str(told["scope"]), columns, data, keys=(columns[0].key,))
+    scope = str(told["scope"])
+    return Table(f"summary_{name}", name.capitalize(), scope, columns, data, keys=(columns[0].key,))

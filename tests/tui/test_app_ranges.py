@@ -99,12 +99,12 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
     ("key", "panel", "shown_there"),
     [
         ("3", "ops", "# of Calls"),
-        ("4", "kernels", "median"),
+        ("4", "kernels", "Median"),
         ("5", "steps", "Wall"),
-        ("6", "time", "kernel time"),
-        ("66", "idle", "host wait"),
-        ("666", "gaps", "in steps"),
-        ("6666", "launches", "delay"),
+        ("6", "time", "Kernel time"),
+        ("66", "idle", "Host wait"),
+        ("666", "gaps", "In steps"),
+        ("6666", "launches", "Delay"),
     ],
 )
 async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
@@ -115,7 +115,7 @@ async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there:
         assert app.session.panel == panel and shown_there in screen_text(app)
         await pilot.press("t", "t")
         await settled(app, pilot)
-        assert "busy share" in screen_text(app)
+        assert "Busy share" in screen_text(app)
 
 
 async def test_a_filter_narrows_the_table(trace: Trace) -> None:

@@ -158,7 +158,7 @@ async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
         await pilot.press("9")
         await settled(app, pilot)
         text = screen_text(app)
-        assert "came last" in text and "16.415 ms" in text
+        assert "Came last" in text and "16.415 ms" in text
         await pilot.press("9")
         await settled(app, pilot)
         assert "send_recv" in screen_text(app) and "7.116 ms" in screen_text(app)
@@ -170,7 +170,7 @@ async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
         assert re.search(r"rank +2\b", screen_text(app))
         await pilot.press("tab", "9", "9", "9")
         await settled(app, pilot)
-        assert "slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)
+        assert "Slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)
         app.run_command("panel-findings")
         app.action_panel("problems")
         await settled(app, pilot)

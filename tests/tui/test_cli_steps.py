@@ -26,5 +26,5 @@ def test_the_command_prints_every_format(tmp_path: Path) -> None:
     assert [row["wall_ns"] for row in other["rows"]] == [60_000, 60_000]
     assert tracelane("steps", path, "--format", "csv", *more).stdout.startswith("step,group,start_ns")
     assert tracelane("steps", path, "--groups", "--format", "md", *more).stdout.startswith(
-        "**steps by group**"
+        "**Steps by group**"
     )

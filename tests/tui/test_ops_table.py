@@ -85,7 +85,7 @@ def test_the_command_prints_every_format(tmp_path: Path) -> None:
     assert (step["name"], step["annotation"], linear["name"]) == ("ProfilerStep*", True, "aten::linear")
     assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
     assert tracelane("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
-    assert tracelane("ops", path, "--format", "md", *more).stdout.startswith("**ops**")
+    assert tracelane("ops", path, "--format", "md", *more).stdout.startswith("**Ops**")
     only = json.loads(tracelane("ops", path, "--where", "cat:kernel", "--format", "json", *more).stdout)
     assert [row["on_device"] for row in only["rows"]] == [True] * 2 and "filtered" in only["scope"]
     wrong = tracelane("ops", path, "--sort", "nonsense", *more)

@@ -97,9 +97,9 @@ def test_what_was_read_has_room_for_its_words() -> None:
         LedgerRow("", "a" * 40, 1_234_567_890_123, None, ""),
     ]
     widths = {column.title: column.width for column in ledger_columns(rows)}
-    assert widths == {"what": 16, "count": len("1,234,567,890,123"), "": 0}
+    assert widths == {"What": 16, "Count": len("1,234,567,890,123"), "": 0}
     assert [column.width for column in ledger_columns(rows[:1])] == [len("events"), len("12,345"), 0]
-    assert [column.width for column in ledger_columns([])] == [len("what"), len("count"), 0]
+    assert [column.width for column in ledger_columns([])] == [len("What"), len("Count"), 0]
 
 
 async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:

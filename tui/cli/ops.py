@@ -65,7 +65,7 @@ def ops(
         click.echo(table_text(table, terminal_width(), limit=limit or ROWS))
         return
     if form == "table":
-        click.echo(f"ops: {table.scope}")
+        click.echo(f"{table.title}: {table.scope}")
         click.echo(ops_text(table, order, limit or ROWS, analysis.has_memory(scope.trace, table)), nl=False)
         for note in table.notes:
             click.echo(note)

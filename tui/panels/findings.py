@@ -122,10 +122,10 @@ def columns_of(found: Findings) -> list[Column]:
     rows = found.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
     return [
-        Column("claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
-        Column("of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
-        Column("steps", 7, lambda row: _steps(rows[row]), right=True),
-        Column("finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
+        Column("Claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
+        Column("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
+        Column("Steps", 7, lambda row: _steps(rows[row]), right=True),
+        Column("Finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
     ]
 
 

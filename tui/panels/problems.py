@@ -113,14 +113,14 @@ def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
     what = max([len("what"), *(len(row.what) for row in rows)])
     count = max([len("count"), *(len(_counted(row.count)) for row in rows)])
     columns = [
-        Column("what", min(16, what), lambda row: rows[row].what),
-        Column("count", count, lambda row: _counted(rows[row].count), right=True),
+        Column("What", min(16, what), lambda row: rows[row].what),
+        Column("Count", count, lambda row: _counted(rows[row].count), right=True),
         Column("", 0, lambda row: rows[row].text),
     ]
     if any(row.offset is not None for row in rows):
-        columns.insert(2, Column("first at byte", 14, lambda row: _offset(rows[row].offset), right=True))
+        columns.insert(2, Column("First at byte", 14, lambda row: _offset(rows[row].offset), right=True))
     if any(row.source for row in rows):
-        columns.insert(0, Column("file", 24, lambda row: rows[row].source))
+        columns.insert(0, Column("File", 24, lambda row: rows[row].source))
     return columns
 
 

@@ -48,7 +48,7 @@ class SourceScreen(ModalScreen[None]):
         """Fill the lines in and go to the one named."""
         table = self.query_one(VirtualTable)
         columns = [
-            Column("line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
+            Column("Line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
             Column("", 0, lambda row: self._lines[row].expandtabs(TAB)),
         ]
         table.show(columns, len(self._lines))

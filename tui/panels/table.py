@@ -151,7 +151,7 @@ def _column(table: Table, column: TableColumn, wide: bool) -> Column:
     else:
         least = max(WIDTHS[column.unit], least)
     return Column(
-        column.title,
+        column.heading,
         0 if wide else least,
         lambda row: shown(column, table.value(row, column.key)),
         right=not text,

@@ -57,7 +57,7 @@ def metric_table(found: Difference) -> Table:
         "change": [_value(change, change.change, signed=True) for change in changes],
         "relative": ["-" if c.relative is None else f"{c.relative:+.2%}" for c in changes],
     }
-    return Table("diff_metrics", "metrics", "B against A", COLUMNS, data)
+    return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data)
 
 
 def told(change: Change) -> str:

@@ -21,7 +21,7 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
         [safe(shown(column, row[column.key])) for column in table.columns] for row in table.rows(order, limit)
     ]
     sizes = [
-        max([cell_len(column.title), *(cell_len(row[place]) for row in rows)])
+        max([cell_len(column.heading), *(cell_len(row[place]) for row in rows)])
         for place, column in enumerate(table.columns)
     ]
     sizes = _fitted(table.columns, sizes, width)
@@ -29,7 +29,7 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
     if not rows:
         lines.append("nothing in it")
         return "\n".join([*lines, *table.notes])
-    lines.append(_line([column.title for column in table.columns], table.columns, sizes))
+    lines.append(_line([column.heading for column in table.columns], table.columns, sizes))
     lines.extend(_line(row, table.columns, sizes) for row in rows)
     if len(rows) < len(table):
         lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")

@@ -60,7 +60,7 @@ def _name(column: Mapping[str, Any]) -> str:
 
 def steps_text(table: Table, zero: int) -> str:
     """Return the table of steps in aligned columns, starts counted from `zero`, its notes below."""
-    heads = [column.title for column in table.columns]
+    heads = [column.heading for column in table.columns]
     rows = [[_cell(table, key, value, zero) for key, value in row.items()] for row in table.rows()]
     widths = [max(map(cell_len, cells)) for cells in zip(heads, *rows)]
     left = [column.unit == "text" for column in table.columns]

@@ -170,14 +170,14 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
         if not things:
             raise Refusal("nothing is hidden")
         columns = [
-            Column("hidden", 0, lambda row: things[row].title),
+            Column("Hidden", 0, lambda row: things[row].title),
             Column(
-                "lanes",
+                "Lanes",
                 8,
                 lambda row: format_count(things[row].lanes) if things[row].lanes else "",
                 right=True,
             ),
-            Column("by", 10, lambda row: things[row].kind),
+            Column("By", 10, lambda row: things[row].kind),
         ]
 
         def chosen(row: int | None) -> None:

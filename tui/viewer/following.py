@@ -80,12 +80,12 @@ class Following(Viewer):
 
         columns = [
             Column(
-                "name", 0, lambda row: "" if (t := thing(row)) is None else self.trace.label(t.row, t.index)
+                "Name", 0, lambda row: "" if (t := thing(row)) is None else self.trace.label(t.row, t.index)
             ),
-            Column("start", 20, lambda row: text(row, "start"), right=True),
-            Column("duration", 12, lambda row: text(row, "duration"), right=True),
-            Column("lane", 20, lambda row: text(row, "lane")),
-            Column("known by", 12, lambda row: targets[row].via),
+            Column("Start", 20, lambda row: text(row, "start"), right=True),
+            Column("Duration", 12, lambda row: text(row, "duration"), right=True),
+            Column("Lane", 20, lambda row: text(row, "lane")),
+            Column("Known by", 12, lambda row: targets[row].via),
         ]
 
         def chosen(row: int | None) -> None:

@@ -134,8 +134,8 @@ class Found(Tables, Searching):
             if term is not None:
                 choices.append((key, text_of(value), term))
         columns = [
-            Column("what", 24, lambda row: choices[row][0]),
-            Column("value", 0, lambda row: choices[row][1]),
+            Column("What", 24, lambda row: choices[row][0]),
+            Column("Value", 0, lambda row: choices[row][1]),
         ]
 
         def chosen(row: int | None) -> None:
@@ -160,5 +160,5 @@ def _columns(found: FoundTable) -> list[Column]:
             return shown(table.column(key), table.value(row, key))
 
         keys = found.ranks[column.key] if text else np.asarray(table.data[column.key])
-        columns.append(Column(column.title, WIDTHS.get(column.key, 0), written, right=not text, keys=keys))
+        columns.append(Column(column.heading, WIDTHS.get(column.key, 0), written, right=not text, keys=keys))
     return columns

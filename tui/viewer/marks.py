@@ -163,9 +163,9 @@ class Marks(Viewer):
             raise Refusal("there are no marks: m sets one at the cursor or the range")
         marks = self.marks_seen
         columns = [
-            Column("mark", 0, lambda row: marks[row].text or "(no text)"),
-            Column("at", 22, lambda row: self._stamp(marks[row].start), right=True),
-            Column("length", 12, lambda row: _length(marks[row]), right=True),
+            Column("Mark", 0, lambda row: marks[row].text or "(no text)"),
+            Column("At", 22, lambda row: self._stamp(marks[row].start), right=True),
+            Column("Length", 12, lambda row: _length(marks[row]), right=True),
         ]
 
         def chosen(row: int | None) -> None:

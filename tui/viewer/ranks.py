@@ -35,11 +35,11 @@ class Ranks(Viewer):
         shown = self.trace.shown_capture
         columns = [
             Column("", 1, lambda row: "*" if row == shown else ""),
-            Column("when", 24, lambda row: captures[row].when),
-            Column("ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
-            Column("files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
-            Column("missing", 16, lambda row: ranks_text(captures[row].missing)),
-            Column("run", 0, lambda row: captures[row].run),
+            Column("When", 24, lambda row: captures[row].when),
+            Column("Ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
+            Column("Files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
+            Column("Missing", 16, lambda row: ranks_text(captures[row].missing)),
+            Column("Run", 0, lambda row: captures[row].run),
         ]
 
         def chosen(row: int | None) -> None:
