@@ -7,6 +7,7 @@ import shlex
 from tracelane.core.analysis.device_clocks import seconds_of
 from tracelane.core.analysis.devices import device_keys
 from tracelane.core.base.errors import TracelaneError
+from tracelane.core.index.choice import ALL
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.zones import offset_text
 from tracelane.core.trace import Trace
@@ -23,6 +24,8 @@ def view_line(trace: Trace, session: Session) -> str:
         raise TracelaneError("what was read from standard input cannot be opened again")
     seen = session.viewport
     words = ["tracelane", "view", *(path if not path.startswith("-") else f"./{path}" for path in paths)]
+    if trace.shown_capture is None and len(trace.captures) > 1:
+        words += ["--capture", ALL]  # of the paths alone the newest would be opened
     words += ["--from", _stamp(seen.start), "--to", _stamp(seen.end)]
     for option, span in (("--range", session.range), ("--baseline", session.baseline)):
         if span is not None:
@@ -44,7 +47,7 @@ def view_line(trace: Trace, session: Session) -> str:
 
 
 def _logs(trace: Trace, session: Session) -> list[str]:
-    """Return the options that lay the same logs over the trace, their clocks where these are one."""
+    """Return the options that lay the same logs over the trace, clocks and devices where these are one."""
     if not isinstance(trace, Overlay):
         return []
     words = [word for one in trace.placed for word in ("--smi", one.log.path)]
@@ -55,6 +58,11 @@ def _logs(trace: Trace, session: Session) -> list[str]:
     for option, values in (("--smi-offset", lags), ("--smi-tz", zones)):
         if len(values) == 1:  # the options speak of all logs
             words.append(f"{option}={values.pop()}")
+    pairs = {pair for one in trace.placed for pair in one.proposal.device_of.items()}
+    cards = [card for card, _ in pairs]
+    for card, pid in sorted(pairs):
+        if cards.count(card) == 1:
+            words += ["--smi-device", f"{card}={pid}"]
     return words
 
 

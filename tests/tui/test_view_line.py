@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.events import complete
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.index.choice import Choice
+from tracelane.core.overlay.align import LogOptions
+from tracelane.core.overlay.lay_over import lay_over
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
+from tracelane.tui.cli.smi import log_options
 from tracelane.tui.cli.view import view
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.view_line import view_line
@@ -42,6 +49,37 @@ def test_search_and_filter_come_back(trace: Trace, search: str, filter: str) -> 
     assert words[:2] == ["tracelane", "view"]
     params = view.make_context("view", words[2:]).params
     assert (params["search"] or "", params["where"] or "") == (search, filter)
+
+
+def test_logs_come_back_with_their_devices(tmp_path: Path) -> None:
+    """The line lays the log over the same devices by the same clock, though another would be proposed."""
+    write_demo(tmp_path)
+    trace = open_trace(tmp_path / "rank0.pt.trace.json", index_dir=tmp_path / "index")
+    options = LogOptions("+02:00", 7207.5, {"1": "0"})
+    overlay = lay_over(trace, [tmp_path / "aiu-smi.log"], options)
+    words = shlex.split(view_line(overlay, first_session(overlay, 80)))
+    params = view.make_context("view", words[2:]).params
+    again = lay_over(trace, params["logs"], log_options(params["log_zone"], params["lag"], params["cards"]))
+    assert again.placed[0].proposal.device_of == overlay.placed[0].proposal.device_of
+    assert again.placed[0].proposal.device_of["1"] == "0"
+    assert again.placed[0].proposal.shift_ns == overlay.placed[0].proposal.shift_ns
+
+
+def test_all_captures_come_back(tmp_path: Path) -> None:
+    """Files of several captures that are open together are asked for together."""
+    paths = []
+    for capture, second in (("old", 1_600_000_000), ("new", 1_700_000_000)):
+        for rank in (0, 1):
+            paths.append(tmp_path / f"{capture}_rank{rank}.json")
+            paths[-1].write_text(json.dumps({"traceEvents": [complete(1, 2, capture)]}))
+            os.utime(paths[-1], (second, second))
+    for choice in (Choice(capture="all"), Choice(capture="2")):
+        trace = open_trace(tmp_path, choice=choice, index_dir=tmp_path / "index")
+        words = shlex.split(view_line(trace, first_session(trace, 80)))
+        params = view.make_context("view", words[2:]).params
+        asked = Choice(capture=params["capture"] or "")
+        again = open_trace(params["traces"], choice=asked, index_dir=tmp_path / "index")
+        assert [source.path for source in again.sources] == [source.path for source in trace.sources]
 
 
 def test_a_picture_tells_what_was_found_and_hidden(trace: Trace) -> None:
