@@ -63,7 +63,7 @@ def test_parts_are_not_kept(trace: Trace) -> None:
     ops(Scope(trace, (0, 150_000)))
     ops(Scope(trace, lanes=(0,)))
     ops(Scope(trace, clocks=trace.clocks.shifted((0, ""), 5)))
-    steps(Scope(trace), "aten::mm")
+    steps(Scope(trace, steps="aten::mm"))
     assert _files(trace) == []
     ops(Scope(trace))
     assert len(_files(trace)) == 1
