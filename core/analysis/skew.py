@@ -130,7 +130,7 @@ def skew(scope: Scope) -> Skew:
 def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
     """Return what is to be added to the times of slices because their devices have clocks of their own."""
     found = np.zeros(len(positions), np.int64)
-    own = {pid: ns for (at, pid), ns in scope.clocks.offsets.items() if at == source and pid}
+    own = scope.clocks.of_processes(source)
     if own and len(positions):
         index = scope.trace.indexes[source]
         pids = [index.string(int(process["pid"])) for process in index.processes]

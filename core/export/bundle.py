@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from .cut import cut
@@ -28,13 +29,15 @@ def bundle(
     out: Path,
     trace: Trace,
     example: Example,
+    clocks: Clocks,
     texts: Mapping[str, str],
     logs: Mapping[str, bytes],
     hide: Callable[[str], str] | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> list[str]:
-    """Write texts, logs and a cut of each file's example to a zip file; return what is in it.
+    """Write texts, logs and a cut of each file's example, under these clocks, to a zip file; return what is
+    in it.
 
     `hide` goes over all of them but the texts, which come as they are to be read. Raises UsageError where
     `out` is there already, CacheError where it cannot be written.
@@ -53,7 +56,7 @@ def bundle(
                     told = data.decode("utf-8", "replace")
                     packed.writestr(name, hide(told) if hide else told)
                     names.append(name)
-                names += _cuts(packed, Path(folder), trace, example, hide, progress, cancelled)
+                names += _cuts(packed, Path(folder), trace, example, clocks, hide, progress, cancelled)
             whole.replace(out)
     except OSError as error:
         raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
@@ -65,6 +68,7 @@ def _cuts(
     folder: Path,
     trace: Trace,
     example: Example,
+    clocks: Clocks,
     hide: Callable[[str], str] | None,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
@@ -76,13 +80,14 @@ def _cuts(
             continue
         piece = folder / f"{number}.json"
         name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"
-        offset = trace.clocks.offset(number)
+        offset = clocks.offset(number)
         try:
             cut(
                 index,
                 example.start - offset,
                 example.end - offset,
                 piece,
+                devices=clocks.of_processes(number),
                 progress=progress,
                 cancelled=cancelled,
             )

@@ -10,10 +10,11 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..ingest.columns import I64, U32, AnyArray
 from .event_text import event_texts
 
 CHUNK = 1 << 20
+NO_DEVICES: Mapping[str, int] = MappingProxyType({})
 GZIP_LEVEL = 6
 KINETO_KEYS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "displayTimeUnit")
 _METADATA = re.compile(rb'"ph"\s*:\s*"M"')
@@ -63,20 +65,23 @@ def cut(
     out: Path,
     *,
     lanes: Sequence[int] | None = None,
+    devices: Mapping[str, int] = NO_DEVICES,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Cut:
     """Write what overlaps [start, end) (lane time, ns) to a file, packed if it is called *.gz.
 
     All slices that overlap the window come whole, instants and counter samples inside it, flows from one
-    such slice to another, all metadata. `lanes` are lane numbers of the source; default: all. Raises
-    UsageError where nothing lies in the window, UnreadableError where the source is not what was indexed.
+    such slice to another, all metadata. `lanes` are lane numbers of the source; default: all. `devices`: by
+    pid how many ns are added to the times of a process before it is held against the window; they are written
+    as they stand. Raises UsageError where nothing lies in the window, UnreadableError where the source is not
+    what was indexed.
     """
     if start >= end:
         raise UsageError("the window to cut is empty: --from must lie before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
-    wanted = _wanted(index, start, end, range(len(index.lanes)) if lanes is None else lanes)
+    wanted = _wanted(index, (start, end), range(len(index.lanes)) if lanes is None else lanes, devices)
     if not len(wanted.ordinals):
         raise UsageError("nothing of the trace lies in that window")
     envelope, left_out = _envelope(index)
@@ -98,9 +103,14 @@ def cut(
 # -- what is wanted ---------------------------------------------------------------------------------------
 
 
-def _wanted(index: Index, start: int, end: int, lanes: Sequence[int]) -> _Wanted:
+def _wanted(
+    index: Index, window: tuple[int, int], lanes: Sequence[int], devices: Mapping[str, int]
+) -> _Wanted:
     slices, instants, samples = [], [], []
+    pids = [index.string(int(process["pid"])) for process in index.processes] if devices else []
     for lane in lanes:
+        offset = devices.get(pids[int(index.lanes[lane]["process"])], 0) if devices else 0
+        start, end = window[0] - offset, window[1] - offset
         first = int(index.lanes[lane]["first_row"])
         for row in index.rows[first : first + int(index.lanes[lane]["rows"])]:
             kind, begin = RowKind(int(row["kind"])), int(row["first"])

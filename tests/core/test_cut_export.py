@@ -255,3 +255,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert [event["name"] for event in events] == ["process_name", "kernel", "thread_name"]
     refused = tracelane("cut", str(tmp_path / "source.json"), "--from", "10", "-o", str(out))
     assert refused.returncode == 64
+
+
+def test_devices_are_held_against_the_window_where_they_were_moved(tmp_path: Path) -> None:
+    """A process with a clock of its own is cut where its slices are shown, with the times of the file."""
+    events = [
+        complete(10 * n, 5, f"{who} {n}", pid=pid)
+        for who, pid in (("host", 1), ("card", 0))
+        for n in range(6)
+    ]
+    found = again(tmp_path, small(tmp_path, events), 10_000, 30_000, devices={"0": 20_000})
+    assert [(event["name"], event["ts"]) for event in found] == [
+        ("host 1", 10),
+        ("host 2", 20),
+        ("card 0", 0),
+    ]

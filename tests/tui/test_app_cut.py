@@ -44,8 +44,12 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
         app.session = replace(app.session, clocks=Clocks().shifted((0, ""), 200_000))
         moved = tmp_path / "moved.json"
         assert await ordered(app, pilot, f"cut {moved}") == f"saved {moved}: 3 slices"
+        # A device with a clock of its own: what stands in the range on the screen is what is written.
+        app.session = replace(app.session, clocks=Clocks().shifted((0, "1"), -100_000))
+        device = tmp_path / "device.json"
+        assert await ordered(app, pilot, f"cut {device}") == f"saved {device}: 3 slices"
     names = []
-    for path in (out, moved):
+    for path in (out, moved, device):
         index = open_trace(path, index_dir=tmp_path / "index", workers=1).indexes[0]
         names.append(index.strings(index.column("slices.name")))
-    assert names == [["s3", "s4", "s5"], ["s1", "s2", "s3"]]
+    assert names == [["s3", "s4", "s5"], ["s1", "s2", "s3"], ["s4", "s5", "s6"]]

@@ -10,6 +10,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
+from .device_offset import DEVICE_OFFSET
 from .opened import chosen_trace
 from .options import DECODER, FORCE, INDEX_DIR, TRACE, choice_options
 from .scoped import STEP_NAME, range_of, steps_there
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file to write; packed when it is called *.gz.",
 )
+@DEVICE_OFFSET
 @choice_options
 @DECODER
 @INDEX_DIR
@@ -44,12 +46,14 @@ def cut(
     step_name: str | None,
     lanes: str | None,
     out: Path,
+    device_offsets: tuple[str, ...],
     decoder: str,
     index_dir: Path | None,
     force: bool,
     choice: Choice,
 ) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
+    from tracelane.core.analysis.device_clocks import with_device_clocks
     from tracelane.core.export.cut import cut as write_cut
     from tracelane.tui.text.progress import ProgressBar
 
@@ -65,7 +69,10 @@ def cut(
     start, stop = range_of(opened, begin, end, step_name) or opened.span
     chosen = None if lanes is None else _lanes(opened, lanes)
     with ProgressBar(Path(trace).name) as progress:
-        done = write_cut(opened.indexes[0], start, stop, out, lanes=chosen, progress=progress)
+        devices = with_device_clocks(opened, opened.clocks, device_offsets).of_processes(0)
+        done = write_cut(
+            opened.indexes[0], start, stop, out, lanes=chosen, devices=devices, progress=progress
+        )
     click.echo(_told(done, out))
 
 

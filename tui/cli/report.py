@@ -90,7 +90,9 @@ def report(
         if overlay is not None and (lines := excerpt(overlay, placed, example.start, example.end)):
             pieces[f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}"] = lines
     texts = {"report.md": hide(text), "summary.json": hide(as_json(here))}
-    names = bundles.bundle(bundle, scope.trace, example, texts, pieces, hide if redact else None)
+    names = bundles.bundle(
+        bundle, scope.trace, example, scope.clocks, texts, pieces, hide if redact else None
+    )
     if out is not None:
         _write(hide(text), out)
     click.echo(f"{bundle}: {', '.join(names)}")

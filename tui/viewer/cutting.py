@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from textual.worker import get_current_worker
@@ -28,10 +29,10 @@ class Cutting(Viewer):
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
         source = self._source_to_cut()
-        offset = self.session.clocks.offset(source)
-        start, end = self.session.range
+        clocks = self.session.clocks
+        start, end = (time - clocks.offset(source) for time in self.session.range)
         self.say(f"cutting to {path} …")
-        self._cut(source, start - offset, end - offset, path)
+        self._cut(source, (start, end), clocks.of_processes(source), path)
 
     def _source_to_cut(self) -> int:
         """Return the source of the focused lane, else the only one; Refusal where that is not known."""
@@ -44,13 +45,19 @@ class Cutting(Viewer):
         return files[0]
 
     @background("cut")
-    def _cut(self, source: int, start: int, end: int, path: Path) -> None:
+    def _cut(self, source: int, window: tuple[int, int], devices: Mapping[str, int], path: Path) -> None:
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()
         try:
             from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
 
-            done = cut(self.trace.indexes[source], start, end, path, cancelled=lambda: worker.is_cancelled)
+            done = cut(
+                self.trace.indexes[source],
+                *window,
+                path,
+                devices=devices,
+                cancelled=lambda: worker.is_cancelled,
+            )
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
