@@ -61,8 +61,8 @@ def file_lines(gathering: Gathering) -> list[Text]:
 def one_line(gathering: Gathering) -> Text:
     """Return the same in one line."""
     members = [safe(member.title) for member in gathering.members]
-    at = [f"{title} {stage}" for place, title in enumerate(members) if (stage := _stage(gathering, place))]
-    failed = [f"{members[place]} {failure_of(gathering, place)}" for place in sorted(gathering.failed)]
+    at = [f"{title}: {stage}" for place, title in enumerate(members) if (stage := _stage(gathering, place))]
+    failed = [f"{members[place]}: {failure_of(gathering, place)}" for place in sorted(gathering.failed)]
     parts = [", ".join(at), _waiting(gathering), *failed]
     return Text("; ".join(part for part in parts if part), "dim")
 

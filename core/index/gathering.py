@@ -102,6 +102,8 @@ class Gathering:
             self._take(self._places[path])
         for path, failure in self._several.failed.items():
             self.failed.setdefault(self._places[path], _named(path, failure))
+        if over:
+            self.close()  # processes that have nothing to do keep their memory
         return over
 
     def opened(self) -> Opened:

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ GRACE_S = PATIENCE_S + 1.0
 class _Teller:
     """Passes progress on, a few times a second; events of earlier files are kept in the count."""
 
-    def __init__(self) -> None:
+    def __init__(self, unheard: Callable[[], None]) -> None:
+        """Tell whoever started the process; `unheard` is done where nobody listens any more."""
+        self._unheard = unheard
         self.before = 0  # events of the files that are finished
         self.events = 0
         self._next = 0.0
@@ -45,7 +48,8 @@ class _Teller:
         now = time.monotonic()
         if progress.stage != self._stage or now >= self._next:
             self._next, self._stage = now + TELL_S, progress.stage
-            tell({"stage": progress.stage, "done": progress.done, "events": self.before + self.events})
+            events = self.before + self.events
+            tell({"stage": progress.stage, "done": progress.done, "events": events}, self._unheard)
 
     def finished(self) -> None:
         """Begin the next file."""
@@ -90,10 +94,10 @@ def main() -> int:
     how = next(jobs)
     if how["stands_back"]:
         stand_back()
-    teller = _Teller()
+    teller = _Teller(unwanted.set)
     try:
         for job in jobs:
-            tell(_index(job["path"], how, teller, unwanted))
+            tell(_index(job["path"], how, teller, unwanted), unwanted.set)
             teller.finished()
     except Cancelled:
         return ENDED

@@ -41,6 +41,7 @@ def done(found: Gathering | None) -> Gathering:
         found.await_running()
         while not found.poll(WAIT_S):
             pass
+        assert not any(map(alive, found._several.pids))  # nobody waits for work that will not come
     return found
 
 

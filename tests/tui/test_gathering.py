@@ -148,7 +148,7 @@ async def test_how_far_the_others_are(tmp_path: Path) -> None:
         script.read(paths[1])
         await until_there(app, pilot, 1)
         script.read(paths[2], "index")
-        line = "rank 1 50 %, rank 2 building the index; 3 wait: ranks 3-5"
+        line = "rank 1: 50 %, rank 2: building the index; 3 wait: ranks 3-5"
         await until(pilot, lambda: line in screen_text(app))
         await pilot.resize_terminal(100, 45)
         await until(pilot, lambda: "rank 1  ████████░░░░░░░░ 50 %" in screen_text(app))
