@@ -267,6 +267,10 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("cut FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),
     ("save marks FILE", "Write all marks to a file, for others who have the trace"),
     ("save table FILE", "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md"),
+    (
+        "save slices FILE",
+        "Write the slices (of the range, of what :only and :filter leave) to FILE.csv or FILE.json",
+    ),
     ("theme NAME", "Choose a theme; a wrong name lists them"),
     ("<command>", "Any command by its name, such as zoom-in-far"),
 )

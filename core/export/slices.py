@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.errors import Cancelled
+from ..base.progress import CancelledCallback, never
 from ..ingest.columns import I64
 from ..query.hits import Hits
 from ..query.search import Rows
@@ -103,6 +108,44 @@ class SliceRows:
         if len(trace.indexes) > 1:
             columns.append([index.path] * len(lanes))
         return list(zip(*columns))
+
+
+def csv_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
+    """Yield the slices as CSV, line by line, the names of the columns first."""
+    line = io.StringIO()
+    write = csv.writer(line, lineterminator="\n").writerow
+    write(found.columns)
+    yield line.getvalue()
+    for row in found.rows(limit):
+        line.seek(0)
+        line.truncate()
+        write(row)
+        yield line.getvalue()
+
+
+def json_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
+    """Yield the slices as a JSON list, entry by entry."""
+    before = "[\n"
+    for row in found.rows(limit):
+        yield before + json.dumps(dict(zip(found.columns, row)), ensure_ascii=False)
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def write_rows(found: SliceRows, path: Path, cancelled: CancelledCallback = never) -> None:
+    """Write all slices to a new file, as JSON where it is called so, else as CSV; nothing of it is left where
+    that fails. Raises OSError, Cancelled.
+    """
+    pieces = json_pieces if path.suffix.lower() == ".json" else csv_pieces
+    with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        try:
+            for piece in pieces(found):
+                if cancelled():
+                    raise Cancelled
+                file.write(piece)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def _plain(text: str) -> Any:

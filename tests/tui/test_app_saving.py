@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from textual.pilot import Pilot
 
 from tests.tui.small_file import small_file
 from tests.tui.test_app_keys import message, settled, shown
+from tracelane.core.overlay.counters import with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.cli.main import main
 from tracelane.tui.widgets.prompt import Prompt
 
 
@@ -48,6 +51,33 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
         await pilot.press("Y")
         assert app.clipboard == (tmp_path / "table.md").read_text()
         assert message(app).startswith(f"copied {len(rows)} rows")
+
+
+async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What range, :only and :filter leave is written as the command prints it; nothing is written over."""
+    start = trace.span[0]
+    asked = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
+    async with shown(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
+        app.session = replace(
+            app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000)
+        )
+        for form in ("csv", "json"):
+            path = tmp_path / f"slices.{form}"
+            await _typed(app, pilot, f"save slices {path}")
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert message(app) == f"saved {path}: 2 slices"
+        await _typed(app, pilot, f"save slices {path}")
+        assert "is there already" in message(app)
+        await _typed(app, pilot, "save slices all.txt")
+        assert "FILE.csv or FILE.json" in message(app)
+        await _typed(app, pilot, f"save slices {tmp_path / 'no' / 'such.csv'}")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "No such file" in message(app)
+    for form in ("csv", "json"):
+        printed = main(["slices", trace.sources[0].path, "--format", form, *asked])
+        assert (printed, capsys.readouterr().out) == (0, (tmp_path / f"slices.{form}").read_text())
 
 
 async def test_picture(trace: Trace, tmp_path: Path) -> None:

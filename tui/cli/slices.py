@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,7 +38,7 @@ def slices(opened: Opened, limit: int | None, form: str) -> None:
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
     """
-    from tracelane.core.export.slices import SliceRows
+    from tracelane.core.export.slices import SliceRows, csv_pieces, json_pieces
     from tracelane.core.query.filter import Filter, parse
     from tracelane.core.query.hits import matches
 
@@ -48,23 +46,12 @@ def slices(opened: Opened, limit: int | None, form: str) -> None:
     wanted = Filter("", ()) if opened.where is None else parse(opened.where)
     scope = replace(opened, where=None).scope()
     found = SliceRows(scope.trace, matches(scope.trace, wanted, scope.clocks), scope.range, scope.lanes)
-    if form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(found.columns)
-        writer.writerows(found.rows(limit))
-    elif form == "json":
-        _print_json(found, limit)
+    if form != "table":
+        for piece in (csv_pieces if form == "csv" else json_pieces)(found, limit):
+            sys.stdout.write(piece)
     else:
         for line in _table(found, limit or ROWS, terminal_width()):
             click.echo(line)
-
-
-def _print_json(found: SliceRows, limit: int | None) -> None:
-    before = "[\n"
-    for row in found.rows(limit):
-        click.echo(before + json.dumps(dict(zip(found.columns, row)), ensure_ascii=False), nl=False)
-        before = ",\n"
-    click.echo("[]" if before == "[\n" else "\n]")
 
 
 def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:

@@ -17,6 +17,7 @@ from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
 from ..text.picture import plain_picture
 from .marks import Marks
+from .saving_slices import SavingSlices
 
 FORMATS: Final = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
 PICTURES: Final = (".svg", ".txt")
@@ -24,7 +25,7 @@ LINES_AROUND = 3
 """Lines that minimap and ruler take at most in a plain picture."""
 
 
-class Saving(Marks):
+class Saving(Marks, SavingSlices):
     """Commands that copy or write what is seen."""
 
     def do_copy_table(self) -> None:
@@ -34,13 +35,19 @@ class Saving(Marks):
         self.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
     def save(self, text: str) -> None:
-        """Write what `picture FILE`, `table FILE` or `marks FILE` asks for; UsageError tells how to ask."""
+        """Write what `picture FILE`, `table FILE`, `slices FILE` or `marks FILE` asks for; UsageError tells
+        how to ask.
+        """
         what, _, name = text.partition(" ")
-        if what not in ("picture", "table", "marks") or not name.strip():
-            raise UsageError("save picture FILE.svg|FILE.txt, table FILE.csv|FILE.json|FILE.md or marks FILE")
+        if what not in ("picture", "table", "slices", "marks") or not name.strip():
+            raise UsageError(
+                "save picture FILE.svg|.txt, table FILE.csv|.json|.md, slices FILE.csv|.json or marks FILE"
+            )
         path = file_named(name.strip())
         if what == "table":
             self._save_table(path)
+        elif what == "slices":
+            self.save_slices(path)
         elif what == "marks":
             self.say(written(path, self.marks_text()))
         elif path.suffix.lower() not in PICTURES:

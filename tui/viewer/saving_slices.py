@@ -1,0 +1,57 @@
+"""Writing the slices that are on show, as `tracelane slices` prints them, away from the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.base.units import format_count
+from tracelane.core.trace import Trace
+
+from ..actions.refusal import Refusal
+from ..draw.only import only_lanes
+from ..session import Session
+from .background import background
+from .base import Viewer
+
+ENDS = (".csv", ".json")
+
+
+class SavingSlices(Viewer):
+    """The command that writes slices."""
+
+    def save_slices(self, path: Path) -> None:
+        """Write the slices of the range, else of all, that `:only` and `:filter` leave."""
+        if path.suffix.lower() not in ENDS:
+            raise UsageError("slices can be written to FILE.csv or FILE.json")
+        if path.exists():
+            raise Refusal(f"{path} is there already: give another name")
+        self.say(f"writing slices to {path} …")
+        self._write_slices(self.own_trace, self.session, path)
+
+    @background("slices")
+    def _write_slices(self, trace: Trace, session: Session, path: Path) -> None:
+        """Find the slices and write them."""
+        from tracelane.core.export.slices import SliceRows, write_rows
+        from tracelane.core.query.filter import Filter, parse
+        from tracelane.core.query.hits import matches
+
+        worker = get_current_worker()
+        wanted = parse(session.filter) if session.filter else Filter("", ())
+        lanes = only_lanes(trace, session.only) if session.only else None
+        try:
+            hits = matches(trace, wanted, session.clocks, lambda: worker.is_cancelled)
+            found = SliceRows(trace, hits, session.range, lanes)
+            write_rows(found, path, lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        except (TracelaneError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            if not worker.is_cancelled:
+                self.call_from_thread(self.say, f"cannot write {path}: {reason}")
+            return
+        if not worker.is_cancelled:
+            told = f"{format_count(len(found))} slice{'' if len(found) == 1 else 's'}"
+            self.call_from_thread(self.say, f"saved {path.absolute()}: {told}")
