@@ -38,8 +38,8 @@ LINES_FROM = 3
 LANES = "lanes"
 """The mode in which lanes are shown, of some files and then of all."""
 INTERVAL_S = 0.5
-"""Files that have come are shown this often at most, and that takes at most a fifth of the time."""
-SHARE = 5
+"""Files that have come are shown this often at most, and that takes at most a tenth of the time."""
+SHARE = 10
 TELL_S = 0.25
 """How far the work is gets told this often: every line that changes costs the processes time."""
 WITH_SOME: Final = WITHOUT_TRACE | {
