@@ -103,6 +103,26 @@ def test_the_ruler_fills_its_lines(start: int, span: int, cursor: int, height: i
         assert all(len(line) == 80 for line in lines)
 
 
+@pytest.mark.parametrize("ruler", ["relative", "file", "wall"])
+@pytest.mark.parametrize("span", [640_000, 914_000, 5_000_000_000])
+def test_the_cursor_covers_no_digit(ruler: str, span: int) -> None:
+    """Wherever the cursor stands, the labels that are there without it are there in full, and in order."""
+    view = Viewport(0, span, 64)
+    origin = Origin(0, 0, 1_700_000_000_000_000_000)
+
+    def lower(time: int) -> str:
+        session = Session(view, time, ruler=ruler, zone="UTC")
+        return text_of(ruler_lines(session, origin, (), LOOK, 1))[-1][LOOK.titles :]
+
+    labels = lower(-1).replace(UNICODE.tick, " ").split()
+    assert len(labels) >= 3
+    for cell in range(60):  # behind it stands the zone
+        shown = lower(view.edge(cell))
+        assert shown[cell] == UNICODE.cursor
+        plain = shown.replace(UNICODE.tick, " ").replace(UNICODE.cursor, "")
+        assert "".join(plain.split()) == "".join(labels)
+
+
 def test_cursor_steps_and_range_are_shown() -> None:
     """The cursor stands in its cell, steps carry their names, the range its length."""
     view = Viewport(0, 64_000, 64)

@@ -199,23 +199,29 @@ def _ticks(
     canvas = _Canvas(look.area, palette.ruler)
     least = TICK_CELLS
     zero = origin.start
+    room = look.area
     if session.ruler == "file":
         zero = origin.file_offset
-        # As long as the file's numbers are: they must not run into each other.
-        least = max(least, 3 + len(time_text(view.end, session, origin, tick_step(view.span, view.width))))
     elif session.ruler == "wall" and origin.wall_offset is not None:
         zero = -origin.wall_offset
-    step = tick_step(view.span, view.width, least)
-    for time in ticks(view, zero, least):
-        cell = view.cell(time)
-        label = time_text(time, session, origin, step)
-        canvas.put(cell, glyphs.tick, palette.line)
-        if cell + 1 + cell_len(label) <= look.area:
-            canvas.put(cell + 1, label, palette.ruler)
-    if session.ruler == "wall" and origin.wall_offset is not None:
         moment = moment_of(view.start + origin.wall_offset, session.zone)
         name = f" {zone_text(moment)}" if moment is not None else ""
-        canvas.put(look.area - len(name), name, palette.dim)
+        room -= len(name)
+        canvas.put(room, name, palette.dim)
+    if session.ruler != "relative":
+        # As long as the numbers are: they must not run into each other.
+        least = max(least, 3 + len(time_text(view.end, session, origin, tick_step(view.span, view.width))))
+    step = tick_step(view.span, view.width, least)
+    cursor = view.cell(session.cursor)
+    times = ticks(view, zero, least)
+    cells = [view.cell(time) for time in times]
+    for time, cell, end in zip(times, cells, [*cells[1:], room + 1]):
+        label = time_text(time, session, origin, step)
+        if cell < room:
+            canvas.put(cell, glyphs.tick, palette.line)
+        at, label = _beside(cursor, cell + 1, label, min(end, room))
+        if at + cell_len(label) <= room:
+            canvas.put(at, label, palette.ruler)
     if session.baseline is not None:
         left, right = _range_cells(view, session.baseline)
         style = palette.style(BASELINE_COLOUR, RunLook.FAINT)
@@ -232,9 +238,22 @@ def _ticks(
         for time in {mark.start, mark.end}:
             if view.start <= time < view.end:
                 canvas.put(view.cell(time), glyphs.pinned, palette.accent_plain)
-    cursor = view.cell(session.cursor)
     canvas.put(cursor, glyphs.cursor, palette.cursor)
     return canvas.segments()
+
+
+def _beside(cursor: int, at: int, label: str, end: int) -> tuple[int, str]:
+    """Return where a tick's label is written, and how: where the cursor would stand in it, behind the cursor
+    if there is room up to the end, the next tick, else around it, over its own tick if it must be.
+    """
+    place, length = cursor - at, cell_len(label)
+    if not 0 <= place < length:
+        return at, label
+    if cursor + 1 + length < end:
+        return cursor + 1, label
+    if at + length >= end:
+        at, place = at - 1, place + 1
+    return at, label[:place] + " " + label[place:]
 
 
 def _range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
