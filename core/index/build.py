@@ -40,7 +40,7 @@ from .strings import write_strings
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 STAGE = "index"
-MANY = 1 << 16
+MANY = 1 << 20
 """After lanes of so many slices, memory of what they were made of is given back."""
 
 
@@ -120,13 +120,13 @@ class _Build:
         self.threads = {track: lane for lane, track in enumerate(tracks)}
         lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())
         place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
-        self.out = LaneWriter(columns, len(merged.categories), place_of, self.scratch)
+        self.out = LaneWriter(columns, len(merged.categories), place_of)
         with self.scratch.another() as scratch:
             process_table, ledger_flows = self._write_events(processes, tracks, scratch)
         columns.writer("categories", "u4").append(np.array(merged.categories))
         if place_of is not None:
             sizes = self.out.slices, self.out.instants
-            with self.scratch.another() as scratch:
+            with self.scratch.another(share=3) as scratch:  # nothing else is there by now
                 write_lifted(merged, place_of, sizes, self.out.paired, columns, scratch)
         self._write_blocks()
         write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
@@ -209,8 +209,6 @@ class _Build:
             lane = self.threads[content]
             events = threads.of(lane)
             put_in_order(events)
-            if len(events["start"]) >= MANY:
-                self.scratch.let_go()
             slices, instants, unmatched = of_thread(events)
             self.unmatched_end += unmatched
             self.out.lane(entry, process, tid, name, slices, instants, flow_ends.in_lane(lane))

@@ -101,10 +101,14 @@ def put_in_order(events: Mapping[str, AnyArray]) -> None:
     else:
         ordinal = events["ordinal"]
         order = None if bool((ordinal[1:] > ordinal[:-1]).all()) else order_by(ordinal)
-    if order is not None:
-        for values in events.values():
-            if values.itemsize > 1 or bool((values != values[0]).any()):
-                values[:] = values.take(order)
+    if order is None:
+        return
+    room = np.empty(len(order), np.int64)  # one for all: fresh memory costs as much as the work itself
+    for values in events.values():
+        if values.itemsize > 1 or bool((values != values[0]).any()):
+            moved = room.view(values.dtype)[: len(order)]
+            values.take(order, out=moved, mode="clip")
+            values[:] = moved
 
 
 def within_limit(start: I64, duration: I64) -> I64:

@@ -68,6 +68,7 @@ def gather_all(
     for batch in range(order.batches):
         some = slice(order.first(batch), order.first(batch) + order.size(batch))
         order.gather(batch, {name: column[some] for name, column in columns.items()})
+    scratch.let_go()
     return Gathered(columns, np.array(tracks, np.int64), order.bounds)
 
 
@@ -156,7 +157,6 @@ class _Order:
         if self._gathered >= _LET_GO:
             self._gathered = 0
             self._merged.let_go_all()
-            self._scratch.let_go()
 
 
 def _batches(bounds: Sequence[int]) -> list[int]:

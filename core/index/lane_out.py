@@ -13,7 +13,6 @@ from .flows import LaneFlows, bind
 from .format import COLUMNS, LANE, LONG, ROW, LaneKind, RowKind, SliceFlag
 from .lanes import LaneEntry
 from .rows import Rows, assign
-from .scratch import Scratch
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _CLAMPED = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.CLAMPED)
@@ -45,11 +44,10 @@ class Bounds:
 class LaneWriter:
     """Writes lanes in display order; keeps the tables, and where each event's slice or instant went."""
 
-    def __init__(self, columns: Columns, categories: int, place_of: U32 | None, scratch: Scratch) -> None:
+    def __init__(self, columns: Columns, categories: int, place_of: U32 | None) -> None:
         """`place_of`: per ordinal the position of its slice, or NONE - 1 - the index of its instant; filled
-        here. `scratch`: in which that and what lanes are made of may lie.
+        here.
         """
-        self._scratch = scratch
         self._columns = columns
         self._category = smallest_unsigned(categories - 1)
         self._place_of = place_of
@@ -134,16 +132,12 @@ class LaneWriter:
     def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, rank: U32, kind: LaneKind) -> None:
         order, first = rows.order, self.slices
         n = len(order)
-        if n > PIECE:
-            self._scratch.let_go()
         pieces = range(0, n, PIECE)
         ends = (slices.start[at : at + PIECE] + slices.duration[at : at + PIECE] for at in pieces)
         low, high = int(slices.start[0]), max(int(end.max()) for end in ends)
         self._cover(lane, low, high)
         self._count(lane, slices, rows, low, high, kind)
         for at in pieces:
-            if n > PIECE:
-                self._scratch.let_go()
             self._piece(slices, rows, order[at : at + PIECE], rank, first + at)
         if bool(slices.flags.any()) or bool(rows.overlap.any()):
             self._unusual(slices, rows, order, first)

@@ -87,7 +87,6 @@ class _LiftedOut:
                     entries = self._entries[begin : min(begin + CHUNK, at + count)]
                     self._columns.writer(f"{name}.{side}", dtype).append(values.take(entries))
                 at += count
-            self._scratch.let_go()
 
     def _place(self, lifted: Lifted) -> list[AnyArray] | None:
         """Number the entries of an argument at their positions; return those that have none, None if there

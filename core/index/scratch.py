@@ -52,9 +52,9 @@ class Scratch:
         self._mappings.append(mapping)
         return np.frombuffer(mapping, kind)
 
-    def another(self) -> Scratch:
-        """Return one for what is needed for a while only; its memory counts anew."""
-        scratch = Scratch(self._folder, self._in_memory)
+    def another(self, share: int = 1) -> Scratch:
+        """Return one for what is needed for a while only, with so many times this one's memory."""
+        scratch = Scratch(self._folder, share * self._in_memory)
         self._others.append(scratch)
         return scratch
 
