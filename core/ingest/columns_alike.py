@@ -32,9 +32,10 @@ class AlikeReader:
 
     def _take(self, spellings: Spellings) -> None:
         texts, tracks = spellings.texts, spellings.tracks
+        own_texts, own_tracks = self._strings, self._tracks  # not by way of self: there must be no cycles
         self._spellings = spellings
-        self._text_numbers = Renumbering(lambda number: self._strings[texts[number]])
-        self._track_numbers = Renumbering(lambda number: self._tracks.number(*tracks[number]))
+        self._text_numbers = Renumbering(lambda numbers: own_texts.add([texts[n] for n in numbers]))
+        self._track_numbers = Renumbering(lambda numbers: [own_tracks.number(*tracks[n]) for n in numbers])
 
     def _columns(self, alike: Alike, ordinals: U32) -> BlockColumns:
         template, count = alike.template, len(ordinals)

@@ -89,6 +89,14 @@ class StringTable(dict[str | None, int]):
         self[text] = number
         return number
 
+    def add(self, texts: Sequence[str]) -> list[int]:
+        """Return a number per text, all at once: most of them are new."""
+        new = [text for text in dict.fromkeys(texts) if text not in self]
+        self.update(zip(new, range(len(self.strings), len(self.strings) + len(new))))
+        self.strings += new
+        self.size += sum(map(len, new))
+        return [self[text] for text in texts]
+
     def numbers(self, values: Sequence[Any], exact: bool) -> bytes:
         """Return a number per value, as uint32; null is the empty string, other values go by their JSON
         texts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import string
@@ -325,10 +326,20 @@ def test_numbering() -> None:
     for _ in range(20):
         hashes = rng.integers(1, 1 << 63, 3000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
         hashes = np.concatenate([hashes, hashes[:1000], np.array(list(seen)[:500], np.uint64)])
-        numbers = numbering.of(hashes, lambda place: next(new))
+        numbers = numbering.of(hashes, lambda places: [next(new) for _ in places])
         for one, number in zip(hashes.tolist(), numbers.tolist()):
             assert seen.setdefault(one, number) == number
     assert len(set(seen.values())) == len(seen)
+
+
+def test_nothing_is_left_for_the_collector(tmp_path: Path, eager: None) -> None:
+    """A part of text read as columns leaves no reference cycles: workers run without a collector."""
+    path = tmp_path / "t.json"
+    path.write_text("[" + ",\n".join(SLICE % (number % 5, *USUAL) for number in range(200)) + "]")
+    list(Reading(open_source(path)))
+    gc.collect()
+    list(Reading(open_source(path)))
+    assert gc.collect() == 0
 
 
 def test_events_of_one_make_are_not_decoded(eager: None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ..interning import NeedsExact, json_text
 from .stretch import Words
 
 _SMALLEST, _LARGEST = 1 << 14, 1 << 20
-_CONTROL = re.compile(rb"[\x00-\x1f]")
+_CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f]")
+"""All but the one that texts are joined by."""
 
 
 class UnsoundError(ValueError):
@@ -39,19 +40,20 @@ class Numbering:
         self._hashes[places] = hashes
         self._numbers[places] = numbers
 
-    def of(self, hashes: Words, number: Callable[[int], int]) -> U32:
-        """Return a number per hash; `number` gives one to a hash that is new, by the place of its first."""
+    def of(self, hashes: Words, number: Callable[[I64], Sequence[int]]) -> U32:
+        """Return a number per hash; `number` gives one to each that is new, by the places of their first."""
         places = hashes >> self._shift
         numbers: U32 = self._numbers[places]
         missing = np.flatnonzero(self._hashes[places] != hashes)
         if missing.size:
             some, first, each = np.unique(hashes[missing], return_index=True, return_inverse=True)
-            found = np.empty(len(some), np.uint32)
-            for i, (one, place) in enumerate(zip(some.tolist(), missing[first].tolist())):
-                known = self._known.get(one)
-                if known is None:
-                    known = self._known[one] = number(place)
-                found[i] = known
+            known = list(map(self._known.get, some.tolist()))
+            new = [i for i, one in enumerate(known) if one is None]
+            if new:
+                for i, one in zip(new, number(missing[first[new]])):
+                    known[i] = one
+                self._known.update((int(some[i]), int(known[i] or 0)) for i in new)
+            found = np.array(known, np.uint32)
             numbers[missing] = found[each]
             if len(self._known) * 4 > len(self._hashes) < _LARGEST:
                 self._resize(len(self._hashes) * 4)
@@ -72,32 +74,34 @@ class Spellings:
         self._of_fixed: dict[tuple[bytes, bool], int] = {}
         self._of_track = Numbering()
 
-    def numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bool]]) -> U32:
-        """Return a text's number per hash; `raw` gives the bytes at a place, and whether they are the inside
-        of a string. Raises UnsoundError.
+    def numbers(self, hashes: Words, raw: Callable[[I64], tuple[Sequence[bytes], Sequence[bool]]]) -> U32:
+        """Return a text's number per hash; `raw` gives the bytes at some places, and which of them are
+        insides of strings. Raises UnsoundError.
         """
-        return self._of_text.of(hashes, lambda place: self._new(*raw(place)))
+        return self._of_text.of(hashes, lambda places: self._add(*raw(places)))
 
     def number(self, text: bytes, inside: bool) -> int:
         """Return the number of one text, the inside of a string or any JSON value. Raises UnsoundError."""
         found = self._of_fixed.get((text, inside))
         if found is None:
-            found = self._of_fixed[text, inside] = self._new(text, inside)
+            found = self._of_fixed[text, inside] = self._add([text], [inside])[0]
         return found
 
-    def _new(self, text: bytes, inside: bool) -> int:
-        self.texts.append(spelled(text, inside))
-        self.weight += 300 + len(text)
-        return len(self.texts) - 1
+    def _add(self, texts: Sequence[bytes], inside: Sequence[bool]) -> range:
+        strings = iter(_insides([text for text, is_inside in zip(texts, inside) if is_inside]))
+        new = [next(strings) if is_inside else _value(text) for text, is_inside in zip(texts, inside)]
+        self.texts += new
+        self.weight += 300 * len(texts) + sum(map(len, texts))
+        return range(len(self.texts) - len(new), len(self.texts))
 
     def track_numbers(self, hashes: Words, raw: Callable[[int], tuple[bytes, bytes]]) -> U32:
         """Return a track's number per hash; `raw` gives the texts of pid and tid. Raises UnsoundError."""
 
-        def number(place: int) -> int:
-            pid, tid = raw(place)
-            self.tracks.append((_json(pid), _json(tid)))
-            self.weight += 500
-            return len(self.tracks) - 1
+        def number(places: I64) -> range:
+            new = [(_json(pid), _json(tid)) for pid, tid in map(raw, places.tolist())]
+            self.tracks += new
+            self.weight += 500 * len(new)
+            return range(len(self.tracks) - len(new), len(self.tracks))
 
         return self._of_track.of(hashes, number)
 
@@ -105,9 +109,9 @@ class Spellings:
 class Renumbering:
     """Numbers of one table as those of another, which gets what is asked for alone."""
 
-    def __init__(self, number: Callable[[int], int]) -> None:
-        """Take what gives a number its number in the other table."""
-        self._number = number
+    def __init__(self, numbers: Callable[[Sequence[int]], Sequence[int]]) -> None:
+        """Take what gives numbers their numbers in the other table."""
+        self._numbers = numbers
         self._map: I64 = np.full(1, -1, np.int64)
 
     def of(self, numbers: U32, count: int) -> U32:
@@ -118,23 +122,28 @@ class Renumbering:
             self._map = more
         found = self._map[numbers]
         if len(found) and found.min() < 0:
-            for new in np.unique(numbers[found < 0]).tolist():
-                self._map[new] = self._number(new)
+            new = np.unique(numbers[found < 0])
+            self._map[new] = self._numbers(new.tolist())
             found = self._map[numbers]
         return found.astype(np.uint32)
 
 
-def spelled(text: bytes, inside: bool) -> str:
-    """Return what the inside of a string says, or `StringTable.numbers` makes of a value. UnsoundError."""
-    return _inside(text) if inside else _value(text)
+def is_spelled(text: bytes, inside: bool) -> bool:
+    """Tell whether a text has a number, as the inside of a string or as any JSON value."""
+    try:
+        _insides([text]) if inside else _value(text)
+    except UnsoundError:
+        return False
+    return True
 
 
-def _inside(text: bytes) -> str:
-    """Return the string of which this is the inside; it has no backslash and no quote."""
-    if _CONTROL.search(text):
+def _insides(texts: Sequence[bytes]) -> Sequence[str]:
+    """Return the strings of which these are the insides, without a backslash or a quote."""
+    joined = b"\n".join(texts)
+    if _CONTROL.search(joined) or joined.count(b"\n") >= max(1, len(texts)):
         raise UnsoundError("a control character in a string")
     try:
-        return text.decode()
+        return joined.decode().split("\n") if texts else ()
     except UnicodeDecodeError as error:
         raise UnsoundError(str(error)) from error
 

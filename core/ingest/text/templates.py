@@ -13,7 +13,7 @@ import orjson
 
 from ..columns import I64
 from .learning import template_of
-from .spellings import UnsoundError, spelled
+from .spellings import is_spelled
 from .stretch import Stretch
 from .template import Form, Slot, Template
 from .values import TEXTS, float_of
@@ -104,10 +104,6 @@ class Templates:
 def _is_sound(slot: Slot, text: bytes) -> bool:
     """Tell whether a text in a slot can be taken as the same in all events."""
     if slot.form in TEXTS:
-        try:
-            spelled(text, slot.form is Form.TEXT)
-        except UnsoundError:
-            return False
-        return True
+        return is_spelled(text, slot.form is Form.TEXT)
     number = float_of(text)
     return math.isfinite(number) and (slot.form is not Form.INTEGER or bool(_INTEGER.fullmatch(text)))

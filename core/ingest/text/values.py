@@ -147,12 +147,12 @@ class ValueReader:
         salts = np.array([TEXTS[template.slots[row].form] for row in rows])
         hashes = self._hash.of(stretch, low.ravel(), (high - low).ravel()).reshape(low.shape)
         hashes = self._hash.mixed(hashes ^ salts[:, None])
-        inside = [template.slots[row].form is Form.TEXT for row in rows]
+        inside = np.array([template.slots[row].form is Form.TEXT for row in rows])
         count = low.shape[1]
 
-        def raw(place: int) -> tuple[bytes, bool]:
-            row, column = divmod(place, count)
-            return stretch.text[low[row, column] : high[row, column]], inside[row]
+        def raw(places: I64) -> tuple[list[bytes], list[bool]]:
+            bounds = zip(low.ravel()[places].tolist(), high.ravel()[places].tolist())
+            return [stretch.text[a:b] for a, b in bounds], inside[places // count].tolist()
 
         numbers = self._spellings.numbers(hashes.ravel(), raw).reshape(low.shape)
         return {template.slots[row].key: numbers[i] for i, row in enumerate(rows)}
