@@ -215,13 +215,15 @@ def _ticks(
     cursor = view.cell(session.cursor)
     times = ticks(view, zero, least)
     cells = [view.cell(time) for time in times]
-    for time, cell, end in zip(times, cells, [*cells[1:], room + 1]):
+    free = 0
+    for time, cell, end in zip(times, cells, [*cells[1:], room]):
         label = time_text(time, session, origin, step)
         if cell < room:
             canvas.put(cell, glyphs.tick, palette.line)
-        at, label = _beside(cursor, cell + 1, label, min(end, room))
+        at, label = _beside(cursor, cell, label, (free, min(end, room)))
         if at + cell_len(label) <= room:
             canvas.put(at, label, palette.ruler)
+            free = max(cell, at + cell_len(label)) + 1
     if session.baseline is not None:
         left, right = _range_cells(view, session.baseline)
         style = palette.style(BASELINE_COLOUR, RunLook.FAINT)
@@ -242,16 +244,17 @@ def _ticks(
     return canvas.segments()
 
 
-def _beside(cursor: int, at: int, label: str, end: int) -> tuple[int, str]:
-    """Return where a tick's label is written, and how: where the cursor would stand in it, behind the cursor
-    if there is room up to the end, the next tick, else around it, over its own tick if it must be.
+def _beside(cursor: int, tick: int, label: str, room: tuple[int, int]) -> tuple[int, str]:
+    """Return where a tick's label is written, and how: behind the tick; where the cursor would stand in it,
+    before the tick if there is room there, else around the cursor, over the tick if it must be.
     """
-    place, length = cursor - at, cell_len(label)
+    at, length = tick + 1, cell_len(label)
+    place = cursor - at
     if not 0 <= place < length:
         return at, label
-    if cursor + 1 + length < end:
-        return cursor + 1, label
-    if at + length >= end:
+    if tick - length >= room[0]:
+        return tick - length, label
+    if at + length >= room[1]:
         at, place = at - 1, place + 1
     return at, label[:place] + " " + label[place:]
 
