@@ -50,9 +50,10 @@ class Numbering:
             known = list(map(self._known.get, some.tolist()))
             new = [i for i, one in enumerate(known) if one is None]
             if new:
-                for i, one in zip(new, number(missing[first[new]])):
+                given = number(missing[first[new]])
+                self._known.update(zip(some[new].tolist(), given))
+                for i, one in zip(new, given):
                     known[i] = one
-                self._known.update((int(some[i]), int(known[i] or 0)) for i in new)
             found = np.array(known, np.uint32)
             numbers[missing] = found[each]
             if len(self._known) * 4 > len(self._hashes) < _LARGEST:
