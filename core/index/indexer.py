@@ -115,7 +115,7 @@ class _Indexer:
             self._tell({"progress": [progress.stage, progress.done, progress.total, progress.events]})
 
     def _tell(self, message: dict[str, Any]) -> None:
-        """Tell something; where nobody listens any more, the index is not wanted, and is to be cleared away."""
+        """Tell something; where nobody listens any more, the index is not wanted and is cleared away."""
         tell(message, self.unwanted.set)
 
     def _listen(self) -> None:
