@@ -184,6 +184,20 @@ def test_unusual_values(key: str, eager: None, tmp_path: Path, monkeypatch: pyte
         check_file(path, monkeypatch)
 
 
+@pytest.mark.parametrize("key", UNUSUAL)
+def test_values_that_differ(key: str, eager: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers of any size, in any place alone, are read as the decoder reads them."""
+    place = list(UNUSUAL).index(key)
+    path = tmp_path / "t.json"
+    events = []
+    for number in range(40):
+        values = list(USUAL)
+        values[place] = str(number**5)
+        events.append(SLICE % (3, *values))
+    path.write_text("[" + ",\n".join(events) + "]")
+    check_file(path, monkeypatch)
+
+
 WHOLE_EVENTS = {
     "a key twice": '{"ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 2, "name": "a", "name": "b"}',
     "an argument twice": '{"ph": "i", "ts": 1, "pid": 1, "tid": 2, "name": "a", "args": {"x": 1, "x": 2}}',

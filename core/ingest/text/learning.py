@@ -98,11 +98,8 @@ def _slots(
         return None
     if KINDS[ord(phase)] == FLOW and forms.get("id") is not Form.INTEGER:
         return None
-    lifted = (
-        {key: column for column, key in lifted_in(group_of(category), arguments)}
-        if phase not in "stf"
-        else {}
-    )
+    columns = [] if KINDS[ord(phase)] == FLOW else lifted_in(group_of(category), arguments)
+    lifted = {key: column for column, key in columns}
     for member in within:
         column = lifted.get(member.key)
         slot = _slot(member, f"args.{member.key}", column)

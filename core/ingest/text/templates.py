@@ -45,9 +45,8 @@ class Templates:
     def parted(self, stretch: Stretch) -> Iterator[Group]:
         """Yield the events of each template, with where their slots begin and end."""
         counts = stretch.counts if stretch.escaped is None else np.where(stretch.escaped, 0, stretch.counts)
-        order = np.argsort(counts.astype(np.uint16), kind="stable") if counts.max() < 1 << 16 else None
-        if order is None:
-            order = np.argsort(counts, kind="stable")
+        small = counts.max() < 1 << 16  # two bytes are sorted by counting
+        order = np.argsort(counts.astype(np.uint16) if small else counts, kind="stable")
         ordered = counts[order]
         edges = np.flatnonzero(np.diff(ordered, prepend=-1))
         for a, b in zip(edges.tolist(), [*edges[1:].tolist(), len(ordered)]):

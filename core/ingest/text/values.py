@@ -116,8 +116,10 @@ class ValueReader:
             values, sound = nanoseconds(stretch, low, high, _LATEST)
         else:
             values, sound = integers(stretch, low, high)
-        if form in (Form.FLOAT, Form.NUMBER) and not sound.all():
+        if form is Form.FLOAT:
             values = values.astype(np.float64)
+        if form in (Form.FLOAT, Form.NUMBER) and not sound.all():
+            values = values.astype(np.float64, copy=False)
             left = np.flatnonzero(~sound)
             values[left], sound[left] = floats(stretch, low[left], high[left])
             left = left[~sound[left]]
