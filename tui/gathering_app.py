@@ -9,7 +9,6 @@ from typing import Final
 
 from rich.text import Text
 from textual.screen import Screen
-from textual.widget import Widget
 
 from tracelane.core.index.gathering import Gathering
 from tracelane.core.trace import Trace
@@ -24,6 +23,7 @@ from .config import Config
 from .files_screen import FilesScreen
 from .gathering_text import failure_of, file_lines, header_pieces, one_line
 from .lanes import messages
+from .lanes.canvas import LaneCanvas
 from .lanes.minimap import Minimap
 from .opening_screen import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .prepared import Prepared
@@ -185,7 +185,8 @@ class GatheringApp(TracelaneApp):
             layout, session = self.layout_now, replace(self.session, clocks=trace.clocks)
             self.trace = trace
             if not self._moved:
-                session = self._fitted(trace, session)
+                fresh = view.first_session(trace, session.viewport.width)
+                session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)
             self._take(
                 replace(session, scroll=scroll_kept(layout, session, self.layout_now, self.lane_lines))
             )
@@ -198,11 +199,6 @@ class GatheringApp(TracelaneApp):
             return view.first_session(trace, self.size.width)
         # Tables and searches wait for the other files.
         return replace(found, panel="details", search="", filter="", only="")
-
-    @staticmethod
-    def _fitted(trace: Trace, session: Session) -> Session:
-        viewport = view.view_of(*trace.opening_span, session.viewport.width)
-        return replace(session, viewport=viewport, cursor=viewport.edge(viewport.width // 2))
 
     async def _settle(self, prepared: Prepared) -> None:
         """Show the trace of all files in place of what was there of it."""
@@ -317,9 +313,9 @@ class GatheringApp(TracelaneApp):
         if self._files is not None:
             return True
         session = self.session
-        lanes: Widget | None = self.main.query_one("#lanes")
-        open_things = self.maximised or session.panel != "details" or self.main.focused is not lanes
-        return not open_things and session.range is None and session.selection is None
+        on_lanes = isinstance(self.main.focused, LaneCanvas) and not self.maximised
+        dropped = session.range is None and session.selection is None
+        return on_lanes and dropped and session.panel == "details"
 
     def action_panel(self, name: str) -> None:
         """Show a panel, from a click on its tab."""

@@ -137,6 +137,10 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         assert app.session.panel == "details"
         await pilot.press("down", "space", "down", "enter")
         assert app.session.selection is not None and app.session.selection.source == 2
+        await pilot.press("escape")
+        assert app.session.selection is None and not message(app)
+        await pilot.press("escape", "escape")
+        assert "indexing goes on" in message(app) and app.is_running
 
 
 async def test_how_far_the_others_are(tmp_path: Path) -> None:
