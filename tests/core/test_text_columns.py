@@ -32,6 +32,8 @@ from ..corpus import CORPUS, needs_corpus
 from .part_rows import whole
 
 MOST_BYTES = 300_000
+BLOCK_SIZE = 1000
+"""What separates events is learned from the first block: what follows can be read as columns."""
 SEPARATOR = Separator(b"},\n{", 1, 3)
 
 
@@ -48,7 +50,7 @@ def parts_of(path: Path, monkeypatch: pytest.MonkeyPatch, *, columns: bool) -> t
     with monkeypatch.context() as patch:
         if not columns:
             patch.setattr(reader, "text_reader", lambda decoder: None)
-        reading = Reading(open_source(path))
+        reading = Reading(open_source(path), block_size=BLOCK_SIZE)
         return list(reading), [f"{p.kind} {p.offset} {p.message}" for p in reading.problems]
 
 
