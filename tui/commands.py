@@ -252,7 +252,7 @@ LINES: Final[tuple[tuple[str, str], ...]] = (
     ("copy view", "Copy the command line that shows this view"),
     ("goto TIME", "Go to a time, step, mark or slice number, as with g"),
     ("filter FILTER", "Draw only the slices that match, as with /; alone: all again"),
-    ("hide REGEX", "Hide the lanes whose title matches"),
+    ("hide REGEX", "Hide the lanes whose title matches, or their rank's"),
     ("show all", "Show everything that was hidden"),
     ("quiet", "Fold the quiet threads again, or show them"),
     ("ruler relative|file|wall", "Choose the ruler's time"),

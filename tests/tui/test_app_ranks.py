@@ -17,6 +17,8 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.lanes import hidden_things, hide_matching
+from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.main import main
 from tracelane.tui.draw.layout import Layout, LineKind
 from tracelane.tui.session import Session, Viewport
@@ -81,6 +83,17 @@ def test_only_knows_the_title_of_a_rank(tmp_path: Path, only: str, ranks: list[i
     assert (found, len(threads)) == (ranks, len(ranks))
     kept = matches(trace, parse(f"lane:/{only}/i"), trace.clocks)
     assert [len(positions) for positions in kept.positions] == [4 * (rank in ranks) for rank in range(11)]
+
+
+def test_a_rank_is_hidden_by_its_title(tmp_path: Path) -> None:
+    """`:hide rank 1` hides that rank as `x` on its line does; hiding all of them is refused."""
+    trace = write(tmp_path, 3)
+    session = Session(Viewport(*trace.span, 100), 0)
+    hidden = hide_matching(trace, session, "rank 1", 40)
+    assert hidden.hidden_processes == {(1, "")}
+    assert hidden_things(trace, hidden)[0].title.startswith("rank 1")
+    with pytest.raises(Refusal, match="every lane"):
+        hide_matching(trace, session, "rank", 40)
 
 
 def test_a_part_of_a_word_is_no_rank(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.query.rank_titles import names_rank
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggled
@@ -137,14 +138,21 @@ def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
 
 
 def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
-    """Hide the lanes whose title matches."""
+    """Hide the lanes whose title matches, and the ranks whose title does."""
     found = _compiled(pattern)
     keys = {lane_key(lane) for lane in trace.lanes if found.search(lane.title)}
-    if not keys:
+    heads = rank_heads(trace).values()
+    ranks = {process_key(head) for head in heads if names_rank(found, head.title)}
+    if not keys and not ranks:
         raise Refusal(f"no lane matches {pattern}")
-    if len(keys) == len(trace.lanes):
+    if len(keys) == len(trace.lanes) or (ranks and len(ranks) == len(heads)):
         raise Refusal("that would hide every lane")
-    return _settled(trace, replace(session, hidden_lanes=session.hidden_lanes | keys), height)
+    hidden = replace(
+        session,
+        hidden_lanes=session.hidden_lanes | keys,
+        hidden_processes=session.hidden_processes | ranks,
+    )
+    return _settled(trace, hidden, height)
 
 
 def show_all(trace: Trace, session: Session, height: int) -> Session:
