@@ -144,6 +144,7 @@ class Cutter:
         window = self._window
         if self._reader is None or window.offset < self._decoded_to:
             return None
+        left = window.left
         while window.left < self._stretch and window.more(self._stretch - window.left):
             pass
         start = window.at
@@ -154,7 +155,7 @@ class Cutter:
                 window.at = end
                 return Columnar(window.base + start, read)
         self._decoded_to = window.base + max(end, start + 1)
-        window.put_back(2 * window.block_size)
+        window.put_back(left)  # as if nothing had been tried: where a block ends counts for what is broken
         return None
 
     def _straight(self, start: int, cut: int, separator: Separator) -> Decoded | Repaired | None:
