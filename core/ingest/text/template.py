@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
 from ..columns import I64
 from ..columns_block import KINDS
 from ..lifted import Lifted
-from .stretch import Mask, Stretch
+from .stretch import Mask, Stretch, Wanted
 
 
 class Form(Enum):
@@ -66,12 +67,16 @@ class Template:
         """TIMED or FLOW."""
         return KINDS[ord(self.phase)]
 
+    @cached_property
+    def _wanted(self) -> tuple[Wanted, ...]:
+        return tuple(map(Wanted.of, self.runs))
+
     def matching(self, stretch: Stretch, events: I64) -> tuple[Mask, I64, I64]:
         """Tell which events are written like this outside of their slots, and return where each slot of
         these begins and ends: two matrices with a row per slot.
         """
         lengths = np.array([len(run) for run in self.runs])
-        kept = np.flatnonzero(self._stands(stretch, 0, stretch.begins[events]))
+        kept = np.flatnonzero(stretch.stands(self._wanted[0], stretch.begins[events]))
         own = events[kept]
         quotes = np.minimum(stretch.first[own] + self.anchors[:, None], len(stretch.quotes) - 1)
         starts = stretch.quotes[quotes] - self.offsets[:, None]
@@ -81,7 +86,7 @@ class Template:
         same = starts[0] == stretch.begins[own]
         same &= starts[-1] == last
         for number in range(1, len(self.runs)):
-            same &= self._stands(stretch, number, starts[number])
+            same &= stretch.stands(self._wanted[number], starts[number])
             if 2 * np.count_nonzero(same) < len(same):  # others need not be looked at any further
                 kept, starts, same = kept[same], starts[:, same], same[same]
         if not same.all():
@@ -110,13 +115,3 @@ class Template:
             offsets=np.array(offsets),
             fixed=tuple(Fixed(self.slots[number], text) for number, text in fixed.items()),
         )
-
-    def _stands(self, stretch: Stretch, number: int, places: I64) -> Mask:
-        """Tell at which places a run stands."""
-        run = self.runs[number]
-        texts = stretch.texts(len(run))
-        most = len(texts) - 1
-        if len(places) and (places.max() > most or places.min() < 0):
-            inside = (places >= 0) & (places <= most)
-            return np.asarray((texts[np.clip(places, 0, most)] == run) & inside)
-        return np.asarray(texts[places] == run)
