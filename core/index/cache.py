@@ -271,11 +271,15 @@ def sweep(folder: Path) -> None:
         return
     for name in names:
         leftover = folder / name
-        writer = leftover / WRITER
-        if name.startswith(DOOMED) or (
-            name.startswith(BUILDING) and not _in_use(writer) and (writer.exists() or _old(leftover))
-        ):
+        if name.startswith(DOOMED) or (name.startswith(BUILDING) and _is_abandoned(leftover)):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_abandoned(building: Path) -> bool:
+    """Tell whether nobody writes into a folder any more."""
+    writer = building / WRITER
+    # Looked for once: it may appear at any moment, and is held then.
+    return not _in_use(writer) if writer.exists() else _old(building)
 
 
 def _old(folder: Path, seconds: float = 60.0) -> bool:

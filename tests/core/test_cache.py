@@ -449,3 +449,21 @@ def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:
     assert again.indexes[0].folder == folder
     assert again.indexes[0].manifest["byte_order"] == sys.byteorder
     assert again.indexes[0].column("slices.start").tolist() == starts
+
+
+def test_a_folder_is_never_swept_while_its_writer_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder whose writer's file appears between two looks at it is not taken for abandoned."""
+    building = tmp_path / f"{cache.BUILDING}key-new"
+    building.mkdir()
+    look = cache._in_use
+
+    def writer_comes(path: Path) -> bool:
+        found = look(path)
+        (building / cache.WRITER).touch()
+        return found
+
+    monkeypatch.setattr(cache, "_in_use", writer_comes)
+    cache.sweep(tmp_path)
+    assert building.is_dir()
