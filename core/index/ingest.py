@@ -12,7 +12,8 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from ..ingest.child import ChildrenError
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
-from .cache import Place, locate, touch
+from .cache import Place, locate
+from .cached import touch
 from .changes import unfinished_note
 from .quota import keep_within, limit_of
 from .store import Index

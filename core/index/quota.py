@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ..base.errors import UsageError
 from ..base.settings import settings_table
-from .cache import CacheEntry, cache_root, list_cache, remove_entry
+from .cache import cache_root
+from .cached import CacheEntry, list_cache, remove_entry
 
 LIMIT = "TRACELANE_CACHE_LIMIT"
 DEFAULT = 20 << 30

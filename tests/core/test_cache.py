@@ -19,7 +19,8 @@ import pytest
 from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, ingest
-from tracelane.core.index.cache import cache_root, clear_cache, index_key, list_cache, locate
+from tracelane.core.index.cache import cache_root, index_key, locate
+from tracelane.core.index.cached import clear_cache, list_cache
 from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
 from tracelane.core.index.store import MANIFEST, Index, checksum_of
 from tracelane.core.ingest.source import Source
@@ -457,13 +458,13 @@ def test_a_folder_is_never_swept_while_its_writer_comes(
     """A folder whose writer's file appears between two looks at it is not taken for abandoned."""
     building = tmp_path / f"{cache.BUILDING}key-new"
     building.mkdir()
-    look = cache._in_use
+    look = cache.in_use
 
     def writer_comes(path: Path) -> bool:
         found = look(path)
         (building / cache.WRITER).touch()
         return found
 
-    monkeypatch.setattr(cache, "_in_use", writer_comes)
+    monkeypatch.setattr(cache, "in_use", writer_comes)
     cache.sweep(tmp_path)
     assert building.is_dir()

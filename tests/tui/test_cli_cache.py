@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.index.cache import list_cache
+from tracelane.core.index.cached import list_cache
 from tracelane.tui.cli.main import main
 
 from .cli_process import on_terminal, tracelane

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tracelane.core.index.cache import CacheEntry
+    from tracelane.core.index.cached import CacheEntry
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
@@ -41,7 +41,8 @@ def list_() -> None:
     """List the indexes: size, when last opened, of which trace; and what had to make room lately."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.base.units import format_bytes
-    from tracelane.core.index.cache import cache_root, list_cache
+    from tracelane.core.index.cache import cache_root
+    from tracelane.core.index.cached import list_cache
     from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
 
     entries = list_cache()
@@ -64,7 +65,7 @@ def list_() -> None:
 )
 def clear(older_than: float | None) -> None:
     """Remove the indexes; those in use stay until they are closed."""
-    from tracelane.core.index.cache import clear_cache
+    from tracelane.core.index.cached import clear_cache
 
     removed, size, kept = clear_cache(older_than=older_than)
     in_use = f", {kept} in use and kept" if kept else ""

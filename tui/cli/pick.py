@@ -58,7 +58,7 @@ def _ask(count: int) -> int | None:
 
 def _recent() -> list[str]:
     """Return paths of traces opened lately that are still there, the last one first."""
-    from tracelane.core.index.cache import list_cache
+    from tracelane.core.index.cached import list_cache
 
     return [entry.path for entry in list_cache() if Path(entry.path).is_file()][:RECENT]
 

@@ -1,0 +1,112 @@
+"""What lies in the cache: listed, remembered as used, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import DOOMED, LOCK, cache_root, in_use, sweep
+from .format import FORMAT_VERSION
+from .store import MANIFEST
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One index in the cache."""
+
+    key: str
+    folder: Path
+    path: str  # of the trace it was made of
+    bytes: int
+    slices: int
+    used: float  # seconds since the epoch, last opened
+    current: bool  # False: of another format version, never opened again
+    in_use: bool
+
+
+def list_cache(index_dir: Path | None = None) -> list[CacheEntry]:
+    """Return the indexes in the cache, those used last first."""
+    root = index_dir if index_dir is not None else cache_root()
+    found: list[CacheEntry] = []
+    for version in () if root is None else _folders(root):
+        for folder in _folders(version) if version.name.startswith("v") else ():
+            if folder.name.startswith(".") or not os.path.isfile(folder / MANIFEST):
+                continue
+            found.append(_entry(folder, version.name == f"v{FORMAT_VERSION}"))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return what lies in a folder; nothing where it is none or may not be looked into."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _entry(folder: Path, current: bool) -> CacheEntry:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        manifest = {}
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(parent, name)).st_size
+            except OSError:
+                continue
+    try:
+        used = folder.stat().st_mtime
+    except OSError:
+        used = 0.0
+    ledger = manifest.get("ledger")
+    slices = int(ledger.get("slices", 0)) if isinstance(ledger, dict) else 0
+    read = in_use(folder.parent / f"{LOCK}{folder.name}")
+    return CacheEntry(folder.name, folder, str(manifest.get("path", "")), size, slices, used, current, read)
+
+
+def touch(folder: Path) -> None:
+    """Remember that an index was opened now."""
+    try:
+        os.utime(folder)
+    except OSError:
+        return
+
+
+def remove_entry(entry: CacheEntry) -> bool:
+    """Remove an index and its locks; False where that cannot be done."""
+    doomed = entry.folder.parent / f"{DOOMED}{entry.key}-{os.getpid()}"
+    try:
+        os.rename(entry.folder, doomed)  # first out of sight, so that nobody opens half of it
+    except OSError:
+        return False
+    shutil.rmtree(doomed, ignore_errors=True)
+    for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
+        (entry.folder.parent / lock).unlink(missing_ok=True)
+    return True
+
+
+def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:
+    """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers.
+
+    Returns (how many removed, their bytes, how many kept because they are in use).
+    """
+    root = index_dir if index_dir is not None else cache_root()
+    removed = size = kept = 0
+    now = time.time()
+    for entry in list_cache(index_dir):
+        if older_than is not None and now - entry.used < older_than:
+            continue
+        if entry.in_use or not remove_entry(entry):
+            kept += 1
+            continue
+        removed, size = removed + 1, size + entry.bytes
+    for version in () if root is None else _folders(root):
+        if version.name.startswith("v"):
+            sweep(version)
+    return removed, size, kept
