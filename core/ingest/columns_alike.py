@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .columns import U32, AnyArray, EventFlag, IdKind
+from .columns import U32, EventFlag, IdKind
 from .columns_block import FLOW, BlockColumns
 from .columns_ids import Ids
 from .columns_lifted import Lifter
@@ -44,27 +44,21 @@ class AlikeReader:
         block = BlockColumns(count, phase * count, ordinals)
         block.phases = bytearray(phase * count)
         block.flags = bytearray([template.flags & ~EventFlag.BIND_ENCLOSING]) * count
-        block.tracks = self._numbered(alike.tracks, tracks=True)
+        block.tracks = self._track_numbers.of(alike.tracks).tobytes()
         block.categories = np.full(count, category, np.uint32).tobytes()
-        block.names = self._numbered(alike.names)
+        block.names = self._text_numbers.of(alike.names).tobytes()
         block.starts = alike.starts.tobytes()
         if alike.durations is not None:
             block.durations = alike.durations.tobytes()
         if template.kind == FLOW:
             binds = bool(template.flags & EventFlag.BIND_ENCLOSING)
             block.binding = bytes([binds]) * count
-            ids = alike.ids if alike.ids is not None else np.zeros(count, np.int64)
-            block.ids[FLOW] = Ids(bytes([IdKind.INTEGER]) * count, ids.tobytes())
+            assert alike.ids is not None
+            block.ids[FLOW] = Ids(bytes([IdKind.INTEGER]) * count, alike.ids.tobytes())
         else:
-            texts = {
-                key: self._numbered(values) if values.dtype == np.uint32 else values.tobytes()
+            lifted = {
+                key: (self._text_numbers.of(values) if values.dtype == np.uint32 else values).tobytes()
                 for key, values in alike.lifted.items()
             }
-            block.lifted = self._lifter.alike(template.category, template.arguments, count, texts)
+            block.lifted = self._lifter.alike(template.category, template.arguments, count, lifted)
         return block
-
-    def _numbered(self, numbers: AnyArray, tracks: bool = False) -> bytes:
-        assert self._spellings is not None
-        if tracks:
-            return self._track_numbers.of(numbers, len(self._spellings.tracks)).tobytes()
-        return self._text_numbers.of(numbers, len(self._spellings.texts)).tobytes()

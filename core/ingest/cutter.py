@@ -144,6 +144,9 @@ class Cutter:
         window = self._window
         if self._reader is None or window.offset < self._decoded_to:
             return None
+        if not self._reader.is_due():
+            self._decoded_to = window.offset + self._stretch
+            return None
         left = window.left
         while window.left < self._stretch and window.more(self._stretch - window.left):
             pass

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-KEPT = 64
-"""So many bytes that are done with stay before the others, which may then be read as columns in place."""
+from .text.stretch import PAD
 
 
 class Readable(Protocol):
@@ -46,7 +45,7 @@ class Window:
         if self.ended:
             return False
         wanted = max(size, self.block_size)
-        done = max(0, self.at - KEPT)  # let go of it first: stretches are large
+        done = max(0, self.at - PAD)  # let go of it first: stretches are large, and are read in place
         self.base += done
         self.at -= done
         self.data = self.data[done:]

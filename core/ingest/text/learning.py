@@ -170,7 +170,6 @@ def _cut(
         tuple(slot for _, _, slot in slots),
         np.array(anchors),
         np.array(offsets),
-        event.count(b'"'),
         phase,
         category,
         flags,

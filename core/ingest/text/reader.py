@@ -45,19 +45,21 @@ class TextReader:
         self._pause = 0  # so many stretches are left to the decoder
         self._failures = 0
 
+    def is_due(self) -> bool:
+        """Whether to try the next stretch, to be asked once for each: not where the last ones did not pay."""
+        self._pause -= 1
+        return self._pause < 0
+
     def read(self, data: bytes, start: int, end: int, separator: Separator) -> ReadText | None:
-        """Return a part of some text, whole events, as columns; None where it is not sound, or is to be
-        decoded.
+        """Return a part of some text, whole events, as columns; None where it is not sound, or only decoding
+        tells exactly what it says.
         """
-        if self._pause:
-            self._pause -= 1
-            return None
         read = self._read(data, start, end, separator)
         if read is None or 2 * len(read.others) > len(read.begins):
             self._failures += 1
             self._pause = min(1 << self._failures, LONGEST_PAUSE)
         else:
-            self._failures = 0
+            self._failures = self._pause = 0
         return read
 
     def _read(self, data: bytes, start: int, end: int, separator: Separator) -> ReadText | None:

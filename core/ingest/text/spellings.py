@@ -115,8 +115,9 @@ class Renumbering:
         self._numbers = numbers
         self._map: I64 = np.full(1, -1, np.int64)
 
-    def of(self, numbers: U32, count: int) -> U32:
-        """Return the other table's numbers; `count` is how many numbers there are in all."""
+    def of(self, numbers: U32) -> U32:
+        """Return the other table's numbers."""
+        count = int(numbers.max(initial=0)) + 1
         if count > len(self._map):
             more = np.full(max(count, 2 * len(self._map)), -1, np.int64)
             more[: len(self._map)] = self._map

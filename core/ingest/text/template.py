@@ -55,7 +55,6 @@ class Template:
     slots: tuple[Slot, ...]
     anchors: I64  # per run: number of its first quote in the event; -1 in a last run without quotes
     offsets: I64  # of that quote in the run
-    quotes: int  # in the whole event
     phase: str
     category: str | None
     flags: int
