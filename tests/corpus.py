@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "traces"))
+CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "traces")).absolute()
 GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens"))
 
 needs_corpus = pytest.mark.skipif(
