@@ -1,13 +1,15 @@
 """Reading a plain source with several processes: each takes byte ranges, and the ranges must fit together.
 
-The end of the file goes first, then small ranges spread over it, then what lies between them, so that early
-on something is known of the whole trace. The result does not depend on it: parts are put in file order.
+Where pictures are wanted the end of the file goes first, then small ranges spread over it, then what lies
+between them, so that early on something is known of the whole trace. Small ranges cost more, so else there
+are none but at the end. The result does not depend on it: parts are put in file order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -84,7 +86,7 @@ def read_in_parallel(
                 raise NotParallel("its events cannot be told apart from its first megabyte")
             share = (where.size - where.begin) // (workers * RANGES_PER_WORKER)
             pieces = where.split(max(1, min(part_size, max(share, min(part_size, SMALLEST_RANGE)))))
-            bounds, order = early_first(pieces)
+            bounds, order = small_last(pieces, workers) if pictured is None else early_first(pieces)
             separator = where.separator
             for number in range(workers):
                 children.send(
@@ -159,6 +161,17 @@ def early_first(pieces: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]
         bounds[-1:] = [(a, last), (last, b)]
     order = [*end, *(begins[i] for i in spread(len(begins)))]
     return bounds, [*order, *(rest[i] for i in spread(len(rest)))]
+
+
+def small_last(pieces: Sequence[tuple[int, int]], workers: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Cut the last pieces smaller, so that workers end at about the same time; return all ranges in file
+    order, and the order in which to read them, which is that.
+    """
+    bounds = list(pieces[:-workers])
+    for a, b in pieces[-workers:]:
+        count = -(-(b - a) // SMALLEST_RANGE)
+        bounds += pairwise([a + (b - a) * i // count for i in range(count + 1)])
+    return bounds, list(range(len(bounds)))
 
 
 def _read_ranges(

@@ -26,7 +26,7 @@ from tracelane.core.ingest.coarse import (
     write_coarse,
 )
 from tracelane.core.ingest.columns import Part
-from tracelane.core.ingest.parallel import early_first, read_in_parallel
+from tracelane.core.ingest.parallel import early_first, read_in_parallel, small_last
 from tracelane.core.ingest.reader import Reading
 from tracelane.core.ingest.source import open_source
 
@@ -195,6 +195,18 @@ def test_ranges_tile_the_file(count: int) -> None:
     early = order[: count + 1]
     assert sum(b - a for a, b in (bounds[i] for i in early)) < 0.05 * size
     assert {a for a, _ in pieces} <= {bounds[i][0] for i in early}
+
+
+@pytest.mark.parametrize(("count", "workers"), [(1, 4), (2, 2), (61, 2), (160, 4)])
+def test_ranges_end_small(count: int, workers: int) -> None:
+    """Where nothing is drawn, ranges are large and in file order, and small where the last are read."""
+    size = 15 << 20
+    bounds, order = small_last([(n * size, (n + 1) * size) for n in range(count)], workers)
+    assert bounds[0][0] == 0 and bounds[-1][1] == count * size
+    assert all(left[1] == right[0] and left[0] < left[1] for left, right in pairwise(bounds))
+    assert order == list(range(len(bounds)))
+    small = [b - a for a, b in bounds if b - a < size]
+    assert len(small) == 4 * min(count, workers) and max(small) <= 4 << 20
 
 
 def test_at_five_percent_nearly_all_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
