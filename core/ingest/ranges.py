@@ -26,6 +26,9 @@ HEAD_SIZE = 1 << 20
 FIRST_LOOK = 128 << 10
 """Where events stand in lines this much of it tells: the first picture waits for it."""
 
+LOOK_BEHIND = 32 << 10
+"""So much behind a range is read at once to find the end of its last event."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -113,7 +116,9 @@ class _RangeStream:
         text = self._separator.text
         overlap = len(text) - 1
         while True:
-            new = self._stream.read(max(n, 2 * len(text)))
+            ready = self._ready_at + len(self._ready)
+            wanted = min(n, self._limit - ready) if ready < self._limit else LOOK_BEHIND
+            new = self._stream.read(max(wanted, 2 * len(text)))
             data = self._ready + new
             found = data.find(text, max(0, self._limit - self._ready_at))
             if found >= 0:

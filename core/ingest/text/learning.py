@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..columns import EventFlag
 from ..columns_block import FLOW, KINDS, TIMED
 from ..lifted import Kind, Lifted, group_of, lifted_in
-from .stretch import PAD
+from .stretch import KEY_END
 from .template import Form, Slot, Template
 
 _TOKEN = re.compile(
@@ -23,6 +21,8 @@ _UNSUPPORTED = frozenset({"cname", "attr", "id2", "scope"})
 """Keys whose events are left to the decoder."""
 _INSTANTS = "iIR"
 _SCOPES = {"p": EventFlag.SCOPE_PROCESS, "g": EventFlag.SCOPE_GLOBAL}
+MOST_BEHIND = 16
+"""At most so many bytes lie from the end of a key to its value."""
 _IDENTITY = frozenset({"pid", "tid", "id"})
 
 
@@ -154,22 +154,22 @@ def _cut(
     flags: int,
     arguments: frozenset[str],
 ) -> Template | None:
-    runs, anchors, offsets = [], [], []
+    runs, anchors, behind = [], [], []
     at = 0
-    for start, end in [*((start, end) for start, end, _ in slots), (len(event), len(event))]:
+    for start, end, _ in slots:
         run = event[at:start]
-        offset = run.find(b'"')
-        if not run or (offset < 0 and start < len(event)) or offset >= PAD:
+        offset = run.rfind(KEY_END)
+        if offset < 0 or len(run) - offset > MOST_BEHIND:
             return None
         runs.append(run)
-        anchors.append(event.count(b'"', 0, at) if offset >= 0 else -1)
-        offsets.append(max(0, offset))
+        anchors.append(event.count(KEY_END, 0, at + offset))
+        behind.append(len(run) - offset)
         at = end
     return Template(
-        tuple(runs),
+        (*runs, event[at:]),
         tuple(slot for _, _, slot in slots),
-        np.array(anchors),
-        np.array(offsets),
+        tuple(anchors),
+        tuple(behind),
         phase,
         category,
         flags,

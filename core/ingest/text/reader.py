@@ -68,8 +68,8 @@ class TextReader:
         alike: list[Alike] = []
         other = np.ones(len(stretch.begins), np.bool_)
         try:
-            for template, events, starts, ends in self._templates.parted(stretch):
-                found = self._values.read(stretch, template, events, starts, ends)
+            for cells in self._templates.parted(stretch):
+                found = self._values.read(cells)
                 if found is not None:
                     alike.append(found)
                     other[found.places] = False

@@ -1,79 +1,70 @@
-"""Hashes of spans of text, many at once."""
+"""Spans of text, many at once, with the first bytes of each as words."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..columns import I64
-from .stretch import Stretch, Words
+from .stretch import Mask, Stretch, Words
 
-_WORDS = 4
-_CHUNK = 8 * _WORDS
-_UNUSED = np.clip(64 - 8 * (np.arange(_CHUNK + 1)[:, None] - np.arange(0, _CHUNK, 8)), 0, 64).astype(
-    np.uint64
-)
-"""Bytes of text in a chunk -> bits that are not text in each of its words; a shift by 64 leaves nothing."""
+MOST_WORDS = 4
+"""Of each span at most so many words of eight bytes are kept: no number that is read here is longer."""
 
 
-class SpanHash:
-    """Hashes with a secret of their own, so that no trace can be made whose texts collide."""
+@dataclass(frozen=True)
+class Spans:
+    """Texts that stand in a stretch."""
 
-    def __init__(self) -> None:
-        """Draw the secret."""
-        drawn = [secrets.randbits(64) | 1 for _ in range(_WORDS + 4)]
-        self._keys = np.array(drawn[:_WORDS], np.uint64)
-        self._length, self._first, self._second, self._third = (np.uint64(key) for key in drawn[_WORDS:])
+    stretch: Stretch
+    starts: I64
+    lengths: I64
+    words: (
+        Words  # a row per word, as many as the longest needs, with what stands behind a text that is shorter
+    )
 
-    def of(self, stretch: Stretch, starts: I64, lengths: I64) -> Words:
-        """Return an odd 64-bit hash per span."""
-        hashes = lengths.astype(np.uint64)
-        hashes *= self._length
-        longest = int(lengths.max(initial=0))
-        if longest <= 8:
-            words = stretch.words(starts)[:, 0]
-            words <<= _UNUSED[np.minimum(lengths, 8), 0]
-            hashes ^= words ^ self._keys[0]
-            return self.mixed(hashes)
-        hashes = self._stirred(hashes ^ self._folded(stretch, starts, lengths))
-        active = np.flatnonzero(lengths > _CHUNK)
-        for at in range(_CHUNK, longest, _CHUNK):
-            folded = self._folded(stretch, starts[active] + at, lengths[active] - at)
-            hashes[active] = self._stirred(hashes[active] ^ folded)
-            active = active[lengths[active] > at + _CHUNK]
-        return self.mixed(hashes)
+    @classmethod
+    def of(cls, stretch: Stretch, starts: I64, ends: I64) -> Spans:
+        """Return the spans from each start to each end."""
+        lengths = ends - starts
+        words = stretch.words(starts, words_needed(int(lengths.max(initial=0))))
+        return cls(stretch, starts, lengths, columns(words))
 
-    def _folded(self, stretch: Stretch, starts: I64, left: I64) -> Words:
-        """Return a word made of a chunk from each place on, or of so many bytes of it as are left."""
-        words = stretch.words(starts, _WORDS)
-        words <<= _UNUSED[np.minimum(left, _CHUNK)]
-        words ^= self._keys
-        words *= self._first
-        words ^= words >> np.uint64(32)
-        words *= self._keys
-        folded = words[:, 0] + words[:, 1]
-        for word in range(2, _WORDS):
-            folded += words[:, word]
-        return folded
+    @classmethod
+    def joined(cls, spans: Sequence[Spans]) -> Spans:
+        """Return the spans of all, one behind the other."""
+        if len(spans) == 1:
+            return spans[0]
+        rows = max(len(one.words) for one in spans)
+        words = np.zeros((rows, sum(len(one) for one in spans)), np.uint64)
+        at = 0
+        for one in spans:
+            words[: len(one.words), at : at + len(one)] = one.words
+            at += len(one)
+        starts, lengths = ([getattr(one, name) for one in spans] for name in ("starts", "lengths"))
+        return cls(spans[0].stretch, np.concatenate(starts), np.concatenate(lengths), words)
 
-    def of_text(self, text: bytes) -> np.uint64:
-        """Return a hash of one text, other than that of the same text in a stretch."""
-        digest = hashlib.blake2b(text, digest_size=8, key=self._first.tobytes()).digest()
-        return np.uint64(int.from_bytes(digest, "little"))
+    def __len__(self) -> int:
+        """Return how many spans there are."""
+        return len(self.starts)
 
-    def joined(self, one: Words | np.uint64, other: Words) -> Words:
-        """Return a hash of two hashes, in this order."""
-        return self.mixed(one * self._third ^ other)
+    def only(self, chosen: Mask | I64) -> Spans:
+        """Return some of the spans."""
+        return Spans(self.stretch, self.starts[chosen], self.lengths[chosen], self.words[:, chosen])
 
-    def mixed(self, hashes: Words) -> Words:
-        """Return hashes whose high bits depend on all others."""
-        hashes = self._stirred(self._stirred(hashes))
-        return hashes | np.uint64(1)
+    def text(self, number: int) -> bytes:
+        """Return the text of one span."""
+        start = int(self.starts[number])
+        return self.stretch.text[start : start + int(self.lengths[number])]
 
-    def _stirred(self, hashes: Words) -> Words:
-        hashes = hashes * self._first
-        hashes ^= hashes >> np.uint64(31)
-        hashes *= self._second
-        return hashes ^ (hashes >> np.uint64(29))
+
+def words_needed(length: int) -> int:
+    """Return how many words are kept of spans the longest of which has so many bytes."""
+    return min(max(1, -(-length // 8)), MOST_WORDS)
+
+
+def columns(words: Words) -> Words:
+    """Return words with a row per word instead of a row per place, native."""
+    return np.array(words.T, np.uint64, order="C")

@@ -13,8 +13,8 @@ from ..interning import NeedsExact, json_text
 from .stretch import Words
 
 _SMALLEST, _LARGEST = 1 << 14, 1 << 20
-_CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f]")
-"""All but the one that texts are joined by."""
+_ODD = re.compile(rb'[\x00-\x09\x0b-\x1f"]')
+"""What stands in no string as it is, but for the one that texts are joined by."""
 
 
 class UnsoundError(ValueError):
@@ -140,10 +140,10 @@ def is_spelled(text: bytes, inside: bool) -> bool:
 
 
 def _insides(texts: Sequence[bytes]) -> Sequence[str]:
-    """Return the strings of which these are the insides, without a backslash or a quote."""
+    """Return the strings of which these are the insides, without a backslash."""
     joined = b"\n".join(texts)
-    if _CONTROL.search(joined) or joined.count(b"\n") >= max(1, len(texts)):
-        raise UnsoundError("a control character in a string")
+    if _ODD.search(joined) or joined.count(b"\n") >= max(1, len(texts)):
+        raise UnsoundError("a quote or a control character in a string")
     try:
         return joined.decode().split("\n") if texts else ()
     except UnicodeDecodeError as error:

@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-import numpy as np
-
-from ..columns import I64
 from ..columns_block import KINDS
 from ..lifted import Lifted
-from .stretch import Mask, Stretch, Wanted
+from .stretch import Wanted
 
 
 class Form(Enum):
@@ -53,8 +50,8 @@ class Template:
 
     runs: tuple[bytes, ...]
     slots: tuple[Slot, ...]
-    anchors: I64  # per run: number of its first quote in the event; -1 in a last run without quotes
-    offsets: I64  # of that quote in the run
+    anchors: tuple[int, ...]  # per slot: number of the key that ends before it
+    behind: tuple[int, ...]  # from there to the slot
     phase: str
     category: str | None
     flags: int
@@ -67,50 +64,24 @@ class Template:
         return KINDS[ord(self.phase)]
 
     @cached_property
-    def _wanted(self) -> tuple[Wanted, ...]:
+    def wanted(self) -> tuple[Wanted, ...]:
+        """The texts around the slots, to be compared."""
         return tuple(map(Wanted.of, self.runs))
-
-    def matching(self, stretch: Stretch, events: I64) -> tuple[Mask, I64, I64]:
-        """Tell which events are written like this outside of their slots, and return where each slot of
-        these begins and ends: two matrices with a row per slot.
-        """
-        lengths = np.array([len(run) for run in self.runs])
-        kept = np.flatnonzero(stretch.stands(self._wanted[0], stretch.begins[events]))
-        own = events[kept]
-        quotes = np.minimum(stretch.first[own] + self.anchors[:, None], len(stretch.quotes) - 1)
-        starts = stretch.quotes[quotes] - self.offsets[:, None]
-        last = stretch.ends[own] - lengths[-1]
-        if self.anchors[-1] < 0:
-            starts[-1] = last
-        same = starts[0] == stretch.begins[own]
-        same &= starts[-1] == last
-        for number in range(1, len(self.runs)):
-            same &= stretch.stands(self._wanted[number], starts[number])
-            if 2 * np.count_nonzero(same) < len(same):  # others need not be looked at any further
-                kept, starts, same = kept[same], starts[:, same], same[same]
-        if not same.all():
-            kept, starts = kept[same], starts[:, same]
-        alike = np.zeros(len(events), np.bool_)
-        alike[kept] = True
-        return alike, starts[:-1] + lengths[:-1, None], starts[1:]
 
     def narrowed(self, fixed: Mapping[int, bytes]) -> Template:
         """Return the template of those events that have these texts in some slots, given by their number."""
-        runs, anchors, offsets, slots = [self.runs[0]], [self.anchors[0]], [self.offsets[0]], []
-        for number, slot in enumerate(self.slots):
-            following = self.runs[number + 1]
+        runs = list(self.runs[:1])
+        for number, following in enumerate(self.runs[1:]):
             if number in fixed:
                 runs[-1] += fixed[number] + following
             else:
-                slots.append(slot)
                 runs.append(following)
-                anchors.append(self.anchors[number + 1])
-                offsets.append(self.offsets[number + 1])
+        left = [number for number in range(len(self.slots)) if number not in fixed]
         return replace(
             self,
             runs=tuple(runs),
-            slots=tuple(slots),
-            anchors=np.array(anchors),
-            offsets=np.array(offsets),
+            slots=tuple(self.slots[number] for number in left),
+            anchors=tuple(self.anchors[number] for number in left),
+            behind=tuple(self.behind[number] for number in left),
             fixed=tuple(Fixed(self.slots[number], text) for number, text in fixed.items()),
         )

@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
 import orjson
 
 from ..columns import I64
+from .cells import Cells, cells_of
 from .learning import template_of
 from .spellings import is_spelled
 from .stretch import Stretch
@@ -21,46 +21,43 @@ from .values import TEXTS, float_of
 LEAST = 64
 """Fewer events that are written alike cost less by the decoder."""
 MOST_TEMPLATES = 64
-"""With the same number of quotes: each is compared with all of their events."""
+"""With the same number of keys: each is compared with all of their events."""
 MOST_NARROW = 8
 """Of templates that are alike but for what is the same in all their events."""
 SAMPLE = 64
 """So many events tell what is the same in all."""
 ATTEMPTS = 4
-"""So many kinds of events are learned at once of those with the same number of quotes."""
+"""So many kinds of events are learned at once of those with the same number of keys."""
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,17}")
-
-Group: TypeAlias = tuple[Template, I64, I64, I64]
-"""A template, its events, where their slots begin and where they end: a row per slot."""
 
 
 class Templates:
-    """Templates by the number of quotes in their events."""
+    """Templates by the number of keys in their events."""
 
     def __init__(self) -> None:
         """Begin without any."""
         self._templates: dict[int, list[Template]] = {}
         self._narrow: Counter[tuple[bytes, ...]] = Counter()  # by their common shape
 
-    def parted(self, stretch: Stretch) -> Iterator[Group]:
-        """Yield the events of each template, with where their slots begin and end."""
+    def parted(self, stretch: Stretch) -> Iterator[Cells]:
+        """Yield the events of each template, with what stands in their slots."""
         counts = stretch.counts if stretch.escaped is None else np.where(stretch.escaped, 0, stretch.counts)
         small = counts.max() < 1 << 16  # two bytes are sorted by counting
         order = np.argsort(counts.astype(np.uint16) if small else counts, kind="stable")
         ordered = counts[order]
         edges = np.flatnonzero(np.diff(ordered, prepend=-1))
         for a, b in zip(edges.tolist(), [*edges[1:].tolist(), len(ordered)]):
-            quotes = int(ordered[a])
-            if quotes and b - a >= LEAST:
-                yield from self._matched(stretch, quotes, order[a:b])
+            keys = int(ordered[a])
+            if keys and b - a >= LEAST:
+                yield from self._matched(stretch, keys, order[a:b])
 
-    def _matched(self, stretch: Stretch, quotes: int, events: I64) -> Iterator[Group]:
-        templates = self._templates.setdefault(quotes, [])
+    def _matched(self, stretch: Stretch, keys: int, events: I64) -> Iterator[Cells]:
+        templates = self._templates.setdefault(keys, [])
         for template in templates:
-            alike, starts, ends = template.matching(stretch, events)
-            if starts.shape[1]:
-                yield template, events[alike], starts, ends
-                events = events[~alike]
+            cells = cells_of(stretch, template, events)
+            if len(cells.events):
+                yield cells
+                events = _without(events, cells.events)
             if len(events) < LEAST:
                 return
         for _ in range(ATTEMPTS):
@@ -75,9 +72,9 @@ class Templates:
             else:
                 new = self._narrowed(stretch, new, events)
                 templates.append(new)
-                alike, starts, ends = new.matching(stretch, events)
-                yield new, events[alike], starts, ends
-                events = events[~alike]
+                cells = cells_of(stretch, new, events)
+                yield cells
+                events = _without(events, cells.events)
             if len(events) < LEAST:
                 return
 
@@ -89,15 +86,23 @@ class Templates:
         if self._narrow[shape] >= MOST_NARROW:
             return template
         self._narrow[shape] += 1
-        sample = events[:: max(1, len(events) // SAMPLE)]
-        _, starts, ends = template.matching(stretch, sample)
+        cells = cells_of(stretch, template, events[:: max(1, len(events) // SAMPLE)])
         fixed = {}
-        for row, slot in enumerate(template.slots):
-            if slot.form is not Form.TIME and starts.shape[1] >= SAMPLE // 4:
-                texts = {stretch.text[a:b] for a, b in zip(starts[row].tolist(), ends[row].tolist())}
+        if len(cells.events) >= SAMPLE // 4:
+            for number, (slot, spans) in enumerate(zip(template.slots, cells.spans)):
+                if slot.form is Form.TIME:
+                    continue
+                texts = set(map(spans.text, range(len(spans))))
                 if len(texts) == 1 and _is_sound(slot, text := texts.pop()):
-                    fixed[row] = text
+                    fixed[number] = text
         return template.narrowed(fixed)
+
+
+def _without(events: I64, others: I64) -> I64:
+    """Return the events that are not among others; both ascending."""
+    left = np.ones(len(events), np.bool_)
+    left[np.searchsorted(events, others)] = False
+    return events[left]
 
 
 def _is_sound(slot: Slot, text: bytes) -> bool:

@@ -12,10 +12,12 @@ from ..columns import F64, I64, U32, AnyArray
 from ..columns_block import TIMED
 from ..columns_settle import LONGEST
 from ..columns_time import LARGEST_INTEGER
+from .cells import Cells
 from .digits import floats, integers, nanoseconds
-from .spans import SpanHash
-from .spellings import Spellings, UnsoundError
-from .stretch import Mask, Stretch
+from .hashing import SpanHash
+from .spans import Spans
+from .spellings import Spellings
+from .stretch import Mask, Words
 from .template import Form, Template
 
 TEXTS = {Form.TEXT: np.uint64(0), Form.VALUE: np.uint64(0x9E3779B97F4A7C15)}
@@ -62,27 +64,18 @@ class ValueReader:
         if self._spellings.weight > MOST_WEIGHT:
             self._spellings = Spellings()
 
-    def read(self, stretch: Stretch, template: Template, events: I64, starts: I64, ends: I64) -> Alike | None:
-        """Return the columns of events that agree with a template outside of their slots; those with
-        something unusual in a slot are left out. Raises UnsoundError.
+    def read(self, cells: Cells) -> Alike | None:
+        """Return what is in the cells as columns; events with something unusual in one are left out. Raises
+        UnsoundError.
         """
-        sound = np.ones(len(events), np.bool_)
-        numbers: dict[str, AnyArray] = {}
-        for form in (Form.TIME, Form.INTEGER, Form.FLOAT, Form.NUMBER):
-            rows = [row for row, slot in enumerate(template.slots) if slot.form is form]
-            if rows:
-                values, plain = self._numbers(stretch, form, starts[rows], ends[rows])
-                sound &= plain.all(axis=0)
-                numbers.update((template.slots[row].key, values[i]) for i, row in enumerate(rows))
+        template, count = cells.template, len(cells.events)
+        numbers, sound = self._numbers(cells)
         durations = numbers.get("dur")
         if durations is not None and template.phase == "X":
             sound &= durations < LONGEST
         if not sound.all():
-            if int(sound.sum()) < WORTH_IT:
-                return None
-            return self.read(stretch, template, events[sound], starts[:, sound], ends[:, sound])
-        texts = self._texts(stretch, template, starts, ends)
-        count = len(events)
+            return self.read(cells.only(sound)) if np.count_nonzero(sound) >= WORTH_IT else None
+        texts = self._texts(cells)
         for fixed in template.fixed:
             if fixed.slot.form is Form.INTEGER:
                 numbers[fixed.slot.key] = np.full(count, int(fixed.text), np.int64)
@@ -99,8 +92,8 @@ class ValueReader:
         zeros = np.zeros(count, np.uint32)
         return Alike(
             template,
-            events.astype(np.uint32),
-            self._tracks(stretch, template, starts, ends),
+            cells.events.astype(np.uint32),
+            self._tracks(cells),
             numbers["ts"],
             texts.get("name", zeros),
             durations if template.phase == "X" else None,
@@ -108,81 +101,80 @@ class ValueReader:
             lifted,
         )
 
-    def _numbers(self, stretch: Stretch, form: Form, starts: I64, ends: I64) -> tuple[AnyArray, Mask]:
-        """Return the numbers in slots of one form (ns for times), and which are such; a row per slot."""
-        shape, low, high = starts.shape, starts.ravel(), ends.ravel()
-        values: AnyArray
-        if form is Form.TIME:
-            values, sound = nanoseconds(stretch, low, high, _LATEST)
-        else:
-            values, sound = integers(stretch, low, high)
-        if form is Form.FLOAT:
-            values = values.astype(np.float64)
-        if form in (Form.FLOAT, Form.NUMBER) and not sound.all():
-            values = values.astype(np.float64, copy=False)
-            left = np.flatnonzero(~sound)
-            values[left], sound[left] = floats(stretch, low[left], high[left])
-            left = left[~sound[left]]
-            if left.size:
-                values[left], sound[left] = self._long_floats(stretch, low[left], high[left])
-        return values.reshape(shape), sound.reshape(shape)
+    def _numbers(self, cells: Cells) -> tuple[dict[str, AnyArray], Mask]:
+        """Return the numbers in the slots that hold some (ns for times), and which have all of them."""
+        numbers: dict[str, AnyArray] = {}
+        sound = np.ones(len(cells.events), np.bool_)
+        others = []
+        for slot, spans in zip(cells.template.slots, cells.spans):
+            if slot.form is Form.TIME:
+                numbers[slot.key], plain = nanoseconds(spans, _LATEST)
+                sound &= plain
+            elif slot.form not in TEXTS:
+                others.append((slot, spans))
+        if others:
+            count = len(cells.events)
+            found, whole = integers(Spans.joined([spans for _, spans in others]))
+            for (slot, spans), values, good in zip(
+                others, found.reshape(-1, count), whole.reshape(-1, count)
+            ):
+                numbers[slot.key] = values if slot.form is Form.INTEGER else self._floats(spans, values, good)
+                sound &= good
+        return numbers, sound
 
-    def _long_floats(self, stretch: Stretch, starts: I64, ends: I64) -> tuple[F64, Mask]:
+    def _floats(self, spans: Spans, integers: I64, plain: Mask) -> F64:
+        """Return the floats nearest to what is written; `plain` tells which are integers, then also which
+        are numbers at all.
+        """
+        values = integers.astype(np.float64)
+        left = np.flatnonzero(~plain)
+        if left.size:
+            spans = spans.only(left)
+            values[left], plain[left] = floats(spans)
+            long = ~plain[left]
+            if long.any():
+                values[left[long]], plain[left[long]] = self._long_floats(spans.only(long))
+        return values
+
+    def _long_floats(self, spans: Spans) -> tuple[F64, Mask]:
         """Return the floats nearest to texts of any make, and which of them are JSON numbers."""
-        hashes = self._hash.of(stretch, starts, np.maximum(ends - starts, 0))
-        _, first, each = np.unique(hashes, return_index=True, return_inverse=True)
-        numbers = np.array([float_of(stretch.text[starts[place] : ends[place]]) for place in first.tolist()])
+        _, first, each = np.unique(self._hash.of(spans), return_index=True, return_inverse=True)
+        numbers = np.array([float_of(spans.text(place)) for place in first.tolist()])
         return numbers[each], np.isfinite(numbers)[each]
 
-    def _texts(self, stretch: Stretch, template: Template, starts: I64, ends: I64) -> dict[str, U32]:
+    def _texts(self, cells: Cells) -> dict[str, U32]:
         """Return the spellings of all slots that hold texts or other values."""
-        rows = [
-            row
-            for row, slot in enumerate(template.slots)
+        found = [
+            (slot, spans)
+            for slot, spans in zip(cells.template.slots, cells.spans)
             if slot.form in TEXTS and slot.key not in ("pid", "tid")
         ]
-        if not rows:
+        if not found:
             return {}
-        low, high = starts[rows], ends[rows]
-        if (high < low).any():
-            raise UnsoundError("a text that ends before it begins")
-        salts = np.array([TEXTS[template.slots[row].form] for row in rows])
-        hashes = self._hash.of(stretch, low.ravel(), (high - low).ravel()).reshape(low.shape)
-        hashes = self._hash.mixed(hashes ^ salts[:, None])
-        inside = np.array([template.slots[row].form is Form.TEXT for row in rows])
-        count = low.shape[1]
+        count = len(cells.events)
+        hashes = np.concatenate([self._hash.of(spans) ^ TEXTS[slot.form] for slot, spans in found])
 
         def raw(places: I64) -> tuple[list[bytes], list[bool]]:
-            bounds = zip(low.ravel()[places].tolist(), high.ravel()[places].tolist())
-            return [stretch.text[a:b] for a, b in bounds], inside[places // count].tolist()
+            cells = [(*found[place // count], place % count) for place in places.tolist()]
+            return [s.text(place) for _, s, place in cells], [slot.form is Form.TEXT for slot, _, _ in cells]
 
-        numbers = self._spellings.numbers(hashes.ravel(), raw).reshape(low.shape)
-        return {template.slots[row].key: numbers[i] for i, row in enumerate(rows)}
+        numbers = self._spellings.numbers(self._hash.mixed(hashes), raw).reshape(-1, count)
+        return {slot.key: row for (slot, _), row in zip(found, numbers)}
 
-    def _tracks(self, stretch: Stretch, template: Template, starts: I64, ends: I64) -> U32:
+    def _tracks(self, cells: Cells) -> U32:
         """Return the track of each event."""
-        count = starts.shape[1]
-        texts = {fixed.slot.key: fixed.text for fixed in template.fixed}
-        rows = {slot.key: row for row, slot in enumerate(template.slots)}
-        hashes = {}
-        for key in ("pid", "tid"):
-            row = rows.get(key)
-            if row is None:
-                hashes[key] = np.full(count, self._hash.of_text(texts.get(key, NOTHING)), np.uint64)
-            elif (ends[row] < starts[row]).any():
-                raise UnsoundError("a text that ends before it begins")
-            else:
-                hashes[key] = self._hash.of(stretch, starts[row], ends[row] - starts[row])
+        texts = {fixed.slot.key: fixed.text for fixed in cells.template.fixed}
+        found = {slot.key: spans for slot, spans in zip(cells.template.slots, cells.spans)}
+
+        def hashes(key: str) -> Words:
+            if key in found:
+                return self._hash.of(found[key])
+            return np.full(len(cells.events), self._hash.of_text(texts.get(key, NOTHING)))
 
         def raw(key: str, place: int) -> bytes:
-            row = rows.get(key)
-            return (
-                texts.get(key, NOTHING)
-                if row is None
-                else stretch.text[starts[row, place] : ends[row, place]]
-            )
+            return found[key].text(place) if key in found else texts.get(key, NOTHING)
 
-        joined = self._hash.joined(hashes["pid"], hashes["tid"])
+        joined = self._hash.joined(hashes("pid"), hashes("tid"))
         return self._spellings.track_numbers(joined, lambda place: (raw("pid", place), raw("tid", place)))
 
 
