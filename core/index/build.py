@@ -18,11 +18,12 @@ import numpy as np
 
 from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.columns import BLOCKS, AnyArray, IdKind, Problem
+from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind, Problem
 from ..ingest.envelope import Envelope
 from ..ingest.ledger import add_counts, merge_problems
 from . import flows
 from .asyncs import AsyncLane, Asyncs
+from .beside import Beside
 from .columns_out import Columns, smallest_unsigned
 from .contents import of_thread, put_in_order
 from .counters import CounterLane, Counters
@@ -79,14 +80,16 @@ def build(
     *,
     path: str = "",
     fingerprint: Mapping[str, Any] | None = None,
+    apart: bool = False,
 ) -> None:
     """Write the index of parts, given in file order, into `folder`; raises CacheError and Cancelled.
 
-    `path` and `fingerprint` go into the manifest to say whose index it is.
+    `path` and `fingerprint` go into the manifest to say whose index it is. With `apart` copies of this
+    process do some of the work (see `beside`).
     The caller owns the folder: it commits it by rename, or removes what a failure left there.
     """
     with Scratch(folder) as scratch, Columns(folder) as columns:
-        run = _Build(parts, read, folder, scratch, columns, progress, cancelled)
+        run = _Build(parts, read, folder, scratch, columns, progress, cancelled, apart)
         run.write({"path": path, "source": dict(fingerprint or {})})
 
 
@@ -102,9 +105,10 @@ class _Build:
         columns: Columns,
         progress: ProgressCallback,
         cancelled: CancelledCallback,
+        apart: bool,
     ) -> None:
         self.read, self.folder, self.scratch, self.columns = read, folder, scratch, columns
-        self.progress, self.cancelled = progress, cancelled
+        self.progress, self.cancelled, self.apart = progress, cancelled, apart
         self.merged = merge_parts(parts)
         self.strings = self.merged.strings
         self.unmatched_end = 0
@@ -122,23 +126,21 @@ class _Build:
         place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
         self.out = LaneWriter(columns, len(merged.categories), place_of)
         with self.scratch.another() as scratch:
-            process_table, ledger_flows = self._write_events(processes, tracks, scratch)
-        columns.writer("categories", "u4").append(np.array(merged.categories))
-        if place_of is not None:
-            sizes = self.out.slices, self.out.instants
-            with self.scratch.another(share=3) as scratch:  # nothing else is there by now
-                write_lifted(merged, place_of, sizes, self.out.paired, columns, scratch)
-        self._write_blocks()
-        write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
-        columns.finish()
-        for part in range(len(merged.parts)):
-            merged.let_go(part)
-        self.scratch.let_go()
-
-        lanes, rows = self.out.tables()
-        category = smallest_unsigned(len(merged.categories) - 1)
-        Drawing(columns, rows, len(merged.categories), category).write(self._overview_span())
-        columns.finish()
+            process_table, ends, arrows = self._write_events(processes, tracks, scratch)
+        with Beside(lambda: self._write_lifted(place_of), self.apart) as beside:
+            ledger_flows = self._write_flows(ends, arrows)
+            del ends, arrows  # their room is needed for other things now
+            columns.writer("categories", "u4").append(np.array(merged.categories))
+            self._write_blocks()
+            write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
+            columns.finish()
+            merged.let_go_all()
+            self.scratch.let_go()
+            lanes, rows = self.out.tables()
+            category = smallest_unsigned(len(merged.categories) - 1)
+            Drawing(columns, rows, len(merged.categories), category).write(self._overview_span())
+            columns.finish()
+            columns.entries |= beside.result()
         tables = {
             name: self._write_table(name, table)
             for name, table in (("lanes", lanes), ("rows", rows), ("processes", process_table))
@@ -168,15 +170,16 @@ class _Build:
 
     def _write_events(
         self, processes: Sequence[ProcessEntry], tracks: Sequence[int], scratch: Scratch
-    ) -> tuple[AnyArray, dict[str, dict[str, int]]]:
-        """Write all lanes and flows; return the process table and the flows' books."""
+    ) -> tuple[AnyArray, flows.FlowEnds, flows.Arrows]:
+        """Write all lanes; return the process table, what flow events belong to, and how they are paired."""
         threads = ByLane(self.merged, "timed", THREAD_COLUMNS, tracks, scratch)
         loose = np.setdiff1d(np.flatnonzero(self.merged.track_counts("flows")), tracks).tolist()
         events = gather_all(self.merged, "flows", flows.COLUMNS, [*tracks, *loose], scratch)
         ends = flows.FlowEnds.of(events, self.merged, scratch)
-        table = self._write_lanes(processes, threads, ends)
-        del threads  # its room is needed for other things now
-        return table, self._write_flows(ends)
+        with Beside(lambda: self._paired(ends), self.apart) as arrows:
+            table = self._write_lanes(processes, threads, ends)
+            del threads  # its room is needed for other things now
+            return table, ends, arrows.result()
 
     def _write_lanes(
         self, processes: Sequence[ProcessEntry], threads: ByLane, flow_ends: flows.FlowEnds
@@ -213,14 +216,16 @@ class _Build:
             self.unmatched_end += unmatched
             self.out.lane(entry, process, tid, name, slices, instants, flow_ends.in_lane(lane))
 
-    # -- flows, blocks ------------------------------------------------------------------------------------
+    # -- flows, lifted arguments, blocks ------------------------------------------------------------------
 
-    def _write_flows(self, flow_ends: flows.FlowEnds) -> dict[str, dict[str, int]]:
+    def _paired(self, flow_ends: flows.FlowEnds) -> flows.Arrows:
+        events = flow_ends.events
+        pid = np.repeat(self.merged.track_pid[events.tracks], np.diff(events.bounds))
+        return flows.pair(events.columns, pid)
+
+    def _write_flows(self, flow_ends: flows.FlowEnds, arrows: flows.Arrows) -> dict[str, dict[str, int]]:
         events, bound, merged = flow_ends.events.columns, flow_ends.bound, self.merged
-        pid = np.repeat(merged.track_pid[flow_ends.events.tracks], np.diff(flow_ends.events.bounds))
-        arrows = flows.pair(events, pid)
         ordinal, category = events["ordinal"], events["category"]
-        del pid
         source, target = bound[arrows.source], bound[arrows.target]
         order = order_by(source, ordinal[arrows.target], ordinal[arrows.source]).astype(np.uint32)
         source, target = source[order], target[order]
@@ -235,6 +240,16 @@ class _Build:
             self.strings.text(merged.categories[number]): books
             for number, books in sorted(arrows.ledger.items())
         }
+
+    def _write_lifted(self, place_of: U32 | None) -> dict[str, dict[str, object]]:
+        """Write all lifted arguments; return their entries for the manifest."""
+        if place_of is None:
+            return {}
+        sizes = self.out.slices, self.out.instants
+        with Scratch(self.folder) as scratch, Columns(self.folder) as columns:
+            write_lifted(self.merged, place_of, sizes, self.out.paired, columns, scratch)
+            columns.finish()
+            return columns.entries
 
     def _write_blocks(self) -> None:
         for part, first in zip(self.merged.parts, self.merged.first_ordinal):

@@ -79,6 +79,7 @@ class _Indexer:
                 cancelled=self.unwanted.is_set,
                 begun=self._begun,
                 pictured=self._draw if asked["pictures"] else None,
+                apart=(asked["workers"] or os.cpu_count() or 1) > 1,
             )
         except Cancelled:
             return ENDED

@@ -169,11 +169,12 @@ def build_index(
     cancelled: CancelledCallback,
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
+    apart: bool = False,
 ) -> None:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
     `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
-    `ingest.coarse`).
+    `ingest.coarse`); with `apart` copies of this process do some of the building (see `beside`).
     """
     with place.exclusive(cancelled):
         if not force and (index := _opened(place, source)) is not None:
@@ -183,7 +184,7 @@ def build_index(
         limit = limit_of(root)
         with place.building() as folder:
             begun(folder)
-            _build(source, folder, decoder, workers, progress, cancelled, pictured)
+            _build(source, folder, decoder, workers, progress, cancelled, pictured, apart)
         if not place.temporary:
             keep_within(limit, root, place.key)
 
@@ -196,6 +197,7 @@ def _build(
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     pictured: Callable[[Path], None] | None,
+    apart: bool,
 ) -> None:
     from ..ingest.reader import read_to_folder
 
@@ -213,6 +215,15 @@ def _build(
         from .build import STAGE, build  # not before they are needed: the first picture comes sooner
 
         progress(Progress(STAGE, 0, 1, read.events))
-        build(read.parts, read, folder, progress, cancelled, path=source.path, fingerprint=source.fingerprint)
+        build(
+            read.parts,
+            read,
+            folder,
+            progress,
+            cancelled,
+            path=source.path,
+            fingerprint=source.fingerprint,
+            apart=apart,
+        )
     finally:
         shutil.rmtree(parts, ignore_errors=True)

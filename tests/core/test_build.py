@@ -56,6 +56,28 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
         assert one.manifest[key] == many.manifest[key]
 
 
+def test_copies_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the help of copies of the process every file is the same, and their failures are heard."""
+    parts = parts_of(every_phase(n=600), [200])
+    for name, apart in (("alone", False), ("together", True), ("full", True)):
+        (tmp_path / name).mkdir()
+        if name == "full":
+            monkeypatch.setattr(build_module, "write_lifted", _no_space)
+            with pytest.raises(CacheError, match="No space"):
+                build(parts, Facts.of(parts), tmp_path / name, apart=apart)
+        else:
+            build(parts, Facts.of(parts), tmp_path / name, apart=apart)
+    alone, together = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("alone", "together")
+    )
+    assert alone == together and any(name.startswith("lifted.") for name in alone)
+
+
+def _no_space(*_: object) -> None:
+    raise CacheError("No space left on device")
+
+
 def mixed(part: Part, seed: int) -> Part:
     """A part with the rows of its tables and lifted columns in another order."""
     pick = np.random.default_rng(seed)

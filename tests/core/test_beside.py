@@ -1,0 +1,81 @@
+"""Work that a copy of the process does meanwhile comes to the same, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracelane.core.base.errors import CacheError
+from tracelane.core.index import beside
+from tracelane.core.index.beside import Beside
+
+PATIENCE_S = 10.0
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_results_and_errors_come_back(apart: bool) -> None:
+    """What the work returns or raises reaches whoever asks for it, however much it is."""
+
+    def fail() -> None:
+        raise CacheError("the disk is full")
+
+    with Beside(lambda: (os.getpid(), np.arange(1_000_000)), apart) as work:
+        pid, values = work.result()
+    assert (pid != os.getpid()) == apart and not (apart and alive(pid))
+    assert np.array_equal(values, np.arange(1_000_000))
+    with pytest.raises(CacheError, match="the disk is full"), Beside(fail, apart) as work:
+        work.result()
+
+
+def test_where_no_copy_can_be_made_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that allows no more processes does not keep an index from being built."""
+
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(beside.os, "fork", refuse)
+    with Beside(os.getpid, True) as work:
+        assert work.result() == os.getpid()
+
+
+def test_a_copy_that_is_not_wanted_ends() -> None:
+    """Leaving ends the copy at once; one that was killed is told as an error."""
+    began = time.monotonic()
+    with Beside(lambda: time.sleep(PATIENCE_S), True) as work:
+        pid = work._copy
+        assert alive(pid)
+    assert not alive(pid) and time.monotonic() - began < PATIENCE_S / 2
+    with Beside(lambda: os._exit(1), True) as work, pytest.raises(CacheError, match="was ended"):
+        work.result()
+
+
+def test_a_copy_ends_with_its_process() -> None:
+    """A copy whose process was killed ends by itself."""
+    script = (
+        "import os, time; from tracelane.core.index.beside import Beside\n"
+        "print(Beside(lambda: time.sleep(60), True)._copy, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    assert alive(pid)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    deadline = time.monotonic() + PATIENCE_S
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(pid)
