@@ -54,7 +54,9 @@ def reopening(trace: Path, index_dir: Path) -> dict[str, Any]:
 
 
 def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
-    """Return what the frames of the scripted walk cost."""
+    """Return what the frames of the scripted walk cost: bytes as they are sent and, before what the terminal
+    shows already is left out, as they are drawn; segments are those drawn.
+    """
     opened = open_trace(trace, index_dir=index_dir)
     keys = keys_of(opened)
     counts = asyncio.run(walk(opened, keys))
@@ -66,6 +68,7 @@ def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
         "key_to_frame": spread([frame.seconds for frame in times]),
         "processor_time": spread([frame.cpu_s for frame in times]),
         "bytes": _mean_and_most([frame.size for frame in counts]),
+        "drawn": _mean_and_most([frame.drawn for frame in counts]),
         "segments": _mean_and_most([frame.segments for frame in counts]),
         "rows": _mean_and_most([frame.rows for frame in counts]),
         "numpy_calls": _mean_and_most([frame.numpy_calls for frame in counts]),

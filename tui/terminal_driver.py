@@ -19,6 +19,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from .pace import Pace
+from .shown import Shown
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -52,6 +53,7 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal of this process."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self.pace = Pace()
+        self._shown = Shown()
         self._unasked = 0  # characters written since the last question
         self._suspended = False
         self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
@@ -67,9 +69,10 @@ class TerminalDriver(LinuxDriver):
     # -- pacing ---------------------------------------------------------------------------------------------
 
     def write(self, data: str) -> None:
-        """Write, and remember that there is something to draw."""
-        self._unasked += len(data)
-        super().write(data)
+        """Write what changes the picture, and remember that there is something to draw."""
+        sent = self._shown.way_to(data, self._terminal_size)
+        self._unasked += len(sent)
+        super().write(sent)
 
     def ask(self) -> None:
         """Ask the terminal whether it has drawn what was written since the last time, if anything was."""
@@ -90,6 +93,14 @@ class TerminalDriver(LinuxDriver):
             self.pace.settle()
         super().disable_input()
 
+    @property
+    def _terminal_size(self) -> tuple[int, int]:
+        """Columns and lines, as they are now: another size than before means that the picture is gone."""
+        try:
+            return os.get_terminal_size(self._output.fileno())
+        except OSError:
+            return (0, 0)
+
     # -- job control ----------------------------------------------------------------------------------------
 
     def suspend_application_mode(self) -> None:
@@ -101,6 +112,7 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal again, and have all drawn anew."""
         self._suspended = False
         self.pace = Pace()
+        self._shown.forget()
         super().resume_application_mode()
         self.process_message(Driver.SignalResume())
 

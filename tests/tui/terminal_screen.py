@@ -73,6 +73,8 @@ class TerminalScreen:
         elif not private and final == "H":
             line, _, column = numbers.partition(";")
             self._y, self._x = int(line or 1) - 1, int(column or 1) - 1
+        elif not private and final == "C":
+            self._x += int(numbers or 1)
 
     def _write(self, text: str) -> None:
         inside = 0 <= self._y < self.lines and 0 <= self._x <= self.columns - len(text)

@@ -21,6 +21,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.lanes.look import glyphs
 from tracelane.tui.session import ZOOM_LEAP, ZOOM_STEP
+from tracelane.tui.shown import RESET, Shown
 
 SIZE = (200, 50)
 NEAR_NS = 1000
@@ -30,7 +31,6 @@ PATIENCE_S = 30.0
 START_S = 0.5
 """What comes after the first picture has come by then."""
 QUIET_S = 0.04
-RESET = "\x1b[0m"
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Frame:
     """What a key cost."""
 
     key: str
-    size: int  # bytes written to the terminal
-    segments: int  # coloured pieces in them
+    size: int  # bytes sent to the terminal
+    drawn: int  # bytes of the frame as it was drawn, whether it changed or not
+    segments: int  # coloured pieces in that
     rows: int  # rows of lanes asked for
     numpy_calls: int
     seconds: float  # until it was painted
@@ -47,11 +48,13 @@ class Frame:
 
 
 class Recorder(HeadlessDriver):
-    """A terminal that keeps what is written to it."""
+    """A terminal that keeps what is sent to it, shortened as for a real one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.drawn: list[str] = []
         self.written: list[str] = []
+        self._shown = Shown()
 
     @property
     def is_headless(self) -> bool:
@@ -59,8 +62,9 @@ class Recorder(HeadlessDriver):
         return False
 
     def write(self, data: str) -> None:
-        """Keep what is written."""
-        self.written.append(data)
+        """Keep what is drawn, and what is sent of it."""
+        self.drawn.append(data)
+        self.written.append(self._shown.way_to(data, SIZE))
 
 
 class RecordedApp(TracelaneApp):
@@ -77,12 +81,13 @@ class RecordedApp(TracelaneApp):
         super().post_display_hook()
         self.painted += 1
 
-    def taken(self) -> str:
-        """Return what was written since the last time."""
+    def taken(self) -> tuple[str, str]:
+        """Return what was sent since the last time, and what was drawn."""
         driver = self._driver
         assert isinstance(driver, Recorder)
-        text, driver.written = "".join(driver.written), []
-        return text
+        found = "".join(driver.written), "".join(driver.drawn)
+        driver.written, driver.drawn = [], []
+        return found
 
 
 def keys_of(trace: Trace, fine: bool = True) -> list[str]:
@@ -122,9 +127,9 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
                 seconds = time.perf_counter() - began
                 cpu = time.process_time() - cpu
                 await _quiet(app, QUIET_S)
-            text = app.taken()
-            size, segments = len(text.encode()), text.count(RESET)
-            frames.append(Frame(key, size, segments, count.rows, count.numpy_calls, seconds, cpu))
+            sent, drawn = app.taken()
+            size, segments = (len(sent.encode()), len(drawn.encode())), drawn.count(RESET)
+            frames.append(Frame(key, *size, segments, count.rows, count.numpy_calls, seconds, cpu))
     return frames
 
 
@@ -138,7 +143,7 @@ async def first_picture(trace: Trace, seen: Callable[[], object] = lambda: None)
         while not {glyphs().unfolded, glyphs().folded} & set(written):  # only titles of lanes have them
             assert time.perf_counter() - began < PATIENCE_S, "no picture"
             await asyncio.sleep(0.0005)
-            written += app.taken()
+            written += app.taken()[0]
         seen()
 
 
