@@ -3,10 +3,10 @@
     python -m tracelane.core.index.indexer
 
 The first line of standard input is a JSON object that says what to read and where the index belongs (see
-`order`). Every line of standard output is one too: `{"ready"}` once, `{"progress": [...]}` some times a
-second, `{"picture": file}` where pictures are wanted, at the end `{"committed"}` or `{"failed", "message"}`.
-When standard input ends, because whoever wanted the index does not any more or was killed, the process
-stops, removes what it had written and ends; its workers end with it.
+`indexing.order`). Every line of standard output is one too: `{"ready"}` once, `{"progress": [...]}` some
+times a second, `{"picture": file}` where pictures are wanted, at the end `{"committed"}` or `{"failed",
+"message"}`. When standard input ends, because whoever wanted the index does not any more or was killed, the
+process stops, removes what it had written and ends; its workers end with it.
 """
 
 from __future__ import annotations
@@ -20,32 +20,22 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, tell
 from ..base.progress import Progress
-from ..ingest.child import stand_back
-from ..ingest.source import Source
-from ..ingest.worker import source_facts
-from .cache import Place
-from .ingest import build_index
-from .sketching import Sketching
+from ..ingest.child import Children, ChildrenError, stand_back
+
+if TYPE_CHECKING:
+    from .sketching import Sketching
 
 PROGRESS_S = 0.1
 GRACE_S = 1.0
 """So long the work may take to notice that it is not wanted any more."""
-
-
-def order(
-    source: Source, place: Place, *, decoder: str, workers: int | None, force: bool, pictures: bool
-) -> dict[str, Any]:
-    """Return the line that orders the index of a source to be built in its place."""
-    facts = {**source_facts(source), "fingerprint": source.fingerprint}
-    settings = {"decoder": decoder, "workers": workers, "force": force, "pictures": pictures}
-    return {"source": facts, "place": str(place.folder), **settings}
 
 
 class _Indexer:
@@ -66,6 +56,14 @@ class _Indexer:
         asked = self._orders.get()
         if asked is None:
             return ENDED
+        with _readers(asked) as started:  # before all else is loaded here: they have as much to load
+            return self._build(asked, started)
+
+    def _build(self, asked: dict[str, Any], started: Children | None) -> int:
+        from ..ingest.source import Source
+        from .cache import Place
+        from .ingest import build_index
+
         facts = asked["source"]
         source = Source(**{**facts, "file": Path(facts["file"])})
         try:
@@ -79,6 +77,7 @@ class _Indexer:
                 cancelled=self.unwanted.is_set,
                 begun=self._begun,
                 pictured=self._draw if asked["pictures"] else None,
+                started=started,
                 apart=(asked["workers"] or os.cpu_count() or 1) > 1,
             )
         except Cancelled:
@@ -94,6 +93,8 @@ class _Indexer:
         return 0
 
     def _begun(self, folder: Path) -> None:
+        from .sketching import Sketching
+
         self.building = folder
         self._sketching = Sketching(folder, self._announce)
 
@@ -136,6 +137,14 @@ class _Indexer:
                 self.building.rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
         os._exit(ENDED)
+
+
+def _readers(asked: dict[str, Any]) -> AbstractContextManager[Children | None]:
+    """Start as many workers as are to read; none where one process reads, or they cannot be started."""
+    if asked["readers"] > 1:
+        with contextlib.suppress(ChildrenError):  # reading tells why
+            return Children(asked["readers"], behind=asked["pictures"])
+    return contextlib.nullcontext()
 
 
 def main() -> int:

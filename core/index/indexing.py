@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from ..base import errors
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
-from ..ingest.child import DECODING, Children, ChildrenError, Message
+from ..ingest.child import DECODING, Children, ChildrenError, Message, source_facts, worker_count
 from ..ingest.source import Source
 from .cache import Place, sweep
 
@@ -18,6 +19,15 @@ START_SECONDS = 20.0
 """A process that says nothing for so long is taken for one that cannot be started."""
 PATIENCE_S = 2.0
 """So long the process may take to clear up when its index is not wanted any more."""
+
+
+def order(
+    source: Source, place: Place, *, decoder: str, workers: int | None, force: bool, pictures: bool
+) -> dict[str, Any]:
+    """Return the line that orders the index of a source to be built in its place."""
+    facts = {**source_facts(source), "fingerprint": source.fingerprint}
+    settings = {"decoder": decoder, "workers": workers, "force": force, "pictures": pictures}
+    return {"source": facts, "place": str(place.folder), "readers": worker_count(source, workers), **settings}
 
 
 class Indexing:
@@ -45,8 +55,6 @@ class Indexing:
         self.committed = False
         self._closed = False
         self._children = Children(1, module=MODULE, environment=DECODING)
-        from .indexer import order  # while the process starts: it takes as long to load here as there
-
         asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)
         try:
             self._children.send(0, asked)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.child import ChildrenError
+from ..ingest.child import Children, ChildrenError, made_for_decoding
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
 from .cache import Place, locate
@@ -37,7 +37,7 @@ def ingest_index(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a trace file, from the cache where the file has not changed since (and not
-    `force`); where much is to be read and `workers` is not 1, a process of its own builds it.
+    `force`); where much is to be read a process of its own builds it.
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
@@ -60,7 +60,7 @@ def ingest_source(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, built and committed in its place as `ingest_index` does."""
-    if workers != 1 and pays_process(source):
+    if pays_process(source) and not (workers == 1 and made_for_decoding()):
         from .indexing import Indexing
 
         try:
@@ -169,12 +169,14 @@ def build_index(
     cancelled: CancelledCallback,
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
+    started: Children | None = None,
     apart: bool = False,
 ) -> None:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
     `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
-    `ingest.coarse`); with `apart` copies of this process do some of the building (see `beside`).
+    `ingest.coarse`); `started` are workers that are to read; with `apart` copies of this process do some of
+    the building (see `beside`).
     """
     with place.exclusive(cancelled):
         if not force and (index := _opened(place, source)) is not None:
@@ -184,7 +186,7 @@ def build_index(
         limit = limit_of(root)
         with place.building() as folder:
             begun(folder)
-            _build(source, folder, decoder, workers, progress, cancelled, pictured, apart)
+            _build(source, folder, decoder, workers, progress, cancelled, pictured, started, apart)
         if not place.temporary:
             keep_within(limit, root, place.key)
 
@@ -197,6 +199,7 @@ def _build(
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     pictured: Callable[[Path], None] | None,
+    started: Children | None,
     apart: bool,
 ) -> None:
     from ..ingest.reader import read_to_folder
@@ -211,6 +214,7 @@ def _build(
             progress=progress,
             cancelled=cancelled,
             pictured=pictured,
+            started=started,
         )
         from .build import STAGE, build  # not before they are needed: the first picture comes sooner
 

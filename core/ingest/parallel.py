@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ..base import errors
 from ..base.errors import CacheError, Cancelled, TracelaneError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .child import Children, ChildrenError
+from .child import Children, ChildrenError, source_facts
 from .coarse import write_picture
 from .columns import Part, Problem
 from .columns_of import PartBuilder
@@ -27,7 +27,7 @@ from .part_file import PartFile, open_part, write_part
 from .ranges import RangeEnd, Region, joins, region, within
 from .reader import PART_SIZE, ReadResult, add_item, collector_paused, is_full, read_result, text_reader
 from .source import Source
-from .worker import read_range, source_facts
+from .worker import read_range
 
 RANGES_PER_WORKER = 4
 """At least so many ranges each, so that workers end at about the same time."""
@@ -71,16 +71,18 @@ def read_in_parallel(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
     pictured: Pictured | None = None,
+    started: Children | None = None,
 ) -> ReadResult:
     """Read a source into part files with `workers` processes; NotParallel if that cannot be done.
 
+    They are made here unless they were `started` before; either way they are ended.
     `pictured`, where given, is called with the file of each part's picture (see `coarse`) as parts are read.
     Raises CacheError on a full disk, Cancelled. Files of a failed attempt stay in `folder`.
     """
     if not source.file.exists():
         raise NotParallel("its text is not in a file")
     try:
-        with Children(workers, behind=pictured is not None) as children:
+        with started or Children(workers, behind=pictured is not None) as children:
             where = region(source, DECODERS[decoder], block_size)  # while they start
             if where is None:
                 raise NotParallel("its events cannot be told apart from its first megabyte")

@@ -6,7 +6,6 @@ Both ways yield the same events in the same order; only where parts begin and en
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from .child import Children, worker_count
 from .coarse import write_picture
 from .columns import Part, Problem
 from .columns_of import PartBuilder
@@ -34,9 +34,6 @@ MOST_EVENTS = 1 << 20
 FIRST_PART = 4 << 20
 """Bytes of text in the first part where pictures are drawn: the first of them is to come soon."""
 PROGRESS_BYTES = 4 << 20
-PARALLEL_FROM = 64 << 20
-"""Smaller sources are read in this process: starting workers takes 0.4 s, in which one reads 30 MB."""
-MOST_WORKERS = 4
 
 
 @dataclass(frozen=True)
@@ -159,17 +156,19 @@ def read_to_folder(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
     pictured: Callable[[Path], None] | None = None,
+    started: Children | None = None,
 ) -> ReadResult:
     """Read a source into part files in `folder`, with worker processes where that pays.
 
-    `pictured`, where given, is called with the file of each part's picture (see `coarse`) as parts are read.
+    `pictured`, where given, is called with the file of each part's picture (see `coarse`) as parts are read;
+    `started` are workers that have been started already.
 
     Sound JSON without events is an empty trace with a problem. Raises UnreadableError where neither an event
     nor that stands in the source, CacheError on a full disk, Cancelled.
     """
-    wanted = min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers
+    count = worker_count(source, workers)
     why = ""
-    if wanted > 1 and source.seekable and source.size >= PARALLEL_FROM:
+    if count > 1:
         from .parallel import NotParallel, read_in_parallel
 
         try:
@@ -177,10 +176,11 @@ def read_to_folder(
                 source,
                 folder,
                 decoder=decoder,
-                workers=wanted,
+                workers=count,
                 progress=progress,
                 cancelled=cancelled,
                 pictured=pictured,
+                started=started,
             )
         except NotParallel as reason:
             why = str(reason)

@@ -2,7 +2,7 @@
 
     python -m tracelane.core.ingest.worker
 
-Every line of standard input is a JSON object: first the source (see `source_facts`), then jobs
+Every line of standard input is a JSON object: first the source (see `child.source_facts`), then jobs
 `{"job", "first", "a", "b", "number"}`. Every line of standard output answers: `{"ready"}` once,
 `{"progress": bytes, "events": n}` now and then, `{"picture": file}` per part where asked for,
 `{"done": job, "files", "end"}` per job, `{"failed", "message"}` before giving up. The process ends when its
@@ -34,19 +34,6 @@ from .source import Source
 from .text.reader import TextReader
 
 PROGRESS_BYTES = 4 << 20
-
-
-def source_facts(source: Source) -> dict[str, Any]:
-    """Return what a worker must know of a seekable source, for JSON."""
-    return {
-        "path": source.path,
-        "file": str(source.file),
-        "kind": source.kind,
-        "packing": source.packing,
-        "encoding": source.encoding,
-        "size": source.size,
-        "mark": source.mark,
-    }
 
 
 def end_facts(end: RangeEnd) -> dict[str, Any]:

@@ -17,10 +17,9 @@ from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
 from tracelane.core.index.cache import BUILDING, Place, locate
-from tracelane.core.index.indexer import order
-from tracelane.core.index.indexing import Indexing
+from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
-from tracelane.core.ingest import child, reader
+from tracelane.core.ingest import child
 from tracelane.core.ingest.source import Source, open_source
 
 EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
@@ -87,7 +86,9 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
 
 
 def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From some size on, unless one worker is asked for, a process indexes; progress reaches the caller."""
+    """From some size on a process indexes, unless this is one that was made for it and is to read alone;
+    progress reaches the caller.
+    """
     path = trace_file(tmp_path, 20_000)
     started: list[int] = []
 
@@ -100,8 +101,14 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
     ingest_index(path, index_dir=tmp_path / "1").close()
     assert not started
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
+    with monkeypatch.context() as made_for_it:
+        for name, value in child.DECODING.items():
+            made_for_it.setenv(name, value)
+        ingest_index(path, index_dir=tmp_path / "1", workers=1, force=True).close()
+        assert not started
     ingest_index(path, index_dir=tmp_path / "2", workers=1).close()
-    assert not started
+    assert len(started) == 1
+    started.clear()
     seen: list[Progress] = []
     assert ingest_index(path, index_dir=tmp_path / "3", progress=seen.append).ledger["slices"] == 20_000
     assert len(started) == 1 and seen
@@ -162,7 +169,6 @@ STARTER = """
 import sys
 from pathlib import Path
 from tracelane.core.index.cache import locate
-from tracelane.core.index.indexer import order
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.ingest.source import open_source
 source = open_source(sys.argv[1])
@@ -177,7 +183,7 @@ while not running.poll(1.0):
 def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path) -> None:
     """After kill -9 of whoever wanted the index its process and workers end, and what they wrote goes."""
     path = trace_file(tmp_path, 300_000, padding=160)
-    assert path.stat().st_size > reader.PARALLEL_FROM
+    assert path.stat().st_size > child.PARALLEL_FROM
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(path), str(tmp_path / "ix")], stdout=subprocess.PIPE
     )

@@ -16,7 +16,7 @@ import pytest
 
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
-from tracelane.core.ingest import child, parallel, reader
+from tracelane.core.ingest import child, parallel
 from tracelane.core.ingest.child import Children, ChildrenError
 from tracelane.core.ingest.ledger import add_counts, merge_problems
 from tracelane.core.ingest.parallel import NotParallel, read_in_parallel, spread
@@ -135,7 +135,7 @@ def test_small_and_packed_sources_are_read_here(tmp_path: Path, monkeypatch: pyt
     first.mkdir(), second.mkdir()
     alone = read_to_folder(source, first, workers=2)
     assert started == []
-    monkeypatch.setattr(reader, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(child, "PARALLEL_FROM", 1000)
     together = read_to_folder(source, second, workers=2)
     assert started == [2]
     assert whole(alone.parts) == whole(together.parts)
@@ -149,7 +149,7 @@ def test_without_children_it_is_read_here(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "t.json"
     path.write_text(FILES["object"](events_text(3, 500)))
     source = open_source(path)
-    monkeypatch.setattr(reader, "PARALLEL_FROM", 1000)
+    monkeypatch.setattr(child, "PARALLEL_FROM", 1000)
     for executable in ("/nonexistent/python", "/bin/false"):
         monkeypatch.setattr(child.sys, "executable", executable)
         result = read_to_folder(source, tmp_path, workers=2)
