@@ -196,7 +196,10 @@ class Lifter(dict[Any, _Shapes]):
             own = ordinals[codes == code] if plan else ordinals
             for fill in plan:
                 values = np.frombuffer(fill.values, fill.kind.value)
-                found[fill.key].append((np.delete(own, fill.dropped), np.delete(values, fill.dropped)))
+                kept = own
+                if fill.dropped:
+                    kept, values = np.delete(own, fill.dropped), np.delete(values, fill.dropped)
+                found[fill.key].append((kept, values))
         return {
             key: _by_ordinal(pieces) for key, pieces in found.items() if any(len(own) for own, _ in pieces)
         }

@@ -16,7 +16,7 @@ from .cells import Cells
 from .digits import floats, integers, nanoseconds
 from .hashing import SpanHash
 from .spans import Spans
-from .spellings import Spellings
+from .spellings import Numbering, Spellings
 from .stretch import Mask, Words
 from .template import Form, Template
 
@@ -25,6 +25,8 @@ TEXTS = {Form.TEXT: np.uint64(0), Form.VALUE: np.uint64(0x9E3779B97F4A7C15)}
 WORTH_IT = 16
 """Fewer events without anything unusual are left to the decoder."""
 MOST_WEIGHT = 16 << 20
+MOST_FLOATS = 1 << 16
+"""So many that have many digits are remembered."""
 LONGEST_NUMBER = 64
 NOTHING = b"null"
 """What stands for an absent pid or tid."""
@@ -53,6 +55,8 @@ class ValueReader:
         """Begin without texts."""
         self._hash = SpanHash()
         self._spellings = Spellings()
+        self._of_float = Numbering()
+        self._floats_met: F64 = np.zeros(0)
 
     @property
     def spellings(self) -> Spellings:
@@ -138,9 +142,19 @@ class ValueReader:
 
     def _long_floats(self, spans: Spans) -> tuple[F64, Mask]:
         """Return the floats nearest to texts of any make, and which of them are JSON numbers."""
-        _, first, each = np.unique(self._hash.of(spans), return_index=True, return_inverse=True)
-        numbers = np.array([float_of(spans.text(place)) for place in first.tolist()])
-        return numbers[each], np.isfinite(numbers)[each]
+
+        def number(places: I64) -> range:
+            met = len(self._floats_met)
+            self._floats_met = np.append(
+                self._floats_met, [float_of(spans.text(place)) for place in places.tolist()]
+            )
+            return range(met, met + len(places))
+
+        if len(self._floats_met) > MOST_FLOATS:
+            self._of_float, self._floats_met = Numbering(), np.zeros(0)
+        numbers = self._of_float.of(self._hash.of(spans), number)
+        values = self._floats_met[numbers]
+        return values, np.isfinite(values)
 
     def _texts(self, cells: Cells) -> dict[str, U32]:
         """Return the spellings of all slots that hold texts or other values."""
