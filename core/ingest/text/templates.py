@@ -53,30 +53,33 @@ class Templates:
 
     def _matched(self, stretch: Stretch, keys: int, events: I64) -> Iterator[Cells]:
         templates = self._templates.setdefault(keys, [])
-        for template in templates:
-            cells = cells_of(stretch, template, events)
-            if len(cells.events):
-                yield cells
-                events = _without(events, cells.events)
-            if len(events) < LEAST:
-                return
-        for _ in range(ATTEMPTS):
-            if len(templates) >= MOST_TEMPLATES:
-                return
-            sample = int(events[0])
-            text = stretch.text[stretch.begins[sample] : stretch.ends[sample]]
-            orjson.loads(text)  # a stretch with an unsound event is read otherwise
-            new = template_of(text)
-            if new is None:
-                events = events[1:]
-            else:
-                new = self._narrowed(stretch, new, events)
+        number = attempts = before = 0
+        while len(events) >= LEAST:
+            if number == len(templates):
+                if number == MOST_TEMPLATES or attempts == ATTEMPTS:
+                    return
+                attempts += 1
+                new = self._learned(stretch, events)
+                if new is None:
+                    events = events[1:]
+                    continue
                 templates.append(new)
-                cells = cells_of(stretch, new, events)
+            cells = cells_of(stretch, templates[number], events)
+            found = len(cells.events)
+            if found:
                 yield cells
                 events = _without(events, cells.events)
-            if len(events) < LEAST:
-                return
+            if number and found > before:  # what is met most often is to be looked for first
+                templates[number - 1 : number + 1] = templates[number], templates[number - 1]
+            number, before = number + 1, found
+
+    def _learned(self, stretch: Stretch, events: I64) -> Template | None:
+        """Return the template of the first event; None where its like are left to the decoder."""
+        sample = int(events[0])
+        text = stretch.text[stretch.begins[sample] : stretch.ends[sample]]
+        orjson.loads(text)  # a stretch with an unsound event is read otherwise
+        new = template_of(text)
+        return None if new is None else self._narrowed(stretch, new, events)
 
     def _narrowed(self, stretch: Stretch, template: Template, events: I64) -> Template:
         """Return a template for events alike that also have the same text in some of their slots, if they
