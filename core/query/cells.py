@@ -84,11 +84,14 @@ __all__ = [
 class _Touch(NamedTuple):
     """Which slices of the row lie in each cell."""
 
-    first: I64  # W + 1: slices of the row that start before each edge
-    crossing: AnyArray  # W bools: the slice before `first` reaches into the cell from the left
     begin: int  # first position of the row
-    inside: I64  # W: ns of the crossing slice inside the cell
-    beyond: I64  # W: ns by which the last slice starting in the cell reaches past its right edge
+    first: I64  # W + 1: slices of the row that start before each edge
+    starting: I64  # W: slices that start in each cell
+    crossing: I64  # cells that the slice before `first` reaches into from the left
+    crossing_ns: I64  # its duration
+    inside: I64  # how much of it lies inside the cell
+    reaching: I64  # cells whose last slice reaches past the right edge
+    beyond: I64  # by how many ns
 
 
 def clipped_edges(edges: Sequence[int] | I64, offset: int = 0) -> I64:
@@ -116,19 +119,19 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset:
     if width <= 0 or not rows_slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
         return Cells(np.zeros(max(width, 0), np.int64), empty, empty, np.zeros(max(width, 0), np.int64))
     touch = _touched(index, row, bounds)
-    if touch.first[0] == touch.first[-1] and not touch.crossing.any():
+    if touch.first[0] == touch.first[-1] and not len(touch.crossing):
         return Cells(np.zeros(width, np.int64), empty, empty, np.zeros(width, np.int64))
     begin, kinds = int(row["categories"]), int(row["category_count"])
     row_categories = index.column("row_categories")[begin : begin + kinds].astype(np.int64)
     dense = int(touch.first[-1] - touch.first[0]) > BLOCK * (width + 1)
     blocks = EdgeBlocks(index, row, touch.first) if dense else None
     longest, longest_ns = longest_of(blocks) if blocks else _longest_few(index, touch)
-    crossing = np.flatnonzero(touch.crossing)
-    spanning = touch.first[:-1][crossing] - 1
-    better = index.duration(touch.begin + spanning) >= longest_ns[crossing]  # it stands first: wins a tie
-    longest[crossing[better]] = spanning[better]
-    count = np.diff(touch.first) + touch.crossing
-    some = np.flatnonzero(count)
+    better = touch.crossing_ns >= longest_ns[touch.crossing]  # it stands first: wins a tie
+    crossed = touch.crossing[better]
+    longest[crossed] = touch.first[crossed] - 1
+    count = touch.starting.copy()
+    count[touch.crossing] += 1
+    some = count.nonzero()[0]
     shares = _edge_shares(index, touch, row_categories)
     of_longest = local_categories(
         row_categories, index.column("slices.category")[touch.begin + longest[some]]
@@ -152,18 +155,17 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset:
 def _touched(index: Index, row: np.void, bounds: I64) -> _Touch:
     begin, count = int(row["first"]), int(row["count"])
     starts = index.column("slices.start")[begin : begin + count]
-    first = np.searchsorted(starts, bounds, "left").astype(np.int64)
+    first = starts.searchsorted(bounds, "left").astype(np.int64)
     before = np.maximum(first - 1, 0)
-    ends = starts[before] + index.duration(begin + before)  # end of the last slice before each edge
-    ends = np.where(first > 0, ends, LOWEST)
+    ns = index.duration(begin + before)
+    ends = np.where(first > 0, starts[before] + ns, LOWEST)  # end of the last slice before each edge
     left, right = bounds[:-1], bounds[1:]
-    crossing = ends[:-1] > left
-    inside = np.where(crossing, np.minimum(ends[:-1], right) - np.where(crossing, left, 0), 0)
-    inside = np.where(right > left, inside, 0)
-    starting = first[1:] > first[:-1]
-    past = starting & (ends[1:] > right)
-    beyond = np.where(past, np.where(past, ends[1:], 0) - np.where(past, right, 0), 0)
-    return _Touch(first, crossing, begin, inside, beyond)
+    starting = first[1:] - first[:-1]
+    crossing = (ends[:-1] > left).nonzero()[0]
+    inside = np.minimum(ends[crossing], right[crossing]) - left[crossing]
+    reaching = ((starting > 0) & (ends[1:] > right)).nonzero()[0]
+    beyond = ends[1:][reaching] - right[reaching]
+    return _Touch(begin, first, starting, crossing, ns[crossing], inside, reaching, beyond)
 
 
 def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64]:
@@ -172,37 +174,35 @@ def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64
     As (cell x categories + category, ns) pairs: the crossing one's part inside is added, the part of the last
     one that lies beyond the right edge is taken off.
     """
-    crossing, reaching = np.flatnonzero(touch.crossing), np.flatnonzero(touch.beyond)
-    places = touch.begin + np.concatenate((touch.first[crossing], touch.first[reaching + 1])) - 1
-    local = local_categories(categories, index.column("slices.category")[places])
-    ns = np.concatenate((touch.inside[crossing], -touch.beyond[reaching]))
-    return np.concatenate((crossing, reaching)) * len(categories) + local, ns
+    places = np.concatenate((touch.first[touch.crossing], touch.first[1:][touch.reaching]))
+    local = local_categories(categories, index.column("slices.category")[touch.begin - 1 + places])
+    ns = np.concatenate((touch.inside, -touch.beyond))
+    return np.concatenate((touch.crossing, touch.reaching)) * len(categories) + local, ns
 
 
 def _longest_few(index: Index, touch: _Touch) -> tuple[I64, I64]:
     """Find the longest slice starting in each cell from the window's slices themselves."""
-    width = len(touch.first) - 1
+    width = len(touch.starting)
     low, high = int(touch.first[0]), int(touch.first[-1])
     longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
     if high > low:
         ns = index.durations_between(touch.begin + low, touch.begin + high)
-        starting = np.diff(touch.first)
-        cells = np.flatnonzero(starting)
-        begins = touch.first[:-1][cells] - low
+        cells = touch.starting.nonzero()[0]
+        begins = touch.first[cells] - low
         most = np.maximum.reduceat(ns, begins)
-        hits = ns == np.repeat(most, starting[cells])
+        hits = ns == most.repeat(touch.starting[cells])
         longest[cells], longest_ns[cells] = first_where(hits, begins) + low, most
     return longest, longest_ns
 
 
 def _spent_few(index: Index, touch: _Touch, categories: I64) -> I64:
     """Sum the full durations of the slices starting in each cell, by category, one by one."""
-    width, kinds = len(touch.first) - 1, len(categories)
+    width, kinds = len(touch.starting), len(categories)
     spent = np.zeros((width, kinds), np.int64)
     low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
     if high > low:
         ns = index.durations_between(low, high)
-        cells = np.repeat(np.arange(width), np.diff(touch.first))
+        cells = np.arange(width).repeat(touch.starting)
         local = local_categories(categories, index.column("slices.category")[low:high])
         np.add.at(spent.reshape(-1), cells * kinds + local, ns)
     return spent
@@ -214,9 +214,9 @@ def _dominant_of_many(
     """Return (dominant category of the cells in `some`, busy ns of all) where a table of all categories per
     cell would be too large: from the window's slices, sorted by cell and category.
     """
-    width, kinds = len(touch.first) - 1, len(categories)
+    width, kinds = len(touch.starting), len(categories)
     low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
-    cells = np.repeat(np.arange(width), np.diff(touch.first))
+    cells = np.arange(width).repeat(touch.starting)
     local = local_categories(categories, index.column("slices.category")[low:high])
     keys = np.concatenate((cells * kinds + local, shares[0]))
     pairs, number = np.unique(keys, return_inverse=True)

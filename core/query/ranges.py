@@ -38,7 +38,7 @@ def ragged(first: I64, last: I64) -> tuple[I64, I64]:
 
 def visit(levels: int, first: I64, last: I64, reduce: Reduce, lowest: int = 0) -> None:
     """Cover each range [first, last) of the lowest level's entries by ones as coarse as fit, and reduce."""
-    which = np.flatnonzero(last > first)
+    which = (last > first).nonzero()[0]
     low, high = first[which], last[which]
     for level in range(lowest, levels + 1):
         size = BLOCK if level == 0 else FANOUT
@@ -63,15 +63,15 @@ def _emit(level: int, which: I64, first: I64, last: I64, reduce: Reduce) -> None
 
 def first_where(hits: AnyArray, begins: I64) -> I64:
     """Return the first true entry at or after each begin (the caller knows there is one in its segment)."""
-    places = np.flatnonzero(hits)
-    found: I64 = places[np.searchsorted(places, begins)]
+    places = hits.nonzero()[0]
+    found: I64 = places[places.searchsorted(begins)]
     return found
 
 
 def local_categories(categories: I64, raw: AnyArray) -> I64:
     """Map category numbers to their places in the row's own (ascending) list of categories."""
-    if not len(raw):
-        return np.empty(0, np.int64)
+    if not len(raw) or len(categories) == 1:
+        return np.zeros(len(raw), np.int64)
     if int(categories[-1]) < 1 << 16:
         table = np.zeros(int(categories[-1]) + 1, np.int64)
         table[categories] = np.arange(len(categories))

@@ -19,20 +19,19 @@ def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
     if not count.any():
         return []
     alone = count == 1
-    key = np.where(alone, longest, -2 - category)
-    key = np.where(count > 0, key, -1)
-    changes = np.flatnonzero(key[1:] != key[:-1]) + 1
+    key = np.where(alone, longest, -2 - category)  # -1 for an empty cell: it has no category
+    changes = (key[1:] != key[:-1]).nonzero()[0] + 1
     lefts = np.concatenate(([0], changes))
     rights = np.concatenate((changes, [len(key)]))
     drawn = key[lefts] != -1
     begin = int(index.rows[row_number]["first"])
-    merged = np.flatnonzero(~alone & (count > 0))
+    merged = (count > 1).nonzero()[0]
     best = longest[lefts]
     if len(merged):
         ns = np.full(len(key), -1, np.int64)
         ns[merged] = index.duration(begin + longest[merged])
         most = np.maximum.reduceat(ns, lefts)
-        best = longest[first_where(ns == np.repeat(most, rights - lefts), lefts)]
+        best = longest[first_where(ns == most.repeat(rights - lefts), lefts)]
     fullest = np.maximum.reduceat(count, lefts)
     columns = (lefts, rights, category[lefts], best, fullest, alone[lefts])
     return list(map(Span, *(column[drawn].tolist() for column in columns)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, repeat
 
+import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -268,17 +269,11 @@ def levels_of(
     low: Sequence[float], high: Sequence[float], least: float, most: float
 ) -> list[tuple[int, int]]:
     """Return counter values as (low, high) levels 0..8 of a scale; nan gives (-1, -1)."""
-    scale = 8 / (most - least) if most > least else 0.0
-    found: list[tuple[int, int]] = []
-    for a, b in zip(low, high):
-        if a != a or b != b:
-            found.append((-1, -1))
-        elif scale == 0.0:
-            found.append((4, 4))
-        else:
-            found.append((_level((a - least) * scale), _level((b - least) * scale)))
-    return found
-
-
-def _level(value: float) -> int:
-    return min(8, max(0, round(value))) if value == value else 0
+    values = np.array((low, high), np.float64)
+    known = ~np.isnan(values).any(axis=0)
+    if most > least:
+        levels = np.rint(((values - least) * (8 / (most - least))).clip(0, 8))
+    else:
+        levels = np.full(values.shape, 4.0)
+    below, above = np.where(known, levels, -1.0).astype(np.int64).tolist()
+    return list(zip(below, above))
