@@ -3,7 +3,7 @@
     bytes 0-7    magic
     bytes 8-15   length of the header
     header       JSON: number, events, counts, problems, exact bounds, and where each array lies
-    arrays       raw native-endian values, each on a multiple of 8 bytes
+    arrays       raw native-endian values, each on a multiple of 8 bytes; whole numbers as narrow as can be
 
 Part files live in the builder's temporary folder, are read back by the same machine and then removed, so
 they carry no version and no checksum.
@@ -25,11 +25,13 @@ import orjson
 
 from ..base.errors import CacheError
 from ..base.mapped import let_go
-from .columns import I64, U8, AnyArray, LiftedColumn, Metadata, Part, Problem, Table
+from .columns import I64, U8, U32, AnyArray, LiftedColumn, Metadata, Part, Problem, Table
 
 MAGIC = b"TLPART1\n"
 DIGEST_BYTES = 16
 ALIGN = 8
+_AS_IT_IS = frozenset({"id_value"})
+"""Columns whose values the builder changes: a smaller dtype may not hold what they become."""
 
 
 def write_part(part: Part, folder: Path) -> Path:
@@ -47,10 +49,17 @@ def write_part(part: Part, folder: Path) -> Path:
     }
     for table, columns in part.tables.items():
         for name, values in columns.items():
-            arrays[f"{table}/{name}"] = values
+            arrays[f"{table}/{name}"] = values if name in _AS_IT_IS else _narrowed(values)
+    same: dict[str, str] = {}  # ordinals that lie in the file under another name
+    firsts: dict[str, U32] = {}
     for key, column in part.lifted.items():
-        arrays[f"lifted/{key}/ordinals"] = column.ordinals
-        arrays[f"lifted/{key}/values"] = column.values
+        first = next((key for key, one in firsts.items() if np.array_equal(one, column.ordinals)), key)
+        if first == key:
+            firsts[key] = column.ordinals
+            arrays[f"lifted/{key}/ordinals"] = _narrowed(column.ordinals)
+        else:
+            same[f"lifted/{key}/ordinals"] = f"lifted/{first}/ordinals"
+        arrays[f"lifted/{key}/values"] = _narrowed(column.values)
 
     places: dict[str, tuple[int, int, str]] = {}
     at = 0
@@ -58,6 +67,7 @@ def write_part(part: Part, folder: Path) -> Path:
         size = len(content) if isinstance(content, bytes) else content.nbytes
         places[name] = (at, size, "" if isinstance(content, bytes) else content.dtype.str)
         at += size + -size % ALIGN
+    places |= {name: places[other] for name, other in same.items()}
     header = json.dumps(
         {
             "number": part.number,
@@ -86,8 +96,19 @@ def write_part(part: Part, folder: Path) -> Path:
     return path
 
 
+def _narrowed(values: AnyArray) -> AnyArray:
+    """Return whole numbers in the smallest dtype that holds them, all else as it is."""
+    if values.dtype.kind == "f" or not len(values):
+        return values
+    dtype = np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max()))
+    return values.astype(dtype) if dtype.itemsize < values.itemsize else values
+
+
 class PartFile:
-    """A part as it lies on disk: the fields of `Part`, its arrays mapped into memory when first used."""
+    """A part as it lies on disk: the fields of `Part`, its arrays mapped into memory when first used.
+
+    Whole numbers may have a smaller dtype than there.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the header of `path`; damage is a CacheError. Nothing stays open."""

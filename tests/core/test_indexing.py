@@ -98,6 +98,7 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
             super().await_running()
 
     monkeypatch.setattr(indexing, "Indexing", Counting)
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     ingest_index(path, index_dir=tmp_path / "1").close()
     assert not started
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)

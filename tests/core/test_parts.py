@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -23,7 +24,10 @@ def _part(rows: int) -> Part:
         number=3,
         events=rows,
         tables=tables,
-        lifted={"bytes": LiftedColumn(np.arange(rows, dtype=np.uint32), np.arange(rows) - 5)},
+        lifted={
+            "bytes": LiftedColumn(np.arange(rows, dtype=np.uint32), np.arange(rows) - 5),
+            "bandwidth": LiftedColumn(np.arange(rows, dtype=np.uint32), np.arange(rows) / 3),
+        },
         strings=["", "aten::mm", "naïve \u2603 \U0001f600", "x" * 70_000],
         tracks=[("1", '"stream 7"'), ("null", "18446744073709551616")],
         metadata=[Metadata(2, "thread_name", "1", "2", '{"name":"é"}')],
@@ -45,11 +49,32 @@ def test_round_trip(tmp_path: Path, rows: int) -> None:
     for name, table in part.tables.items():
         assert list(read.tables[name]) == list(table)
         for column, values in table.items():
-            assert read.tables[name][column].dtype == values.dtype
+            assert np.result_type(read.tables[name][column], values) == values.dtype
             np.testing.assert_array_equal(read.tables[name][column], values)
             assert read.tables[name][column].ctypes.data % 8 == 0 or not rows
-    np.testing.assert_array_equal(read.lifted["bytes"].ordinals, part.lifted["bytes"].ordinals)
-    np.testing.assert_array_equal(read.lifted["bytes"].values, part.lifted["bytes"].values)
+    for key, column in part.lifted.items():
+        np.testing.assert_array_equal(read.lifted[key].ordinals, column.ordinals)
+        np.testing.assert_array_equal(read.lifted[key].values, column.values)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([0, 255], "u1"),
+        ([-1, 255], "i2"),
+        ([0, 1 << 31], "u4"),
+        ([0, 1 << 40], "i8"),
+        ([-(1 << 40), 1], "i8"),
+        ([0.5, 1.0], "f8"),
+    ],
+)
+def test_numbers_are_stored_narrow(tmp_path: Path, values: list[float], dtype: str) -> None:
+    """Whole numbers take the bytes that they need, and what needs all that it has keeps its sign."""
+    part = replace(_part(2), lifted={"bytes": LiftedColumn(np.arange(2, dtype=np.uint32), np.array(values))})
+    read = open_part(write_part(part, tmp_path))
+    assert read.lifted["bytes"].values.dtype == dtype
+    assert read.lifted["bytes"].values.tolist() == values
+    assert read.tables["flows"]["id_value"].dtype == np.int64
 
 
 def test_strings_can_be_unified_in_numpy(tmp_path: Path) -> None:
