@@ -33,25 +33,15 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     costs about as much for eight as for sixty-four.
     """
     runs = template.wanted
-    begins = stretch.begins[events]
-    alike = np.ones(len(events), np.bool_)
-    words = _words(stretch, begins + (runs[0].length - runs[0].size), runs[0].count, alike)
-    alike &= runs[0].is_in(words)
-    if not alike.all():
-        events, begins = events[alike], begins[alike]
-    if not len(events):
-        return Cells(template, events, ())
-    starts, ends = _bounds(stretch, template, events, begins)
+    starts, ends = _bounds(stretch, template, events)
     lengths = ends - starts
     alike = np.asarray((lengths >= 0).all(axis=0))
-    longest = lengths.max(axis=1)
     texts: list[Words] = []
     for slot in range(len(starts)):
-        before = runs[slot].count if slot else 0
-        count = before + words_needed(int(longest[slot]))
-        words = _words(stretch, starts[slot] - 8 * before, count, alike)
-        if before:
-            alike &= runs[slot].is_in(words)
+        before = runs[slot].count
+        count = before + words_needed(int(lengths[slot].max()))
+        words = _words(stretch, starts[slot] - runs[slot].size, count, alike)
+        alike &= runs[slot].is_in(words)
         texts.append(columns(words[:, before:]))
         if 2 * np.count_nonzero(alike) < len(events):  # others need not be looked at any further
             events, starts, lengths = events[alike], starts[:, alike], lengths[:, alike]
@@ -65,17 +55,16 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     return cells if alike.all() else cells.only(alike)
 
 
-def _bounds(stretch: Stretch, template: Template, events: I64, begins: I64) -> tuple[I64, I64]:
-    """Return where each slot of some events begins and ends: two matrices with a row per slot."""
+def _bounds(stretch: Stretch, template: Template, events: I64) -> tuple[I64, I64]:
+    """Return where each slot begins and ends if events are written like a template: a row per slot."""
     first = stretch.first[events]
     starts = np.empty((len(template.slots), len(events)), np.int64)
     ends = np.empty_like(starts)
-    for slot, (anchor, behind) in enumerate(zip(template.anchors, template.behind)):
-        if slot:
-            np.add(stretch.keys.take(first + anchor), behind, out=starts[slot])
-            np.subtract(starts[slot], template.wanted[slot].length, out=ends[slot - 1])
-        else:
-            np.add(begins, template.wanted[0].length, out=starts[0])
+    np.add(stretch.begins[events], template.wanted[0].length, out=starts[0])
+    for slot in range(1, len(starts)):
+        keys = stretch.keys.take(first + template.anchors[slot])
+        np.add(keys, template.behind[slot], out=starts[slot])
+        np.subtract(starts[slot], template.wanted[slot].length, out=ends[slot - 1])
     np.subtract(stretch.ends[events], template.wanted[-1].length, out=ends[-1])
     return starts, ends
 
