@@ -44,6 +44,9 @@ STAGE = "index"
 MANY = 1 << 20
 """After lanes of so many slices, memory of what they were made of is given back."""
 
+MOST_APART = 8 << 20
+"""Of more events copies of the process would take too much memory beside it."""
+
 
 class ReadFacts(Protocol):
     """What reading came to over all parts; `core.ingest.reader.ReadResult` is one."""
@@ -108,8 +111,9 @@ class _Build:
         apart: bool,
     ) -> None:
         self.read, self.folder, self.scratch, self.columns = read, folder, scratch, columns
-        self.progress, self.cancelled, self.apart = progress, cancelled, apart
+        self.progress, self.cancelled = progress, cancelled
         self.merged = merge_parts(parts)
+        self.apart = apart and self.merged.events <= MOST_APART
         self.strings = self.merged.strings
         self.unmatched_end = 0
 
