@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from math import inf
 from time import monotonic
 from typing import Final
 
 UNANSWERED: Final = 2
 """Frames that may be under way: one being drawn, one on the line."""
+MOST_UNANSWERED: Final = 4
+"""The same on a long line that carries them all: while none has waited behind another."""
+UNHINDERED: Final = 1.5
+"""An answer that took so many times the shortest time at most has waited for nothing but the way."""
 PATIENCE_S: Final = 1.0
 """How long a frame waits for a terminal that has not answered yet."""
 PATIENCE_WITH_KNOWN_S: Final = 5.0
@@ -20,7 +26,9 @@ class Pace:
     def __init__(self) -> None:
         """Begin with nothing asked."""
         self._changed = threading.Condition()
-        self._unanswered = 0
+        self._asked: deque[float] = deque()  # when, of the questions without an answer
+        self._shortest = inf  # from a question to its answer
+        self._allowed = UNANSWERED
         self._answers = False  # whether the terminal answered when it was last waited for
         self._given_up = False
 
@@ -32,7 +40,7 @@ class Pace:
     @property
     def full(self) -> bool:
         """Whether the next frame has to wait."""
-        return self._unanswered >= UNANSWERED
+        return len(self._asked) >= self._allowed
 
     @property
     def patience(self) -> float:
@@ -42,12 +50,16 @@ class Pace:
     def asked(self) -> None:
         """Count a question."""
         with self._changed:
-            self._unanswered += 1
+            self._asked.append(monotonic())
 
     def answered(self) -> None:
         """Count an answer; a late one shows that the terminal does answer."""
         with self._changed:
-            self._unanswered = max(0, self._unanswered - 1)
+            if self._asked:
+                took = monotonic() - self._asked.popleft()
+                self._shortest = min(self._shortest, took)
+                unhindered = took <= UNHINDERED * self._shortest
+                self._allowed = MOST_UNANSWERED if unhindered else UNANSWERED
             self._answers, self._given_up = True, False
             self._changed.notify_all()
 
@@ -55,12 +67,13 @@ class Pace:
         """Expect no more answers to what was asked; of a terminal that was silent before too, none at all."""
         with self._changed:
             self._given_up = not self._answers
-            self._unanswered, self._answers = 0, False
+            self._asked.clear()
+            self._answers, self._allowed = False, UNANSWERED
 
     def settle(self) -> None:
         """Wait until all is answered, no longer than a frame would of an unknown terminal; expect no more."""
         deadline = monotonic() + PATIENCE_S
         with self._changed:
-            while self._unanswered and (left := deadline - monotonic()) > 0:
+            while self._asked and (left := deadline - monotonic()) > 0:
                 self._changed.wait(left)
-            self._unanswered = 0
+            self._asked.clear()

@@ -13,7 +13,14 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
 from tracelane.core.demo.trace import write_demo
-from tracelane.tui.pace import PATIENCE_S, PATIENCE_WITH_KNOWN_S, UNANSWERED, Pace
+from tracelane.tui.pace import (
+    MOST_UNANSWERED,
+    PATIENCE_S,
+    PATIENCE_WITH_KNOWN_S,
+    UNANSWERED,
+    UNHINDERED,
+    Pace,
+)
 
 REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
 OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
@@ -151,6 +158,37 @@ def test_the_pace() -> None:
     assert not pace.asks
     pace.answered()
     assert pace.asks and not pace.full
+
+
+def test_more_frames_on_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While answers take no longer than the way there and back more frames go out, until one had to wait
+    behind others, or none comes.
+    """
+    now = 0.0
+    monkeypatch.setattr("tracelane.tui.pace.monotonic", lambda: now)
+    pace = Pace()
+
+    def under_way() -> int:
+        count = 0
+        while not pace.full:
+            pace.asked()
+            count += 1
+        return count
+
+    assert under_way() == UNANSWERED
+    now += 0.16
+    pace.answered()
+    assert under_way() == MOST_UNANSWERED - UNANSWERED + 1
+    now += 0.16 * (UNHINDERED - 1) / 2
+    pace.answered()
+    assert not pace.full
+    now += 0.16 * UNHINDERED
+    pace.answered()
+    assert pace.full  # two are under way still
+    pace.answered()
+    assert under_way() == 1
+    pace.lost()
+    assert under_way() == UNANSWERED
 
 
 def test_settling() -> None:
