@@ -1,16 +1,17 @@
-"""What stands in the slots of events that are written alike, one row per slot."""
+"""What stands in the slots of events that are written alike, and the same slots of many such groups."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 
-from ..columns import I64
+from ..columns import I64, AnyArray
 from .spans import Spans, columns, words_needed
 from .stretch import Mask, Stretch, Words
-from .template import Template
+from .template import Slot, Template
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,56 @@ class Cells:
         """Return what some of the events hold."""
         return Cells(self.template, self.events[chosen], tuple(span.only(chosen) for span in self.spans))
 
+    def fixed(self, key: str) -> bytes | None:
+        """Return the text under a key that is the same in all events, if there is one."""
+        return next((fixed.text for fixed in self.template.fixed if fixed.slot.key == key), None)
+
+    def text(self, key: str, event: int) -> bytes | None:
+        """Return the text under a key in one of the events; None where they have none."""
+        for slot, spans in zip(self.template.slots, self.spans):
+            if slot.key == key:
+                return spans.text(event)
+        return self.fixed(key)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The texts in some slots of many groups of cells, one behind the other: a call of numpy costs what
+    hundreds of texts do.
+    """
+
+    slots: tuple[tuple[int, Slot], ...]  # number of its group, slot
+    edges: I64  # where each begins, and the end
+    spans: Spans
+
+    @classmethod
+    def of(cls, groups: Sequence[Cells], wanted: Callable[[Slot], bool]) -> Joined | None:
+        """Join all slots of a kind; None where there is none."""
+        found = [
+            (number, slot, spans)
+            for number, cells in enumerate(groups)
+            for slot, spans in zip(cells.template.slots, cells.spans)
+            if wanted(slot)
+        ]
+        if not found:
+            return None
+        edges = np.cumsum([0, *(len(spans) for _, _, spans in found)])
+        slots = tuple((number, slot) for number, slot, _ in found)
+        return cls(slots, edges, Spans.joined([spans for _, _, spans in found]))
+
+    def each(self, values: AnyArray) -> Iterator[tuple[int, Slot, AnyArray]]:
+        """Yield the group, the slot and its share of one value per text."""
+        for (number, slot), (low, high) in zip(self.slots, pairwise(self.edges.tolist())):
+            yield number, slot, values[low:high]
+
+    def slot(self, place: int) -> Slot:
+        """Return the slot in which a text stands."""
+        return self.slots[int(np.searchsorted(self.edges, place, "right")) - 1][1]
+
+    def told(self, tell: Callable[[Slot], np.uint64]) -> Words:
+        """Return what is told of each text's slot."""
+        return np.repeat(np.array([tell(slot) for _, slot in self.slots]), np.diff(self.edges))
+
 
 def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     """Return those of some events, ascending, with as many keys as the template, that are written like it.
@@ -36,36 +87,33 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     starts, ends = _bounds(stretch, template, events)
     lengths = ends - starts
     alike = np.asarray((lengths >= 0).all(axis=0))
+    needed = lengths.max(axis=1).tolist()
     texts: list[Words] = []
-    for slot in range(len(starts)):
-        before = runs[slot].count
-        count = before + words_needed(int(lengths[slot].max()))
-        words = _words(stretch, starts[slot] - runs[slot].size, count, alike)
-        alike &= runs[slot].is_in(words)
-        texts.append(columns(words[:, before:]))
+    for slot, run in enumerate(runs[:-1]):
+        count = run.count + words_needed(needed[slot])
+        words = _words(stretch, starts[slot] - run.size, count, alike)
+        alike &= run.is_in(words)
+        texts.append(words[run.count :].copy())  # the others are not to be kept
         if 2 * np.count_nonzero(alike) < len(events):  # others need not be looked at any further
             events, starts, lengths = events[alike], starts[:, alike], lengths[:, alike]
             texts = [text[:, alike] for text in texts]
             alike = np.ones(len(events), np.bool_)
             if not len(events):
                 return Cells(template, events, ())
-    words = _words(stretch, stretch.ends[events] - runs[-1].size, runs[-1].count, alike)
-    alike &= runs[-1].is_in(words)
+    alike &= runs[-1].is_in(_words(stretch, stretch.ends[events] - runs[-1].size, runs[-1].count, alike))
     cells = Cells(template, events, tuple(map(Spans, repeat(stretch), starts, lengths, texts)))
     return cells if alike.all() else cells.only(alike)
 
 
 def _bounds(stretch: Stretch, template: Template, events: I64) -> tuple[I64, I64]:
     """Return where each slot begins and ends if events are written like a template: a row per slot."""
-    first = stretch.first[events]
-    starts = np.empty((len(template.slots), len(events)), np.int64)
+    runs = np.array([run.length for run in template.wanted])[:, None]
+    starts = stretch.keys.take(stretch.first[events] + template.anchors)
+    starts += template.behind
+    np.add(stretch.begins[events], runs[0], out=starts[0])
     ends = np.empty_like(starts)
-    np.add(stretch.begins[events], template.wanted[0].length, out=starts[0])
-    for slot in range(1, len(starts)):
-        keys = stretch.keys.take(first + template.anchors[slot])
-        np.add(keys, template.behind[slot], out=starts[slot])
-        np.subtract(starts[slot], template.wanted[slot].length, out=ends[slot - 1])
-    np.subtract(stretch.ends[events], template.wanted[-1].length, out=ends[-1])
+    np.subtract(starts[1:], runs[1:-1], out=ends[:-1])
+    np.subtract(stretch.ends[events], runs[-1], out=ends[-1])
     return starts, ends
 
 
@@ -75,4 +123,4 @@ def _words(stretch: Stretch, places: I64, count: int, alike: Mask) -> Words:
     if places[0] < 0 or places[-1] > most:
         alike &= (places >= 0) & (places <= most)
         places = np.clip(places, 0, most)
-    return stretch.words(places, count)
+    return columns(stretch.words(places, count))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..columns import EventFlag
 from ..columns_block import FLOW, KINDS, TIMED
 from ..lifted import Kind, Lifted, group_of, lifted_in
@@ -168,8 +170,8 @@ def _cut(
     return Template(
         (*runs, event[at:]),
         tuple(slot for _, _, slot in slots),
-        tuple(anchors),
-        tuple(behind),
+        np.array(anchors)[:, None],
+        np.array(behind)[:, None],
         phase,
         category,
         flags,

@@ -65,14 +65,11 @@ class TextReader:
     def _read(self, data: bytes, start: int, end: int, separator: Separator) -> ReadText | None:
         self._values.forget()
         stretch = stretch_of(data, start, end, separator)
-        alike: list[Alike] = []
         other = np.ones(len(stretch.begins), np.bool_)
         try:
-            for cells in self._templates.parted(stretch):
-                found = self._values.read(cells)
-                if found is not None:
-                    alike.append(found)
-                    other[found.places] = False
+            alike = self._values.read(list(self._templates.parted(stretch)))
+            for found in alike:
+                other[found.places] = False
             others = np.flatnonzero(other)
             bounds = zip(stretch.begins[others].tolist(), stretch.ends[others].tolist())
             texts = [stretch.text[a:b] for a, b in bounds]

@@ -50,12 +50,10 @@ class Wanted:
         return cls(len(text), words, np.uint64((1 << 64) - (1 << unused)))
 
     def is_in(self, words: Words) -> Mask:
-        """Tell in which rows of words the text is what the first ones end with."""
-        differing = words[:, 0] ^ self.words[0]
-        differing &= self.mask
-        for number in range(1, len(self.words)):
-            differing |= words[:, number] ^ self.words[number]
-        return np.asarray(differing == 0)
+        """Tell at which places, given a row per word, the text is what the first words end with."""
+        differing = words[: self.count] ^ self.words[:, None]
+        differing[0] &= self.mask
+        return np.asarray(np.bitwise_or.reduce(differing, axis=0) == 0)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
         places = np.flatnonzero(letters[low:high] == _BRACE)
         places += low
         places = places[letters.take(places + 1) == comma]  # few are left
-        braces.append(places[wanted.is_in(_words(data, places - (wanted.size - behind), wanted.count))])
+        braces.append(places[wanted.is_in(_words(data, places - (wanted.size - behind), wanted.count).T)])
     all_keys, between = np.concatenate(keys), np.concatenate(braces)
     begins = np.concatenate(([start], between + (1 + separator.begin - separator.end)))
     ends = np.concatenate((between + 1, [end]))

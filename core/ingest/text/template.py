@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
+from ..columns import I64
 from ..columns_block import KINDS
 from ..lifted import Lifted
 from .stretch import Wanted
@@ -50,8 +51,8 @@ class Template:
 
     runs: tuple[bytes, ...]
     slots: tuple[Slot, ...]
-    anchors: tuple[int, ...]  # per slot: number of the key that ends before it
-    behind: tuple[int, ...]  # from there to the slot
+    anchors: I64  # per slot, as a column: number of the key that ends before it
+    behind: I64  # from there to the slot
     phase: str
     category: str | None
     flags: int
@@ -81,7 +82,7 @@ class Template:
             self,
             runs=tuple(runs),
             slots=tuple(self.slots[number] for number in left),
-            anchors=tuple(self.anchors[number] for number in left),
-            behind=tuple(self.behind[number] for number in left),
+            anchors=self.anchors[left],
+            behind=self.behind[left],
             fixed=tuple(Fixed(self.slots[number], text) for number, text in fixed.items()),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +13,13 @@ from ..columns import F64, I64, U32, AnyArray
 from ..columns_block import TIMED
 from ..columns_settle import LONGEST
 from ..columns_time import LARGEST_INTEGER
-from .cells import Cells
+from .cells import Cells, Joined
 from .digits import floats, integers, nanoseconds
 from .hashing import SpanHash
 from .spans import Spans
 from .spellings import Numbering, Spellings
 from .stretch import Mask, Words
-from .template import Form, Template
+from .template import Form, Slot, Template
 
 TEXTS = {Form.TEXT: np.uint64(0), Form.VALUE: np.uint64(0x9E3779B97F4A7C15)}
 """Forms that are spelled, and what tells the hashes of equal texts apart."""
@@ -28,6 +29,7 @@ MOST_WEIGHT = 16 << 20
 MOST_FLOATS = 1 << 16
 """So many that have many digits are remembered."""
 LONGEST_NUMBER = 64
+TRACK = ("pid", "tid")
 NOTHING = b"null"
 """What stands for an absent pid or tid."""
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -68,77 +70,87 @@ class ValueReader:
         if self._spellings.weight > MOST_WEIGHT:
             self._spellings = Spellings()
 
-    def read(self, cells: Cells) -> Alike | None:
-        """Return what is in the cells as columns; events with something unusual in one are left out. Raises
-        UnsoundError.
+    def read(self, groups: Sequence[Cells]) -> list[Alike]:
+        """Return what is in the cells of each group as columns; events with something unusual in one are
+        left out, and groups of which little would be left. Raises UnsoundError.
         """
-        template, count = cells.template, len(cells.events)
-        numbers, sound = self._numbers(cells)
-        durations = numbers.get("dur")
-        if durations is not None and template.phase == "X":
-            sound &= durations < LONGEST
-        if not sound.all():
-            return self.read(cells.only(sound)) if np.count_nonzero(sound) >= WORTH_IT else None
-        texts = self._texts(cells)
+        if not groups:
+            return []
+        numbers, sound = self._numbers(groups)
+        texts, tracks = self._texts(groups), self._tracks(groups)
+        found = map(self._alike, groups, sound, numbers, texts, tracks)
+        return [alike for alike in found if alike is not None]
+
+    def _alike(
+        self,
+        cells: Cells,
+        sound: Mask,
+        numbers: dict[str, AnyArray],
+        texts: dict[str, U32],
+        tracks: U32,
+    ) -> Alike | None:
+        template = cells.template
+        if template.phase == "X":
+            sound &= numbers["dur"] < LONGEST
+        count = np.count_nonzero(sound)
+        if count < WORTH_IT:
+            return None
+        values: dict[str, AnyArray] = {**numbers, **texts, "": cells.events, "track": tracks}
+        if count < len(sound):
+            values = {key: column[sound] for key, column in values.items()}
         for fixed in template.fixed:
-            if fixed.slot.form is Form.INTEGER:
-                numbers[fixed.slot.key] = np.full(count, int(fixed.text), np.int64)
-            elif fixed.slot.form is Form.FLOAT:
-                numbers[fixed.slot.key] = np.full(count, float(fixed.text), np.float64)
-            elif fixed.slot.form in TEXTS:
-                number = self._spellings.number(fixed.text, fixed.slot.form is Form.TEXT)
-                texts[fixed.slot.key] = np.full(count, number, np.uint32)
-        lifted = {
-            slot.lifted.key: numbers[slot.key] if slot.key in numbers else texts[slot.key]
-            for slot in (*template.slots, *(fixed.slot for fixed in template.fixed))
-            if slot.lifted is not None
-        }
-        zeros = np.zeros(count, np.uint32)
+            key, form = fixed.slot.key, fixed.slot.form
+            if form is Form.INTEGER:
+                values[key] = np.full(count, int(fixed.text), np.int64)
+            elif form is Form.FLOAT:
+                values[key] = np.full(count, float(fixed.text), np.float64)
+            elif form in TEXTS:
+                number = self._spellings.number(fixed.text, form is Form.TEXT)
+                values[key] = np.full(count, number, np.uint32)
+        slots = (*template.slots, *(fixed.slot for fixed in template.fixed))
         return Alike(
             template,
-            cells.events.astype(np.uint32),
-            self._tracks(cells),
-            numbers["ts"],
-            texts.get("name", zeros),
-            durations if template.phase == "X" else None,
-            numbers["id"] if template.kind != TIMED else None,
-            lifted,
+            values[""].astype(np.uint32),
+            values["track"],
+            values["ts"],
+            values["name"] if "name" in values else np.zeros(count, np.uint32),
+            values["dur"] if template.phase == "X" else None,
+            values["id"] if template.kind != TIMED else None,
+            {slot.lifted.key: values[slot.key] for slot in slots if slot.lifted is not None},
         )
 
-    def _numbers(self, cells: Cells) -> tuple[dict[str, AnyArray], Mask]:
-        """Return the numbers in the slots that hold some (ns for times), and which have all of them."""
-        numbers: dict[str, AnyArray] = {}
-        sound = np.ones(len(cells.events), np.bool_)
-        others = []
-        for slot, spans in zip(cells.template.slots, cells.spans):
-            if slot.form is Form.TIME:
-                numbers[slot.key], plain = nanoseconds(spans, _LATEST)
-                sound &= plain
-            elif slot.form not in TEXTS:
-                others.append((slot, spans))
-        if others:
-            count = len(cells.events)
-            found, whole = integers(Spans.joined([spans for _, spans in others]))
-            for (slot, spans), values, good in zip(
-                others, found.reshape(-1, count), whole.reshape(-1, count)
-            ):
-                numbers[slot.key] = values if slot.form is Form.INTEGER else self._floats(spans, values, good)
-                sound &= good
+    def _numbers(self, groups: Sequence[Cells]) -> tuple[list[dict[str, AnyArray]], list[Mask]]:
+        """Return per group the numbers in its slots that hold some (ns for times), and which events have
+        them all.
+        """
+        numbers: list[dict[str, AnyArray]] = [{} for _ in groups]
+        sound = [np.ones(len(cells.events), np.bool_) for cells in groups]
+
+        def keep(joined: Joined, values: AnyArray, plain: Mask) -> None:
+            for (group, slot, found), (*_, good) in zip(joined.each(values), joined.each(plain)):
+                numbers[group][slot.key] = found
+                sound[group] &= good
+
+        for key in ("ts", "dur"):
+            if times := Joined.of(groups, _is_under(key)):
+                keep(times, *nanoseconds(times.spans, _LATEST))
+        if joined := Joined.of(groups, lambda slot: slot.form is Form.INTEGER):
+            keep(joined, *integers(joined.spans))
+        if joined := Joined.of(groups, lambda slot: slot.form in (Form.FLOAT, Form.NUMBER)):
+            keep(joined, *self._floats(joined.spans))
         return numbers, sound
 
-    def _floats(self, spans: Spans, integers: I64, plain: Mask) -> F64:
-        """Return the floats nearest to what is written; `plain` tells which are integers, then also which
-        are numbers at all.
-        """
-        values = integers.astype(np.float64)
-        left = np.flatnonzero(~plain)
+    def _floats(self, spans: Spans) -> tuple[F64, Mask]:
+        """Return the floats nearest to what is written, and what of it is a number."""
+        whole, sound = integers(spans)
+        values = whole.astype(np.float64)
+        left = np.flatnonzero(~sound)
         if left.size:
-            spans = spans.only(left)
-            values[left], plain[left] = floats(spans)
-            long = ~plain[left]
+            values[left], sound[left] = floats(spans := spans.only(left))
+            long = ~sound[left]
             if long.any():
-                values[left[long]], plain[left[long]] = self._long_floats(spans.only(long))
-        return values
+                values[left[long]], sound[left[long]] = self._long_floats(spans.only(long))
+        return values, sound
 
     def _long_floats(self, spans: Spans) -> tuple[F64, Mask]:
         """Return the floats nearest to texts of any make, and which of them are JSON numbers."""
@@ -156,40 +168,49 @@ class ValueReader:
         values = self._floats_met[numbers]
         return values, np.isfinite(values)
 
-    def _texts(self, cells: Cells) -> dict[str, U32]:
-        """Return the spellings of all slots that hold texts or other values."""
-        found = [
-            (slot, spans)
-            for slot, spans in zip(cells.template.slots, cells.spans)
-            if slot.form in TEXTS and slot.key not in ("pid", "tid")
-        ]
-        if not found:
-            return {}
-        count = len(cells.events)
-        hashes = np.concatenate([self._hash.of(spans) ^ TEXTS[slot.form] for slot, spans in found])
+    def _texts(self, groups: Sequence[Cells]) -> list[dict[str, U32]]:
+        """Return per group the spellings of all slots that hold texts or other values."""
+        texts: list[dict[str, U32]] = [{} for _ in groups]
+        joined = Joined.of(groups, lambda slot: slot.form in TEXTS and slot.key not in TRACK)
+        if joined is None:
+            return texts
+        spans = joined.spans
 
         def raw(places: I64) -> tuple[list[bytes], list[bool]]:
-            cells = [(*found[place // count], place % count) for place in places.tolist()]
-            return [s.text(place) for _, s, place in cells], [slot.form is Form.TEXT for slot, _, _ in cells]
+            new = places.tolist()
+            return list(map(spans.text, new)), [joined.slot(place).form is Form.TEXT for place in new]
 
-        numbers = self._spellings.numbers(self._hash.mixed(hashes), raw).reshape(-1, count)
-        return {slot.key: row for (slot, _), row in zip(found, numbers)}
+        salts = joined.told(lambda slot: TEXTS[slot.form])
+        numbers = self._spellings.numbers(self._hash.mixed(self._hash.of(spans) ^ salts), raw)
+        for group, slot, found in joined.each(numbers):
+            texts[group][slot.key] = found
+        return texts
 
-    def _tracks(self, cells: Cells) -> U32:
-        """Return the track of each event."""
-        texts = {fixed.slot.key: fixed.text for fixed in cells.template.fixed}
-        found = {slot.key: spans for slot, spans in zip(cells.template.slots, cells.spans)}
+    def _tracks(self, groups: Sequence[Cells]) -> list[U32]:
+        """Return per group the track of each event."""
+        edges = np.cumsum([0, *(len(cells.events) for cells in groups)])
 
         def hashes(key: str) -> Words:
-            if key in found:
-                return self._hash.of(found[key])
-            return np.full(len(cells.events), self._hash.of_text(texts.get(key, NOTHING)))
+            found = [
+                np.full(len(cells.events), self._hash.of_text(cells.fixed(key) or NOTHING))
+                for cells in groups
+            ]
+            if joined := Joined.of(groups, _is_under(key)):
+                for group, _, own in joined.each(self._hash.of(joined.spans)):
+                    found[group] = own
+            return np.concatenate(found)
 
-        def raw(key: str, place: int) -> bytes:
-            return found[key].text(place) if key in found else texts.get(key, NOTHING)
+        def raw(place: int) -> tuple[bytes, bytes]:
+            group = int(np.searchsorted(edges, place, "right")) - 1
+            cells, event = groups[group], place - int(edges[group])
+            return cells.text("pid", event) or NOTHING, cells.text("tid", event) or NOTHING
 
-        joined = self._hash.joined(hashes("pid"), hashes("tid"))
-        return self._spellings.track_numbers(joined, lambda place: (raw("pid", place), raw("tid", place)))
+        tracks = self._spellings.track_numbers(self._hash.joined(hashes("pid"), hashes("tid")), raw)
+        return np.split(tracks, edges[1:-1])
+
+
+def _is_under(key: str) -> Callable[[Slot], bool]:
+    return lambda slot: slot.key == key
 
 
 def float_of(text: bytes) -> float:
