@@ -14,8 +14,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
-from ..base.errors import CacheError
-
 T = TypeVar("T")
 
 _WATCH_S = 0.1
@@ -23,7 +21,7 @@ _WATCH_S = 0.1
 
 
 class Beside(Generic[T]):
-    """One piece of work and what comes of it; a context manager that leaves no process behind.
+    """A piece of work that can be repeated, and what comes of it; a context manager that leaves no process.
 
     A copy has all that this process has, so nothing is loaded or handed over, but must not be made where
     threads hold locks that the work needs.
@@ -52,8 +50,8 @@ class Beside(Generic[T]):
             return self._work()
         with open(self._told, "rb", closefd=False) as file:
             raw = file.read()
-        if not raw:
-            raise CacheError("a process that builds the index was ended, perhaps for want of memory")
+        if not raw:  # it was ended, perhaps for want of memory
+            return self._work()
         done, value = pickle.loads(raw)
         if not done:
             raise value
