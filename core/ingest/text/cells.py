@@ -84,6 +84,12 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     costs about as much for eight as for sixty-four.
     """
     runs = template.wanted
+    keys = stretch.keys.take(stretch.first[events] + template.anchors[0])
+    fit = keys - stretch.begins[events] == runs[0].length - template.behind[0]
+    if not fit.all():  # most of those that are not alike, at little cost
+        events = events[fit]
+    if not len(events):
+        return Cells(template, events, ())
     starts, ends = _bounds(stretch, template, events)
     lengths = ends - starts
     alike = np.asarray((lengths >= 0).all(axis=0))

@@ -68,6 +68,8 @@ class Templates:
             found = len(cells.events)
             if found:
                 yield cells
+                if len(events) - found < LEAST:
+                    return
                 events = _without(events, cells.events)
             if number and found > before:  # what is met most often is to be looked for first
                 templates[number - 1 : number + 1] = templates[number], templates[number - 1]
