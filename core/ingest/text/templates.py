@@ -66,14 +66,14 @@ class Templates:
                 templates.append(new)
             cells = cells_of(stretch, templates[number], events)
             found = len(cells.events)
-            if found:
-                yield cells
-                if len(events) - found < LEAST:
-                    return
-                events = _without(events, cells.events)
             if number and found > before:  # what is met most often is to be looked for first
                 templates[number - 1 : number + 1] = templates[number], templates[number - 1]
             number, before = number + 1, found
+            if found:
+                yield cells
+            if len(events) - found < LEAST:
+                return
+            events = _without(events, cells.events)
 
     def _learned(self, stretch: Stretch, events: I64) -> Template | None:
         """Return the template of the first event; None where its like are left to the decoder."""
