@@ -48,6 +48,12 @@ class LiftedPieces(NamedTuple):
     named: Sequence[int] = ()  # places of timed events with a `cname`
     cnames: bytes = b""  # string numbers
 
+    @classmethod
+    def joined(cls, pieces: Sequence[LiftedPieces]) -> LiftedPieces:
+        """Return the pieces of several groups of events without a `cname`, one behind the other."""
+        fills = [fill for one in pieces for fill in one.fills]
+        return cls(b"".join(one.codes for one in pieces), fills)
+
 
 def _converted(
     values: Sequence[Any], kind: Kind, strings: StringTable, exact: bool
