@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import statistics
 import time
@@ -15,6 +16,7 @@ from benchmarks.start import starts
 from tests.tui.walk import SIZE, first_picture, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
+from tracelane.tui.cli.opening import COLLECTING
 from tracelane.tui.text.picture import picture
 
 REOPENINGS = 5
@@ -55,8 +57,11 @@ def reopening(trace: Path, index_dir: Path) -> dict[str, Any]:
 
 def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
     """Return what the frames of the scripted walk cost: bytes as they are sent and, before what the terminal
-    shows already is left out, as they are drawn; segments are those drawn.
+    shows already is left out, as they are drawn; segments are those drawn. Garbage is collected as the
+    command has it done, in a process that holds no more than the viewer's.
     """
+    gc.freeze()
+    gc.set_threshold(*COLLECTING)
     opened = open_trace(trace, index_dir=index_dir)
     keys = keys_of(opened)
     counts = asyncio.run(walk(opened, keys))

@@ -51,19 +51,18 @@ class InstantCells:
     first: I64  # index within the row of the first instant of the cell, -1 if none
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Cells [left, right) of a row that are drawn alike.
 
-    One slice that fills the cells alone (count 1), or neighbouring cells in which several slices lie and the
-    same category has most time.
+    One slice that fills the cells alone, or neighbouring cells in which several slices lie and the same
+    category has most time.
     """
 
     left: int
     right: int
     category: int
-    index: int  # index within the row: the slice itself, or the longest of those it stands for
-    count: int  # slices it stands for (in the fullest cell)
+    place: int  # index within the row: the slice itself, or the longest of those it stands for
+    slices: int  # how many it stands for (in the fullest cell)
     whole: bool  # True: one single slice
 
 

@@ -168,7 +168,7 @@ def test_spans_merge_and_never_hide(tmp_path: Path) -> None:
     edges = list(range(0, 401, 10))
     cells = row_cells(index, 0, edges)
     found = spans(index, 0, cells)
-    assert [(s.left, s.right, s.whole, s.count) for s in found] == [
+    assert [(s.left, s.right, s.whole, s.slices) for s in found] == [
         (0, 10, True, 1),
         (20, 25, False, 10),
         (30, 31, True, 1),

@@ -229,7 +229,7 @@ class RowReader:
         if not found:
             return SliceRow(())
         first = int(index.rows[number]["first"])
-        positions = np.fromiter((span.index for span in found), np.int64, len(found)) + first
+        positions = np.array([span.place for span in found], np.int64) + first
         facts = self._facts(source, index, positions, found, colour_by)
         counts = _counts(index, number, found, edges, self._view(self._left, source, number))
         runs = slice_runs(found, facts, edges.times, counts, self.eighths)
@@ -445,7 +445,7 @@ def _counts(
     index: Index, number: int, found: list[Span], edges: LaneEdges, left: RowView | None
 ) -> list[int]:
     """Return how many slices each span stands for: exact where there is room to write it."""
-    counts = [span.count for span in found]
+    counts = [span.slices for span in found]
     wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
     if not wide:
         return counts

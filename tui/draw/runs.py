@@ -89,9 +89,9 @@ def slice_runs(
         touching = left == previous_right and fact.key == previous_key
         other = touching and not previous_other
         flags |= (TOUCH if touching else 0) | (OTHER if other else 0)
-        count = span.count if counts is None else counts[number]
+        count = span.slices if counts is None else counts[number]
         label = fact.label if right - left >= LABEL_CELLS else ""
-        runs.append(Run(left, right, fact.key, label, span.index, count, flags, left_eighths, right_eighths))
+        runs.append(Run(left, right, fact.key, label, span.place, count, flags, left_eighths, right_eighths))
         previous_right, previous_key, previous_other = right, fact.key, other
     if eighths:
         _square_touching(runs)

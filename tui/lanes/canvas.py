@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.segment import Segment
 from textual import events
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -107,6 +110,10 @@ class LaneCanvas(Widget, can_focus=True):
         if self._woven is None and self._weaver is not None and self._layout_lines is not None:
             self._woven = self._weaver.lines(self._lines, self._layout_lines, session, look)
         return Strip(self._woven[y] if self._woven else [], width)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Leave out the filter for the terminal's own colours: the palette has none of them."""
+        return [found for found in super().get_line_filters() if not isinstance(found, ANSIToTruecolor)]
 
     def _has_arrows(self, session: Session) -> bool:
         weaver = self._weaver
