@@ -9,7 +9,7 @@ from itertools import pairwise, repeat
 import numpy as np
 
 from ..columns import I64, AnyArray
-from .spans import Spans, columns, words_needed
+from .spans import Spans, words_needed
 from .stretch import Mask, Stretch, Words
 from .template import Slot, Template
 
@@ -129,4 +129,4 @@ def _words(stretch: Stretch, places: I64, count: int, alike: Mask) -> Words:
     if places[0] < 0 or places[-1] > most:
         alike &= (places >= 0) & (places <= most)
         places = np.clip(places, 0, most)
-    return columns(stretch.words(places, count))
+    return stretch.words(places, count)

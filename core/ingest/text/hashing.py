@@ -8,7 +8,7 @@ import secrets
 import numpy as np
 
 from ..columns import I64
-from .spans import MOST_WORDS, Spans, columns
+from .spans import MOST_WORDS, Spans
 from .stretch import Words
 
 _FIRST = 8 * MOST_WORDS
@@ -47,7 +47,7 @@ class SpanHash:
         number = np.arange(int(counts.sum())) - np.repeat(begins, counts)
         offsets = _CHUNK * number
         words = spans.stretch.words(np.repeat(spans.starts[long] + _FIRST, counts) + offsets, _CHUNK_WORDS)
-        folded = self._folded(columns(words), np.repeat(lengths, counts) - offsets)
+        folded = self._folded(words, np.repeat(lengths, counts) - offsets)
         folded ^= number.view(np.uint64) * self._place
         return np.asarray(np.add.reduceat(self._stirred(folded), begins))
 

@@ -30,7 +30,7 @@ class Spans:
         """Return the spans from each start to each end."""
         lengths = ends - starts
         words = stretch.words(starts, words_needed(int(lengths.max(initial=0))))
-        return cls(stretch, starts, lengths, columns(words))
+        return cls(stretch, starts, lengths, words)
 
     @classmethod
     def joined(cls, spans: Sequence[Spans]) -> Spans:
@@ -63,8 +63,3 @@ class Spans:
 def words_needed(length: int) -> int:
     """Return how many words are kept of spans the longest of which has so many bytes."""
     return min(max(1, -(-length // 8)), MOST_WORDS)
-
-
-def columns(words: Words) -> Words:
-    """Return words with a row per word instead of a row per place, native."""
-    return np.array(words.T, np.uint64, order="C")

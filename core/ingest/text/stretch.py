@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..columns import I64
+from ..columns import I64, U8
 from ..separator import Separator
 
 PAD = 72
@@ -16,8 +16,7 @@ KEY_END = b'":'
 """What ends a key, and stands nowhere else in sound events without a backslash."""
 _PIECE = 1 << 19
 """So many bytes are searched at once: more do not fit into the processor's cache."""
-_QUOTE, _COLON = KEY_END
-_BRACE, _BACKSLASH = b"}\\"
+_BACKSLASH = ord("\\")
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
@@ -69,7 +68,7 @@ class Stretch:
     escaped: Mask | None  # events with a backslash somewhere
 
     def words(self, places: I64, count: int) -> Words:
-        """Return so many words of eight bytes from each place on, the first byte the lowest; a row per place.
+        """Return so many words of eight bytes from each place on, the first byte the lowest; a row per word.
 
         Taken as bytes: numpy takes numbers that lie anywhere four times as slowly. How many it takes from a
         place hardly counts.
@@ -84,21 +83,15 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
         data = b"".join((margin, memoryview(data)[start:end], margin))
         start, end = PAD, PAD + end - start
     letters = np.frombuffer(data, np.uint8)
-    wanted, comma = Wanted.of(separator.text), separator.text[separator.end]
+    wanted = Wanted.of(separator.text)
     behind = len(separator.text) - separator.end + 1  # from the brace on
     keys, braces = [], []
     for low in range(start, end, _PIECE):
         high = min(low + _PIECE, end)
-        found = letters[low:high] == _QUOTE
-        found &= letters[low + 1 : high + 1] == _COLON
-        places = np.flatnonzero(found)
-        places += low
-        keys.append(places)
+        keys.append(_pairs(letters, low, high, *KEY_END))
         low, high = max(low, start + separator.end - 1), min(high, end - behind)
-        places = np.flatnonzero(letters[low:high] == _BRACE)
-        places += low
-        places = places[letters.take(places + 1) == comma]  # few are left
-        braces.append(places[wanted.is_in(_words(data, places - (wanted.size - behind), wanted.count).T)])
+        places = _pairs(letters, low, high, *separator.text[separator.end - 1 : separator.end + 1])
+        braces.append(places[wanted.is_in(_words(data, places - (wanted.size - behind), wanted.count))])
     all_keys, between = np.concatenate(keys), np.concatenate(braces)
     begins = np.concatenate(([start], between + (1 + separator.begin - separator.end)))
     ends = np.concatenate((between + 1, [end]))
@@ -112,6 +105,15 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
     return Stretch(data, begins, ends, all_keys, bounds[:-1], np.diff(bounds), escaped)
 
 
+def _pairs(letters: U8, low: int, high: int, letter: int, following: int) -> I64:
+    """Return where, between two places, a letter stands with another one behind it."""
+    found = letters[low:high] == letter
+    found &= letters[low + 1 : max(low, high) + 1] == following
+    places = np.flatnonzero(found)
+    places += low
+    return places
+
+
 def _words(data: bytes, places: I64, count: int) -> Words:
     view = np.ndarray((len(data) - 8 * count + 1,), f"V{8 * count}", data, 0, (1,))
-    return view[places].view("<u8").reshape(-1, count)
+    return np.array(view[places].view("<u8").reshape(-1, count).T, np.uint64, order="C")
