@@ -226,6 +226,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("help", "Help", ("?",), "Show all keys", _VIEW, "help"),
     Command("close", "Close", ("escape",), "Close what is on top, then drop range and selection", _VIEW),
     Command("close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", _VIEW, "quit"),
+    Command("redraw", "Draw anew", ("ctrl+l",), "Mend a screen that something else wrote on", _VIEW),
     Command(
         "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on", _VIEW
     ),

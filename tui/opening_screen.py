@@ -58,7 +58,7 @@ TIME_MOVES: Final[Mapping[str, Callable[[view.Timeline, Session], Session]]] = {
 }
 LANE_MOVES: Final[Mapping[str, int]] = {"up": -1, "down": 1, "lane-up": -1, "lane-down": 1}
 WITHOUT_TRACE: Final = frozenset(
-    {"palette", "help", "theme", "suspend", "quit", "close-or-quit", "stop-indexing"}
+    {"palette", "help", "theme", "redraw", "suspend", "quit", "close-or-quit", "stop-indexing"}
 )
 """Commands of the viewer that need no trace."""
 PAGES: Final[Mapping[str, int]] = {"page-up": -1, "page-down": 1}

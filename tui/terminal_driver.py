@@ -74,6 +74,10 @@ class TerminalDriver(LinuxDriver):
         self._unasked += len(sent)
         super().write(sent)
 
+    def forget(self) -> None:
+        """Take nothing of what the terminal shows for known: something else may have written on it."""
+        self._shown.forget()
+
     def ask(self) -> None:
         """Ask the terminal whether it has drawn what was written since the last time, if anything was."""
         if self._unasked and self.pace.asks:
@@ -112,7 +116,7 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal again, and have all drawn anew."""
         self._suspended = False
         self.pace = Pace()
-        self._shown.forget()
+        self.forget()
         super().resume_application_mode()
         self.process_message(Driver.SignalResume())
 

@@ -86,6 +86,15 @@ def test_stopped_without_a_word(demo: Path, index: Path) -> None:
         assert shown(line) == before
 
 
+def test_drawn_anew(demo: Path, index: Path) -> None:
+    """Ctrl+L draws all that another program has written over, on an open trace."""
+    with viewer(demo, index, "--fresh") as line:
+        before = shown(line)
+        line.resize(*SIZE)  # as large as it was: only the picture is gone
+        line.type("\x0c")
+        assert shown(line) == before
+
+
 def test_stopped_from_outside(demo: Path, index: Path) -> None:
     """SIGTSTP stops it as Ctrl+Z does, also while it draws."""
     with viewer(demo, index, "--fresh") as line:

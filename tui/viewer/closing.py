@@ -9,6 +9,7 @@ from ..actions.history import History
 from ..actions.refusal import Refusal
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
+from ..terminal_driver import TerminalDriver
 from .panels import Panels
 from .searching import Searching
 
@@ -67,6 +68,13 @@ class Closing(Panels, Searching):
         """Close what is on top; if nothing is, quit."""
         if not self._close_top():
             self.exit()
+
+    def do_redraw(self) -> None:
+        """Draw all anew: what the terminal shows is not taken for known any more."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.forget()
+        self.screen.refresh(layout=True)
+        self.say("drawn anew")
 
     def do_suspend(self) -> None:
         """Give the terminal back until the shell lets the viewer go on."""
