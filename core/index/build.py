@@ -18,9 +18,10 @@ import numpy as np
 
 from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind, Problem
+from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind
 from ..ingest.envelope import Envelope
 from ..ingest.ledger import add_counts, merge_problems
+from ..ingest.problem import Problem
 from . import flows
 from .asyncs import AsyncLane, Asyncs
 from .beside import Beside
@@ -28,7 +29,7 @@ from .columns_out import Columns, smallest_unsigned
 from .contents import of_thread, put_in_order
 from .counters import CounterLane, Counters
 from .drawing import Drawing
-from .format import COLUMNS, FORMAT_VERSION, NONE, PROCESS, LaneKind
+from .format import COLUMNS, NONE, PROCESS, LaneKind
 from .gather import ByLane, gather_all
 from .lane_out import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
@@ -36,8 +37,9 @@ from .lifted_out import write_lifted
 from .merge import AnyPart, merge_parts
 from .order import order_by
 from .scratch import Scratch
-from .store import MANIFEST, checksum_of, table_file
+from .store import checksum_of, table_file
 from .strings import write_strings
+from .version import FORMAT_VERSION, MANIFEST
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 STAGE = "index"

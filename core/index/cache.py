@@ -25,8 +25,7 @@ from typing import Any
 
 from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, never
-from .format import FORMAT_VERSION
-from .store import MANIFEST
+from .version import FORMAT_VERSION, MANIFEST
 
 APPLICATION = "tracelane"
 PRIVATE = 0o700

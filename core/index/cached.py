@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import DOOMED, LOCK, cache_root, in_use, sweep
-from .format import FORMAT_VERSION
-from .store import MANIFEST
+from .version import FORMAT_VERSION, MANIFEST
 
 
 @dataclass(frozen=True)

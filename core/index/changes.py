@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.units import format_bytes
 from .inputs import UNFINISHED
-from .store import Index
+
+if TYPE_CHECKING:
+    from .store import Index
 
 PERIOD_S = 3.0
 """Seconds between two looks."""

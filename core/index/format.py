@@ -18,11 +18,6 @@ from enum import IntEnum, IntFlag
 
 import numpy as np
 
-from ..ingest.lifted import table_hash
-
-FORMAT = 1
-FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
-
 NONE = 0xFFFF_FFFF
 LONG = 0xFFFF_FFFE
 """A duration or self time that does not fit uint32 ns: look it up in the table's `long` columns."""

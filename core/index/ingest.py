@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import CacheError, Cancelled
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -16,7 +17,9 @@ from .cache import Place, locate
 from .cached import touch
 from .changes import unfinished_note
 from .quota import keep_within, limit_of
-from .store import Index
+
+if TYPE_CHECKING:
+    from .store import Index
 
 PARTS = ".parts"
 PROCESS_FROM = 16 << 20
@@ -42,7 +45,7 @@ def ingest_index(
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
     wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress, cancelled=cancelled)
-    if isinstance(wanted, Index):
+    if not isinstance(wanted, tuple):
         return wanted
     return ingest_source(
         *wanted, decoder=decoder, workers=workers, force=force, progress=progress, cancelled=cancelled
@@ -65,6 +68,8 @@ def ingest_source(
 
         try:
             with Indexing(source, place, decoder=decoder, workers=workers, force=force) as indexing:
+                from . import store  # noqa: F401 - while the process starts: it is needed afterwards
+
                 indexing.await_running()
                 while not indexing.poll(WAIT_S):
                     progress(indexing.progress)
@@ -144,6 +149,8 @@ def _opened(place: Place, source: Source) -> Index | None:
     """Open the index in its place; a damaged one counts as none."""
     if not place.exists():
         return None
+    from .store import Index  # not before a process that builds one has been started: it loads numpy
+
     lease = place.lease()
     try:
         index = Index.open(place.folder)

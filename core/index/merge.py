@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..ingest.columns import I64, TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Problem, Table
+from ..ingest.columns import I64, TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Table
 from ..ingest.part_file import PartFile
+from ..ingest.problem import Problem
 from .order import order_by
 from .strings import Strings, merge_strings, strings_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
@@ -13,8 +14,10 @@ from .choice import Choice, choose
 from .ingest import has_no_event_array, ingest_index
 from .inputs import STDIN, expanded, unfinished_notes
 from .several import index_several
-from .store import Index
 from .told import told_by, told_in
+
+if TYPE_CHECKING:
+    from .store import Index
 
 NEWEST = Choice()
 

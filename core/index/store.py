@@ -15,12 +15,12 @@ import numpy as np
 
 from ..base.errors import CacheError
 from ..ingest.columns import I64, U32, AnyArray
-from .format import COLUMNS, FORMAT_VERSION, LONG, NONE, TABLES, RowKind
+from .format import COLUMNS, LONG, NONE, TABLES, RowKind
+from .version import FORMAT_VERSION, MANIFEST
 
 SMALL_COLUMN = 64 * 1024
 """Columns below this many bytes are read at once: a mapping costs more than it saves."""
 SCAN_CHUNK = 1 << 20
-MANIFEST = "manifest.json"
 
 
 def table_file(name: str) -> str:

@@ -15,8 +15,7 @@ from ..ingest.envelope import EnvelopeReader
 from ..ingest.source import Source, TextStream, open_source
 from ..ingest.window import Window
 from .cache import cache_root, index_key
-from .format import FORMAT_VERSION
-from .store import MANIFEST
+from .version import FORMAT_VERSION, MANIFEST
 
 MOST_HEAD = 1 << 20
 """Bytes before the events that are looked at."""

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .problem import Problem
+
 U8: TypeAlias = npt.NDArray[np.uint8]
 U16: TypeAlias = npt.NDArray[np.uint16]
 U32: TypeAlias = npt.NDArray[np.uint32]
@@ -127,16 +129,6 @@ class Metadata:
     pid: str  # JSON text of pid, "null" when absent
     tid: str
     args: str  # JSON text of its args object
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One kind of trouble met while reading: how often, where first (byte offset), in plain words."""
-
-    kind: str  # "repaired", "oversized", "unreadable", "truncated", "no usable time", "clamped time", …
-    count: int
-    offset: int | None
-    message: str
 
 
 @dataclass(frozen=True)

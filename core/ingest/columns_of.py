@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .columns import TABLES, U8, U32, EventFlag, Metadata, Part, Problem, Table
+from .columns import TABLES, U8, U32, EventFlag, Metadata, Part, Table
 from .columns_alike import AlikeReader
 from .columns_block import ASYNC, COUNTER, FLOW, KINDS, TIMED, BlockColumns, BlockReader, X
 from .columns_lifted import Lifter
@@ -17,6 +17,7 @@ from .columns_settle import settled
 from .cutter import BLOCK_SIZE
 from .decode import decode_exact, decode_fast
 from .interning import NeedsExact, StringTable, TrackTable
+from .problem import Problem
 from .repair import repair_array
 from .text.reader import ReadText
 

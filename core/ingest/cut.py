@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .columns import Problem
 from .cutter import BLOCK_SIZE, Block, Columnar, Cutter, Decode, Decoded, Item, Repaired
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
+from .problem import Problem
 from .separator import Separator
 from .text.reader import STRETCH_SIZE, TextReader
 from .window import Readable, Window

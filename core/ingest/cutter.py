@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..base.json_text import Structure, last_comma, odd_byte, structure
-from .columns import Problem
 from .oversized import scan_oversized
+from .problem import Problem
 from .repair import repair_array
 from .separator import Separator, guess, sniff
 from .text.reader import STRETCH_SIZE, ReadText, TextReader

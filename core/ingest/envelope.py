@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from ..base.json_text import STRING, text_of
-from .columns import Problem
+from .problem import Problem
 from .tolerant import EXACT_KEYS
 from .window import Window
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..base.errors import UnreadableError
-from .columns import Problem
+from .problem import Problem
 
 RAW_BLOCK = 128 * 1024
 """Bytes of the file that are inflated at a time."""

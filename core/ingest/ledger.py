@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from .columns import Problem
+from .problem import Problem
 
 NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .columns import Problem
 from .envelope import EnvelopeReader
+from .problem import Problem
 from .window import Window
 
 ARGUMENTS = frozenset({"args", "attr"})

@@ -18,12 +18,13 @@ from ..base.errors import CacheError, Cancelled, TracelaneError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .child import Children, ChildrenError, source_facts
 from .coarse import write_picture
-from .columns import Part, Problem
+from .columns import Part
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE, Scanner
 from .decode import DECODERS
 from .envelope import Envelope, envelope
 from .part_file import PartFile, open_part, write_part
+from .problem import Problem
 from .ranges import RangeEnd, Region, joins, region, within
 from .reader import PART_SIZE, ReadResult, add_item, collector_paused, is_full, read_result, text_reader
 from .source import Source

@@ -25,7 +25,8 @@ import orjson
 
 from ..base.errors import CacheError
 from ..base.mapped import let_go
-from .columns import I64, U8, U32, AnyArray, LiftedColumn, Metadata, Part, Problem, Table
+from .columns import I64, U8, U32, AnyArray, LiftedColumn, Metadata, Part, Table
+from .problem import Problem
 
 MAGIC = b"TLPART1\n"
 DIGEST_BYTES = 16

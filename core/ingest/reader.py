@@ -15,13 +15,14 @@ from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .child import Children, worker_count
 from .coarse import write_picture
-from .columns import Part, Problem
+from .columns import Part
 from .columns_of import PartBuilder
 from .cut import BLOCK_SIZE, Columnar, Item, Repaired, Scanner
 from .decode import DECODERS
 from .envelope import Envelope
 from .ledger import NO_EVENTS, add_counts, merge_problems
 from .part_file import PartFile, open_part, write_part
+from .problem import Problem
 from .source import Source
 from .text.reader import STRETCH_SIZE, TextReader
 

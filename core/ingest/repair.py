@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.json_text import STRING
-from .columns import Problem
 from .decode import decode_fast
+from .problem import Problem
 from .tolerant import BrokenError, Habits, Tolerant
 
 BUDGET = 4

@@ -19,8 +19,8 @@ from typing import IO, Protocol, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .columns import Problem
 from .inflate import GzipReader, PlainReader, RawReader, zip_reader, zstd_reader
+from .problem import Problem
 from .transcode import Utf16Reader
 
 HEAD = 64 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 
-from .columns import Problem
 from .inflate import RawReader
+from .problem import Problem
 
 
 class Utf16Reader(RawReader):

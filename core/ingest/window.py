@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .text.stretch import PAD
+PAD = 72
+"""So many bytes that are done are kept: words are taken from a little beyond events (`text.stretch`)."""
 
 
 class Readable(Protocol):

@@ -15,7 +15,7 @@ from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.blockstore import FOLDER
-from tracelane.core.index.store import MANIFEST
+from tracelane.core.index.version import MANIFEST
 from tracelane.core.ingest import child
 from tracelane.core.trace import Trace, apart
 from tracelane.core.trace.apart import QUESTIONS, clock_troubles, findings_apart

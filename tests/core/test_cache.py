@@ -22,7 +22,8 @@ from tracelane.core.index import cache, ingest
 from tracelane.core.index.cache import cache_root, index_key, locate
 from tracelane.core.index.cached import clear_cache, list_cache
 from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
-from tracelane.core.index.store import MANIFEST, Index, checksum_of
+from tracelane.core.index.store import Index, checksum_of
+from tracelane.core.index.version import MANIFEST
 from tracelane.core.ingest.source import Source
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.forms import deep
 from tracelane.core.ingest import envelope as envelope_module
-from tracelane.core.ingest.columns import Problem
 from tracelane.core.ingest.cut import Scanner
 from tracelane.core.ingest.decode import decode_fast
 from tracelane.core.ingest.envelope import Envelope
+from tracelane.core.ingest.problem import Problem
 
 EVENTS = [{"ph": "X", "name": f"n{i}", "ts": i, "pid": 1, "tid": 1} for i in range(30)]
 TEXT = json.dumps(EVENTS)

@@ -11,7 +11,8 @@ import pytest
 
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.parts import open_part, write_part
-from tracelane.core.ingest.columns import TABLES, LiftedColumn, Metadata, Part, Problem
+from tracelane.core.ingest.columns import TABLES, LiftedColumn, Metadata, Part
+from tracelane.core.ingest.problem import Problem
 
 
 def _part(rows: int) -> Part:

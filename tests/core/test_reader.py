@@ -11,8 +11,8 @@ import pytest
 
 from tracelane.core.base.errors import Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
-from tracelane.core.ingest.columns import Problem
 from tracelane.core.ingest.ledger import add_counts, merge_problems
+from tracelane.core.ingest.problem import Problem
 from tracelane.core.ingest.reader import Reading, read_to_folder
 from tracelane.core.ingest.source import open_source
 

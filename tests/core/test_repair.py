@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.corpus import CORPUS, needs_corpus, needs_goldens, recoverable
 from tests.forms import events, kineto_classic, kineto_new
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.ingest.columns import Problem
 from tracelane.core.ingest.cut import Repaired, Scanner
 from tracelane.core.ingest.decode import decode_fast
+from tracelane.core.ingest.problem import Problem
 from tracelane.core.ingest.repair import RepairedEvent, Unreadable, repair
 from tracelane.core.ingest.source import open_source
 from tracelane.core.ingest.tolerant import DEEPEST, TOO_DEEP

@@ -13,7 +13,11 @@ import click
 from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS, choice_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracelane.core.base.progress import ProgressCallback
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.store import Index
 
 
 @click.command()
@@ -37,18 +41,14 @@ def index(
 
     Of a folder all captures are read, unless --capture says which.
     """
-    from tracelane.core.base.safe_text import safe
-    from tracelane.core.index.blockstore import write_block_store
     from tracelane.core.index.choice import ALL
-    from tracelane.core.index.packing import worth_packing
-    from tracelane.core.trace import open_trace
+    from tracelane.core.index.opening import open_indexes
     from tracelane.tui.text.progress import ProgressBar
-    from tracelane.tui.text.summary import SCHEMA
 
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(
-            trace,
+        opened = open_indexes(
+            [trace],
             index_dir=index_dir,
             decoder=decoder,
             workers=workers,
@@ -57,18 +57,33 @@ def index(
             progress=progress,
         )
         seconds = time.monotonic() - began
-        for made in opened.indexes:
-            if worth_packing(made):
-                write_block_store(made, progress=progress)
+        _pack(opened.indexes, progress)
     for made in opened.indexes:
-        size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
-        events, slices = int(made.ledger["events"]), int(made.ledger["slices"])
-        facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
-        facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
-        if as_json:
-            click.echo(json.dumps(facts))
-            continue
-        click.echo(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
-        click.echo(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
-        for note in made.notes:
-            click.echo(f"  {safe(note)}", err=True)
+        _tell(made, seconds, as_json)
+
+
+def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
+    """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
+    from tracelane.core.index.blockstore import write_block_store  # loads numpy: not while a process starts
+    from tracelane.core.index.packing import worth_packing
+
+    for made in indexes:
+        if worth_packing(made):
+            write_block_store(made, progress=progress)
+
+
+def _tell(made: Index, seconds: float, as_json: bool) -> None:
+    from tracelane.core.base.safe_text import safe
+    from tracelane.tui.text.summary import SCHEMA
+
+    size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
+    events, slices = int(made.ledger["events"]), int(made.ledger["slices"])
+    facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
+    facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    click.echo(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
+    click.echo(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
+    for note in made.notes:
+        click.echo(f"  {safe(note)}", err=True)

@@ -48,13 +48,12 @@ def open_alone(
 ) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
-    from tracelane.core.index.store import Index
     from tracelane.core.ingest.child import ChildrenError
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
         wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress)
-        if isinstance(wanted, Index):
+        if not isinstance(wanted, tuple):
             return made(path, wanted)
         source, place = wanted
         if pays_process(source) and take_keyboard():

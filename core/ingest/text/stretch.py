@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from ..columns import I64, U8
 from ..separator import Separator
+from ..window import PAD
 
-PAD = 72
-"""So many bytes stand around the events at least: words are taken from a little beyond them."""
 KEY_END = b'":'
 """What ends a key, and stands nowhere else in sound events without a backslash."""
 _PIECE = 1 << 19
