@@ -90,7 +90,18 @@ def memory_of(root: int) -> Memory:
 
 
 def _private(pids: Sequence[int]) -> int:
-    return sum(_sizes(pid, "status", ("RssAnon", "RssShmem")) for pid in pids)
+    """Return what is not backed by files; pages that a process shares with its copy are counted once."""
+    parents = {pid: _text(pid, "stat").rpartition(")")[2].split()[1:2] for pid in pids}
+    sharing: set[int] = set()
+    for pid, parent in parents.items():
+        if parent and int(parent[0]) in parents and _text(pid, "cmdline") == _text(int(parent[0]), "cmdline"):
+            sharing |= {pid, int(parent[0])}
+    return sum(
+        _sizes(pid, "smaps_rollup", ("Pss_Anon",)) + _sizes(pid, "status", ("RssShmem",))
+        if pid in sharing
+        else _sizes(pid, "status", ("RssAnon", "RssShmem"))
+        for pid in pids
+    )
 
 
 def _proportional(pids: Sequence[int]) -> int:
@@ -99,12 +110,15 @@ def _proportional(pids: Sequence[int]) -> int:
 
 def _sizes(pid: int, file: str, names: Sequence[str]) -> int:
     """Return the sum of some sizes that a file of /proc tells of a process, 0 where it has ended."""
-    try:
-        lines = (PROC / str(pid) / file).read_text().splitlines()
-    except OSError:
-        return 0
-    told = (line.split() for line in lines if line.partition(":")[0] in names)
+    told = (line.split() for line in _text(pid, file).splitlines() if line.partition(":")[0] in names)
     return sum(int(words[1]) * 1024 for words in told)
+
+
+def _text(pid: int, file: str) -> str:
+    try:
+        return (PROC / str(pid) / file).read_text()
+    except OSError:
+        return ""
 
 
 def free_memory() -> int:

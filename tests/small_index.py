@@ -15,7 +15,6 @@ from tracelane.core.index.format import (
     BLOCK,
     COLUMNS,
     FANOUT,
-    FORMAT_VERSION,
     LONG,
     NONE,
     TABLES,
@@ -24,6 +23,7 @@ from tracelane.core.index.format import (
     SliceFlag,
 )
 from tracelane.core.index.store import checksum_of, table_file
+from tracelane.core.index.version import FORMAT_VERSION
 
 
 @dataclass

@@ -75,7 +75,7 @@ class Instants:
 
     @classmethod
     def of(cls, events: Mapping[str, AnyArray], index: AnyArray) -> Instants:
-        """Return some of a lane's events, which stand in file order, as instants."""
+        """Return some of a lane's events, which stand in file or drawing order, as instants."""
         start = events["start"][index]
         if len(start) > 1 and bool((start[1:] < start[:-1]).any()):
             index = index[np.argsort(start, kind="stable")]
@@ -92,11 +92,11 @@ def drawing_order(start: I64, duration: I64, ordinal: U32) -> I64 | None:
 
 
 def put_in_order(events: Mapping[str, AnyArray]) -> None:
-    """Put a thread's events where they lie in drawing order, if all are complete slices, else in file
+    """Put a thread's events where they lie in drawing order, if none is a begin or an end, else in file
     order.
     """
     order: I64 | None
-    if bool((events["phase"] == _X).all()):
+    if not _has_pairs(events["phase"]):
         order = drawing_order(events["start"], events["duration"], events["ordinal"])
     else:
         ordinal = events["ordinal"]
@@ -109,6 +109,10 @@ def put_in_order(events: Mapping[str, AnyArray]) -> None:
             moved = room.view(values.dtype)[: len(order)]
             values.take(order, out=moved, mode="clip")
             values[:] = moved
+
+
+def _has_pairs(phase: U8) -> bool:
+    return bool(((phase == _B) | (phase == _E)).any())
 
 
 def within_limit(start: I64, duration: I64) -> I64:
@@ -126,6 +130,8 @@ def of_thread(events: Mapping[str, AnyArray]) -> tuple[Slices, Instants, int]:
     complete = phase == _X
     if bool(complete.all()):
         return _complete(events, slice(None)), Instants.of(events, np.zeros(0, np.int64)), 0
+    if not _has_pairs(phase):
+        return _complete(events, complete), Instants.of(events, np.flatnonzero(~complete)), 0
     stacked = np.flatnonzero((phase == _B) | (phase == _E))
     stacked = stacked[np.argsort(events["start"][stacked], kind="stable")]
     found = match(phase[stacked] == _B)
