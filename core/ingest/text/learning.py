@@ -10,7 +10,7 @@ import numpy as np
 
 from ..columns import EventFlag
 from ..columns_block import FLOW, KINDS, TIMED
-from ..lifted import Kind, Lifted, group_of, lifted_in
+from ..lifted import LIFTED, Kind, Lifted, group_of, lifted_in
 from .stretch import KEY_END
 from .template import Form, Slot, Template
 
@@ -63,6 +63,11 @@ def template_of(event: bytes) -> Template | None:
     arguments = {member.key for member in within}
     if len(arguments) < len(within):
         return None
+    if nothing := {member.key for member in within if member.value == b"null"}:
+        if any(nothing & set(lifted.args) and len(arguments & set(lifted.args)) > 1 for lifted in LIFTED):
+            return None  # the first of several keys wins, though it has no value
+        within = [member for member in within if member.key not in nothing]
+        arguments -= nothing
     slots = _slots(top, within, phase, category, arguments)
     if slots is None:
         return None
