@@ -216,8 +216,8 @@ WHOLE_EVENTS = {
     "arguments that are none": '{"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "a", "args": [1]}',
     "arguments by another name": '{"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "a", "attr": {"x": 1}}',
     "empty arguments": '{"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "a", "args": { }}',
-    "an argument without a value": '{"ph": "X", "cat": "python_function", "ts": 1, "dur": 1, "pid": 1, "tid": 2,'
-    ' "name": "a", "args": {"Python parent id": null, "Python id": 7}}',
+    "an argument without a value": '{"ph": "X", "cat": "python_function", "ts": 1, "dur": 1, "pid": 1,'
+    ' "tid": 2, "name": "a", "args": {"Python parent id": null, "Python id": 7}}',
     "two arguments of one meaning": '{"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "pid": 1, "tid": 2,'
     ' "name": "a", "args": {"External id": null, "external id": 7}}',
     "a colour": '{"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "a", "cname": "good"}',
