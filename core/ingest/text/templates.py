@@ -58,10 +58,10 @@ class Templates:
             if number == len(templates):
                 if number == MOST_TEMPLATES or attempts == ATTEMPTS:
                     return
+                sample = int(events[attempts * len(events) // ATTEMPTS])
                 attempts += 1
-                new = self._learned(stretch, events)
+                new = self._learned(stretch, sample, events)
                 if new is None:
-                    events = events[1:]
                     continue
                 templates.append(new)
             cells = cells_of(stretch, templates[number], events)
@@ -75,9 +75,8 @@ class Templates:
                 return
             events = _without(events, cells.events)
 
-    def _learned(self, stretch: Stretch, events: I64) -> Template | None:
-        """Return the template of the first event; None where its like are left to the decoder."""
-        sample = int(events[0])
+    def _learned(self, stretch: Stretch, sample: int, events: I64) -> Template | None:
+        """Return the template of one event; None where its like are left to the decoder."""
         text = stretch.text[stretch.begins[sample] : stretch.ends[sample]]
         orjson.loads(text)  # a stretch with an unsound event is read otherwise
         new = template_of(text)
