@@ -220,6 +220,8 @@ WHOLE_EVENTS = {
     ' "tid": 2, "name": "a", "args": {"Python parent id": null, "Python id": 7}}',
     "two arguments of one meaning": '{"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "pid": 1, "tid": 2,'
     ' "name": "a", "args": {"External id": null, "external id": 7}}',
+    "a key like an argument's": '{"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "pid": 1, "tid": 2,'
+    ' "name": "a", "args.External id": 5, "args": {"External id": 7}}',
     "a colour": '{"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "a", "cname": "good"}',
     "a flow": '{"ph": "f", "id": 12, "bp": "e", "cat": "ac2g", "ts": 1, "pid": 1, "tid": 2, "name": "ac2g"}',
     "a flow with a text as its id": '{"ph": "s", "id": "0x1", "ts": 1, "pid": 1, "tid": 2, "name": "a"}',

@@ -23,6 +23,8 @@ _UNSUPPORTED = frozenset({"cname", "attr", "id2", "scope"})
 """Keys whose events are left to the decoder."""
 _INSTANTS = "iIR"
 _SCOPES = {"p": EventFlag.SCOPE_PROCESS, "g": EventFlag.SCOPE_GLOBAL}
+ARGUMENT = "args."
+"""Before the keys of arguments."""
 MOST_BEHIND = 16
 """At most so many bytes lie from the end of a key to its value."""
 _IDENTITY = frozenset({"pid", "tid", "id"})
@@ -47,6 +49,8 @@ def template_of(event: bytes) -> Template | None:
         return None
     keys = {member.key: member for member in top}
     if len(keys) < len(top) or not _UNSUPPORTED.isdisjoint(keys):
+        return None
+    if any(key.startswith(ARGUMENT) for key in keys):  # it would pass for an argument
         return None
     phase, category = _text(keys.get("ph")), _text(keys.get("cat"))
     if phase is None or len(phase) != 1 or not phase.isascii() or KINDS[ord(phase)] not in (TIMED, FLOW):
@@ -109,7 +113,7 @@ def _slots(
     lifted = {key: column for column, key in columns}
     for member in within:
         column = lifted.get(member.key)
-        slot = _slot(member, f"args.{member.key}", column)
+        slot = _slot(member, ARGUMENT + member.key, column)
         if slot is not None:
             slots.append(_placed(member, slot))
         elif column is not None:

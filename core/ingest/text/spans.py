@@ -21,9 +21,7 @@ class Spans:
     stretch: Stretch
     starts: I64
     lengths: I64
-    words: (
-        Words  # a row per word, as many as the longest needs, with what stands behind a text that is shorter
-    )
+    words: Words  # a row per word, as many as the longest text needs; behind shorter ones the text goes on
 
     @classmethod
     def of(cls, stretch: Stretch, starts: I64, ends: I64) -> Spans:

@@ -14,7 +14,7 @@ from ..window import PAD
 KEY_END = b'":'
 """What ends a key, and stands nowhere else in sound events without a backslash."""
 _PIECE = 1 << 19
-"""So many bytes are searched at once: more do not fit into the processor's cache."""
+"""So many bytes are searched at once: more would not stay in the processor's cache."""
 _BACKSLASH = ord("\\")
 
 Mask = npt.NDArray[np.bool_]
@@ -98,9 +98,8 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
     escaped = None
     if data.find(b"\\", start, end) >= 0:
         escaped = np.zeros(len(begins), np.bool_)
-        escaped[np.searchsorted(ends, start + np.flatnonzero(letters[start:end] == _BACKSLASH), "right")] = (
-            True
-        )
+        backslashes = start + np.flatnonzero(letters[start:end] == _BACKSLASH)
+        escaped[np.searchsorted(ends, backslashes, "right")] = True
     return Stretch(data, begins, ends, all_keys, bounds[:-1], np.diff(bounds), escaped)
 
 

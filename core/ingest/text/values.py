@@ -89,15 +89,15 @@ class ValueReader:
         texts: dict[str, U32],
         tracks: U32,
     ) -> Alike | None:
+        """Return the sound events of a group; None where these are few."""
         template = cells.template
         if template.phase == "X":
             sound &= numbers["dur"] < LONGEST
         count = np.count_nonzero(sound)
         if count < WORTH_IT:
             return None
-        values: dict[str, AnyArray] = {**numbers, **texts, "": cells.events, "track": tracks}
-        if count < len(sound):
-            values = {key: column[sound] for key, column in values.items()}
+        kept = slice(None) if count == len(sound) else sound
+        values: dict[str, AnyArray] = {key: found[kept] for key, found in (*numbers.items(), *texts.items())}
         for fixed in template.fixed:
             key, form = fixed.slot.key, fixed.slot.form
             if form is Form.INTEGER:
@@ -110,8 +110,8 @@ class ValueReader:
         slots = (*template.slots, *(fixed.slot for fixed in template.fixed))
         return Alike(
             template,
-            values[""].astype(np.uint32),
-            values["track"],
+            cells.events[kept].astype(np.uint32),
+            tracks[kept],
             values["ts"],
             values["name"] if "name" in values else np.zeros(count, np.uint32),
             values["dur"] if template.phase == "X" else None,
