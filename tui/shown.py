@@ -194,7 +194,8 @@ class Shown:
         columns = self._size[0]
         lengths = list(map(len, frame.texts))
         pens = np.repeat(np.array(frame.pens), lengths)
-        pens = np.where(letters == BLANK, np.array(self._blanks)[pens], pens)
+        blank = letters == BLANK
+        pens = np.where(blank, np.array(self._blanks)[pens], pens)
         firsts, cells = self._places(frame, lengths)
         changes = (self._letters[cells] != letters) | (self._drawn[cells] != pens)
         if len({line for line, _, first in frame.lines if first < len(lengths)}) == self._size[1]:
@@ -203,6 +204,7 @@ class Shown:
         where = changes.nonzero()[0]
         if not len(where):
             return ""
+        pens = self._carried_on(pens, blank, firsts)
         apart = _differing(pens)
         apart[firsts] = True
         piece = apart.cumsum()[where]
@@ -215,6 +217,13 @@ class Shown:
         return self._written(
             text, zip(starts.tolist(), stops.tolist(), cells[starts].tolist(), pens[starts].tolist())
         )
+
+    def _carried_on(self, pens: np.ndarray, blank: np.ndarray, firsts: Sequence[int]) -> np.ndarray:
+        """Return the pens with which to write: blanks with that of the letter before them, if it will do."""
+        places = np.where(blank, -1, np.arange(len(pens)))
+        places[firsts] = firsts
+        before = pens[np.maximum.accumulate(places)]
+        return np.where(blank & (np.array(self._blanks)[before] == pens), before, pens)
 
     def _places(self, frame: Frame, lengths: Sequence[int]) -> tuple[list[int], np.ndarray]:
         """Return which letters stand first on a line, and the cell of each letter."""
