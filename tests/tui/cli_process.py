@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.tui.terminal_screen import TerminalScreen
+
 PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
 PATIENCE_S = 60.0
 
@@ -65,12 +67,12 @@ def on_terminal(
         finally:
             os._exit(127)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    seen = ""
+    seen, screen = "", TerminalScreen(*size)
     try:
         for awaited, typed in play:
-            seen += _until(terminal, awaited)
+            seen += _until(terminal, awaited, screen)
             os.write(terminal, typed.encode())
-        seen += _until(terminal, None)
+        seen += _until(terminal, None, screen)
         _, status = os.waitpid(pid, 0)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
@@ -81,11 +83,11 @@ def on_terminal(
     return Played(seen, os.waitstatus_to_exitcode(status))
 
 
-def _until(terminal: int, awaited: str | None) -> str:
-    """Read until a text was seen, or (None) until the other side is closed."""
+def _until(terminal: int, awaited: str | None, screen: TerminalScreen) -> str:
+    """Read until a text was sent or stands on the screen, or (None) until the other side is closed."""
     deadline = time.monotonic() + PATIENCE_S
     seen = b""
-    while awaited is None or awaited.encode() not in seen:
+    while awaited is None or not (seen and (awaited.encode() in seen or awaited in screen.text)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited for {awaited!r}, saw {seen[-2000:]!r}")
         if not select.select([terminal], [], [], 0.2)[0]:
@@ -99,4 +101,5 @@ def _until(terminal: int, awaited: str | None) -> str:
                 raise EOFError(f"ended while waiting for {awaited!r}, saw {seen[-2000:]!r}")
             break
         seen += data
+        screen.feed(data)
     return seen.decode(errors="replace")
