@@ -25,7 +25,7 @@ from tracelane.core.ingest.text import templates
 from tracelane.core.ingest.text.digits import floats, integers, nanoseconds
 from tracelane.core.ingest.text.hashing import SpanHash
 from tracelane.core.ingest.text.reader import TextReader
-from tracelane.core.ingest.text.spans import Spans
+from tracelane.core.ingest.text.spans import Spans, words_needed
 from tracelane.core.ingest.text.spellings import Numbering
 from tracelane.core.ingest.text.stretch import PAD, stretch_of
 
@@ -271,7 +271,9 @@ def spans_of(texts: list[str]) -> Spans:
     text = ",\n".join(events).encode()
     stretch = stretch_of(text, 0, len(text), SEPARATOR)
     ends = PAD + np.cumsum([len(event.encode()) + 2 for event in events]) - 3
-    return Spans.of(stretch, ends - np.array([len(text.encode()) for text in texts]), ends)
+    lengths = np.array([len(text.encode()) for text in texts])
+    words = stretch.words(ends - lengths, words_needed(int(lengths.max())))
+    return Spans(stretch, ends - lengths, lengths, words)
 
 
 def test_integers() -> None:

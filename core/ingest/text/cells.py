@@ -116,7 +116,6 @@ def _bounds(stretch: Stretch, template: Template, events: I64) -> tuple[I64, I64
     runs = np.array([run.length for run in template.wanted])[:, None]
     starts = stretch.keys.take(stretch.first[events] + template.anchors)
     starts += template.behind
-    np.add(stretch.begins[events], runs[0], out=starts[0])
     ends = np.empty_like(starts)
     np.subtract(starts[1:], runs[1:-1], out=ends[:-1])
     np.subtract(stretch.ends[events], runs[-1], out=ends[-1])

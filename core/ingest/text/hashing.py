@@ -71,7 +71,7 @@ class SpanHash:
         digest = hashlib.blake2b(text, digest_size=8, key=self._first.tobytes()).digest()
         return np.uint64(int.from_bytes(digest, "little"))
 
-    def joined(self, one: Words | np.uint64, other: Words) -> Words:
+    def joined(self, one: Words, other: Words) -> Words:
         """Return a hash of two hashes, in this order."""
         return self.mixed(one * self._third ^ other)
 

@@ -24,13 +24,6 @@ class Spans:
     words: Words  # a row per word, as many as the longest text needs; behind shorter ones the text goes on
 
     @classmethod
-    def of(cls, stretch: Stretch, starts: I64, ends: I64) -> Spans:
-        """Return the spans from each start to each end."""
-        lengths = ends - starts
-        words = stretch.words(starts, words_needed(int(lengths.max(initial=0))))
-        return cls(stretch, starts, lengths, words)
-
-    @classmethod
     def joined(cls, spans: Sequence[Spans]) -> Spans:
         """Return the spans of all, one behind the other."""
         if len(spans) == 1:
