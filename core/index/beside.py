@@ -6,13 +6,14 @@ import contextlib
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
+
+from ..base.copies import stands_copying
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ class Beside(Generic[T]):
         self._work = work
         self._copy = 0
         self._told = -1
-        if not apart or sys.platform == "darwin":  # its libraries do not stand being copied
+        if not apart or not stands_copying():
             return
         with contextlib.suppress(OSError):
             self._told, telling = os.pipe()

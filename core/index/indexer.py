@@ -22,7 +22,6 @@ import time
 import traceback
 from contextlib import AbstractContextManager
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import Cancelled, TracelaneError
@@ -44,7 +43,6 @@ class _Indexer:
     def __init__(self) -> None:
         self.unwanted = threading.Event()
         self.building: Path | None = None
-        self._orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._next = 0.0
         self._stage = ""
         self._stands_back = False
@@ -52,11 +50,12 @@ class _Indexer:
 
     def run(self) -> int:
         """Do what the first line of standard input asks for."""
-        threading.Thread(target=self._listen, daemon=True).start()
-        asked = self._orders.get()
-        if asked is None:
+        try:
+            asked = json.loads(sys.stdin.readline())
+        except ValueError:
             return ENDED
-        with _readers(asked) as started:  # before all else is loaded here: they have as much to load
+        with _readers(asked) as started:  # before the first thread
+            threading.Thread(target=self._listen, daemon=True).start()
             return self._build(asked, started)
 
     def _build(self, asked: dict[str, Any], started: Children | None) -> int:
@@ -121,11 +120,6 @@ class _Indexer:
         tell(message, self.unwanted.set)
 
     def _listen(self) -> None:
-        line = sys.stdin.readline()
-        try:
-            self._orders.put(json.loads(line))
-        except ValueError:
-            self._orders.put(None)
         while sys.stdin.readline():
             pass
         self.unwanted.set()
@@ -140,10 +134,14 @@ class _Indexer:
 
 
 def _readers(asked: dict[str, Any]) -> AbstractContextManager[Children | None]:
-    """Start as many workers as are to read; none where one process reads, or they cannot be started."""
+    """Start as many workers as are to read, copies of this process where possible: they need what this one
+    will need, too; none where one process reads, or they cannot be started.
+    """
     if asked["readers"] > 1:
+        from ..ingest import worker
+
         with contextlib.suppress(ChildrenError):  # reading tells why
-            return Children(asked["readers"], behind=asked["pictures"])
+            return Children(asked["readers"], copied=worker.main, behind=asked["pictures"])
     return contextlib.nullcontext()
 
 

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..base.copies import Copy, stands_copying
 
 if TYPE_CHECKING:
     from .source import Source
@@ -39,6 +41,7 @@ MOST_WORKERS = 4
 NICENESS = 10
 
 Message: TypeAlias = dict[str, Any]
+Process: TypeAlias = "subprocess.Popen[bytes] | Copy"
 
 
 def stand_back(pid: int = 0) -> None:
@@ -86,24 +89,25 @@ class Children:
         *,
         module: str = MODULE,
         environment: Mapping[str, str] = DECODING,
+        copied: Callable[[], int] | None = None,
         behind: bool = False,
     ) -> None:
         """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
 
-        Raises ChildrenError if that cannot be done.
+        With `copied`, the module's main function, they are copies of this process, which must have one
+        thread, where there can be such. Raises ChildrenError if none can be started.
         """
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Process] = []
         try:
-            for number in range(count):
-                process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", module],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, **environment},
-                )
-                self._processes.append(process)
+            if copied is not None and stands_copying():
+                copies: list[Copy] = []
+                for _ in range(count):  # all before the first thread
+                    copies.append(Copy(copied, copies))
+                    self._processes.append(copies[-1])
+            else:
+                self._processes += (_started(module, environment) for _ in range(count))
+            for number, process in enumerate(self._processes):
                 if behind:
                     stand_back(process.pid)
                 threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
@@ -177,7 +181,7 @@ class Children:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, until - time.monotonic()))
 
-    def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
+    def _listen(self, number: int, process: Process) -> None:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -185,3 +189,13 @@ class Children:
         except ValueError:
             pass  # closed while listening, or killed in the middle of a line
         self._messages.put((number, None))
+
+
+def _started(module: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+    )
