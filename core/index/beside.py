@@ -6,12 +6,14 @@ import contextlib
 import os
 import pickle
 import signal
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
 
 from ..base.copies import stands_copying
 
@@ -28,32 +30,33 @@ class Beside(Generic[T]):
     threads hold locks that the work needs.
     """
 
-    def __init__(self, work: Callable[[], T], apart: bool) -> None:
-        """Begin, if `apart` and a copy can be made; else the work is done when its result is asked for."""
+    def __init__(self, work: Callable[[], T], apart: bool, folder: Path | None = None) -> None:
+        """Begin, if `apart` and a copy can be made; else the work is done when its result is asked for.
+
+        What came of it waits in a file without a name in `folder`, so that the copy ends with its work.
+        """
         self._work = work
         self._copy = 0
-        self._told = -1
+        self._told: BinaryIO | None = None
         if not apart or not stands_copying():
             return
         with contextlib.suppress(OSError):
-            self._told, telling = os.pipe()
-            try:
-                starter = os.getpid()
-                self._copy = os.fork()
-                if not self._copy:
-                    _be_copy(work, telling, starter)
-            finally:
-                os.close(telling)
+            self._told = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with this
+            starter = os.getpid()
+            self._copy = os.fork()
+            if not self._copy:
+                _be_copy(work, self._told, starter)
 
     def result(self) -> T:
         """Wait for the work and return what came of it; raises what it raised."""
-        if not self._copy:
+        if not self._copy or self._told is None:
             return self._work()
-        with open(self._told, "rb", closefd=False) as file:
-            raw = file.read()
-        if not raw:  # it was ended, perhaps for want of memory
+        _, status = os.waitpid(self._copy, 0)
+        self._copy = 0
+        if status:  # it was ended, perhaps for want of memory, or could not tell
             return self._work()
-        done, value = pickle.loads(raw)
+        self._told.seek(0)
+        done, value = pickle.load(self._told)
         if not done:
             raise value
         result: T = value
@@ -70,12 +73,14 @@ class Beside(Generic[T]):
         if self._copy:
             os.kill(self._copy, signal.SIGKILL)
             os.waitpid(self._copy, 0)
-        if self._told >= 0:
-            os.close(self._told)
+            self._copy = 0
+        if self._told is not None:
+            self._told.close()
 
 
-def _be_copy(work: Callable[[], Any], telling: int, starter: int) -> NoReturn:
+def _be_copy(work: Callable[[], Any], telling: BinaryIO, starter: int) -> NoReturn:
     """Do the work, tell (whether it was done, result or error), and end without a trace."""
+    status = 1
     try:
         threading.Thread(target=_end_with, args=(starter,), daemon=True).start()
         try:
@@ -83,11 +88,11 @@ def _be_copy(work: Callable[[], Any], telling: int, starter: int) -> NoReturn:
         except Exception as error:
             error.add_note(traceback.format_exc())
             told = False, error
-        raw = pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
-        with open(telling, "wb", closefd=False) as file:
-            file.write(raw)
+        pickle.dump(told, telling, pickle.HIGHEST_PROTOCOL)
+        telling.flush()
+        status = 0
     finally:
-        os._exit(0)
+        os._exit(status)
 
 
 def _end_with(starter: int) -> NoReturn:

@@ -11,25 +11,26 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..base.errors import CacheError, Cancelled
-from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind
+from ..base.errors import CacheError
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..ingest.columns import BLOCKS, AnyArray, IdKind
 from ..ingest.envelope import Envelope
 from ..ingest.ledger import add_counts, merge_problems
 from ..ingest.problem import Problem
 from . import flows
-from .asyncs import AsyncLane, Asyncs
+from .all_lanes import AllLanes, Contents, Lane
+from .asyncs import Asyncs
 from .beside import Beside
 from .columns_out import Columns, smallest_unsigned
-from .contents import of_thread, put_in_order
-from .counters import CounterLane, Counters
+from .counters import Counters
 from .drawing import Drawing
-from .format import COLUMNS, NONE, PROCESS, LaneKind
+from .format import COLUMNS, PROCESS, LaneKind
 from .gather import ByLane, gather_all
 from .lane_out import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
@@ -42,10 +43,6 @@ from .strings import write_strings
 from .version import FORMAT_VERSION, MANIFEST
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
-STAGE = "index"
-MANY = 1 << 20
-"""After lanes of so many slices, memory of what they were made of is given back."""
-
 MOST_APART = 8 << 20
 """Of more events copies of the process would take too much memory beside it."""
 
@@ -117,7 +114,6 @@ class _Build:
         self.merged = merge_parts(parts)
         self.apart = apart and self.merged.events <= MOST_APART
         self.strings = self.merged.strings
-        self.unmatched_end = 0
 
     def write(self, identity: Mapping[str, Any]) -> None:
         merged, columns = self.merged, self.columns
@@ -127,13 +123,12 @@ class _Build:
         processes = in_display_order(self._lanes(filled, names), names)
         entries = (entry.content for process in processes for entry in process.lanes)
         tracks = [content for content in entries if isinstance(content, int)]
-        self.threads = {track: lane for lane, track in enumerate(tracks)}
-        lifted = any(len(column.ordinals) for part in merged.parts for column in part.lifted.values())
-        place_of = self.scratch.array(merged.events, "u4", NONE) if lifted else None
-        self.out = LaneWriter(columns, len(merged.categories), place_of)
+        writer = LaneWriter(columns, len(merged.categories))
+        self.out = writer.written
         with self.scratch.another() as scratch:
-            process_table, ends, arrows = self._write_events(processes, tracks, scratch)
-        with Beside(lambda: self._write_lifted(place_of), self.apart) as beside:
+            process_table, ends, arrows = self._write_events(processes, tracks, writer, scratch)
+        columns.finish("slices.ordinal", "instants.ordinal", "ends.position", "ends.ordinal")
+        with Beside(self._write_lifted, self.apart, self.folder) as beside:
             ledger_flows = self._write_flows(ends, arrows)
             del ends, arrows  # their room is needed for other things now
             columns.writer("categories", "u4").append(np.array(merged.categories))
@@ -175,52 +170,34 @@ class _Build:
         return str(value) if kind == IdKind.INTEGER else self.strings.text(value)
 
     def _write_events(
-        self, processes: Sequence[ProcessEntry], tracks: Sequence[int], scratch: Scratch
+        self, processes: Sequence[ProcessEntry], tracks: Sequence[int], writer: LaneWriter, scratch: Scratch
     ) -> tuple[AnyArray, flows.FlowEnds, flows.Arrows]:
         """Write all lanes; return the process table, what flow events belong to, and how they are paired."""
+        table, lanes = self._numbered(processes)
         threads = ByLane(self.merged, "timed", THREAD_COLUMNS, tracks, scratch)
         loose = np.setdiff1d(np.flatnonzero(self.merged.track_counts("flows")), tracks).tolist()
         events = gather_all(self.merged, "flows", flows.COLUMNS, [*tracks, *loose], scratch)
         ends = flows.FlowEnds.of(events, self.merged, scratch)
-        with Beside(lambda: self._paired(ends), self.apart) as arrows:
-            table = self._write_lanes(processes, threads, ends)
-            del threads  # its room is needed for other things now
+        contents = Contents(threads, self.asyncs, self.counters, ends)
+        out = AllLanes(contents, self.folder, self.scratch.let_go, self.progress, self.cancelled)
+        with Beside(lambda: self._paired(ends), self.apart, self.folder) as arrows:
+            out.write(lanes, writer, self.apart)
+            del threads, contents, out  # their room is needed for other things now
             return table, ends, arrows.result()
 
-    def _write_lanes(
-        self, processes: Sequence[ProcessEntry], threads: ByLane, flow_ends: flows.FlowEnds
-    ) -> AnyArray:
+    def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[Lane]]:
+        """Return the process table and all lanes, with numbers for their texts."""
         table = np.zeros(len(processes), PROCESS)
-        total, number = sum(len(process.lanes) for process in processes), 0
+        lanes: list[Lane] = []
+        number, threads = self.strings.number, count()
         for i, process in enumerate(processes):
             names = process.names
-            texts = (self.strings.number(text) for text in (process.pid, names.name, names.labels))
-            table[i] = (*texts, names.sort, number, len(process.lanes), process.empty)
+            texts = (number(text) for text in (process.pid, names.name, names.labels))
+            table[i] = (*texts, names.sort, len(lanes), len(process.lanes), process.empty)
             for entry in process.lanes:
-                if self.cancelled():
-                    raise Cancelled
-                before = self.out.slices
-                self._write_lane(i, entry, threads, flow_ends)
-                if self.out.slices - before >= MANY:
-                    self.scratch.let_go()
-                number += 1
-                if number % 64 == 0 or number == total:
-                    self.progress(Progress(STAGE, number, total, self.out.slices))
-        return table
-
-    def _write_lane(self, process: int, entry: LaneEntry, threads: ByLane, flow_ends: flows.FlowEnds) -> None:
-        tid, name, content = self.strings.number(entry.tid), self.strings.number(entry.name), entry.content
-        if isinstance(content, AsyncLane):
-            self.out.lane(entry, process, tid, name, *self.asyncs.contents(content))
-        elif isinstance(content, CounterLane):
-            self.out.counter(entry, process, tid, name, self.counters.contents(content))
-        else:
-            lane = self.threads[content]
-            events = threads.of(lane)
-            put_in_order(events)
-            slices, instants, unmatched = of_thread(events)
-            self.unmatched_end += unmatched
-            self.out.lane(entry, process, tid, name, slices, instants, flow_ends.in_lane(lane))
+                thread = next(threads) if isinstance(entry.content, int) else None
+                lanes.append(Lane(entry, i, number(entry.tid), number(entry.name), thread))
+        return table, lanes
 
     # -- flows, lifted arguments, blocks ------------------------------------------------------------------
 
@@ -247,13 +224,12 @@ class _Build:
             for number, books in sorted(arrows.ledger.items())
         }
 
-    def _write_lifted(self, place_of: U32 | None) -> dict[str, dict[str, object]]:
+    def _write_lifted(self) -> dict[str, dict[str, object]]:
         """Write all lifted arguments; return their entries for the manifest."""
-        if place_of is None:
+        if not any(len(column.ordinals) for part in self.merged.parts for column in part.lifted.values()):
             return {}
-        sizes = self.out.slices, self.out.instants
         with Scratch(self.folder) as scratch, Columns(self.folder) as columns:
-            write_lifted(self.merged, place_of, sizes, self.out.paired, columns, scratch)
+            write_lifted(self.merged, self.columns, self.out.slices, self.out.instants, columns, scratch)
             columns.finish()
             return columns.entries
 
@@ -314,7 +290,7 @@ class _Build:
             "async_unmatched_end": self.asyncs.unmatched_end,
             "flows": flow_books,
             "unmatched_begin": int(threads["unclosed"].sum()),
-            "unmatched_end": self.unmatched_end,
+            "unmatched_end": self.out.unmatched_end,
             "repaired": counts.get("repaired", 0),
             "oversized": counts.get("oversized", 0),
             "unreadable": counts.get("unreadable", 0),

@@ -7,7 +7,7 @@ follow the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,6 +94,17 @@ class FlowEnds:
         """Return those of one lane, None if there are none."""
         a, b = self.events.bounds[lane], self.events.bounds[lane + 1]
         return LaneFlows(self.events.of(lane), self.bound[a:b], self.correlation) if b > a else None
+
+    def bound_in(self, lanes: Sequence[int]) -> dict[int, U32]:
+        """Return what is filled in for each of some lanes."""
+        bounds = self.events.bounds
+        return {lane: self.bound[bounds[lane] : bounds[lane + 1]] for lane in lanes}
+
+    def take(self, found: Mapping[int, U32], first: int) -> None:
+        """Fill in what was found by lane, where position 0 is position `first`."""
+        for lane, bound in found.items():
+            a = self.events.bounds[lane]
+            self.bound[a : a + len(bound)] = np.where(bound == NONE, bound, bound + np.uint32(first))
 
 
 def bind(slices: Slices, parent: AnyArray, events: Mapping[str, AnyArray], correlation: Lookup) -> I64:

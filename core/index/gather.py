@@ -43,12 +43,19 @@ class ByLane:
     ) -> None:
         """`tracks`: the lanes, in the order in which they will be asked for; all that have events."""
         self._order = _Order(merged, table, tracks, scratch)
-        self._room = self._order.room(max(map(self._order.size, range(self._order.batches))), names)
+        self._names = names
+        self._room: Table = {}
         self._batch = -1
+
+    def size(self, lane: int) -> int:
+        """Return how many events a lane has."""
+        return self._order.bounds[lane + 1] - self._order.bounds[lane]
 
     def of(self, lane: int) -> Table:
         """Return the columns of one lane's events: room that is used again for another lane."""
         order = self._order
+        if not self._room:  # not before: a copy of this process must have its own
+            self._room = order.room(max(map(order.size, range(order.batches))), self._names)
         batch = order.batch_of(lane)
         if batch != self._batch:
             size = order.size(batch)

@@ -223,7 +223,8 @@ def _build(
             pictured=pictured,
             started=started,
         )
-        from .build import STAGE, build  # not before they are needed: the first picture comes sooner
+        from .all_lanes import STAGE  # not before they are needed: the first picture comes sooner
+        from .build import build
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ..base.ids import NONE
@@ -20,6 +22,10 @@ _PAIR = int(SliceFlag.PAIR)
 _UNUSUAL = _UNCLOSED | _CLAMPED
 PIECE = 1 << 16
 """Slices that are written at once."""
+TAKEN = 1 << 18
+"""Values that are taken over at once from another's columns."""
+_POSITIONS = frozenset({"slices.parent", "long.position", "flags.position", "ends.position"})
+"""Columns that hold positions of slices."""
 
 
 class Bounds:
@@ -35,29 +41,79 @@ class Bounds:
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
+    def take_other(self, other: Bounds) -> None:
+        """Widen to hold what another has seen."""
+        if other.low is not None and other.high is not None:
+            self.take(other.low, other.high)
+
     def take_all(self, starts: I64, ends: I64) -> None:
         """Widen to hold all these, if any."""
         if len(starts):
             self.take(int(starts.min()), int(ends.max()))
 
 
-class LaneWriter:
-    """Writes lanes in display order; keeps the tables, and where each event's slice or instant went."""
+@dataclass
+class Written:
+    """What lanes that have been written come to."""
 
-    def __init__(self, columns: Columns, categories: int, place_of: U32 | None) -> None:
-        """`place_of`: per ordinal the position of its slice, or NONE - 1 - the index of its instant; filled
-        here.
-        """
+    lanes: list[AnyArray] = field(default_factory=list)  # their entries of the lane table
+    rows: list[AnyArray] = field(default_factory=list)  # pieces of the row table
+    row_count: int = 0
+    slices: int = 0
+    instants: int = 0
+    samples: int = 0
+    unmatched_end: int = 0  # ends of threads' slices without a begin
+    bounds: Bounds = field(default_factory=Bounds)  # over everything
+    closed: Bounds = field(default_factory=Bounds)  # over slices but unclosed, async and clamped ones
+    clamped: Bounds = field(default_factory=Bounds)  # over those whose time was clamped, as clamped
+
+    def tables(self) -> tuple[AnyArray, AnyArray]:
+        """Return the lane and row tables."""
+        return _joined(self.lanes, LANE), _joined(self.rows, ROW)
+
+    def take(self, other: Written) -> None:
+        """Put what others come to behind."""
+        for lane in other.lanes:
+            lane["first_row"] += self.row_count
+        before = {
+            RowKind.SLICES: self.slices,
+            RowKind.INSTANTS: self.instants,
+            RowKind.SAMPLES: self.samples,
+        }
+        for rows in other.rows:
+            rows["lane"] += len(self.lanes)
+            rows["first"] += before[RowKind(int(rows["kind"][0]))]
+        self.lanes += other.lanes
+        self.rows += other.rows
+        self.row_count += other.row_count
+        self.slices += other.slices
+        self.instants += other.instants
+        self.samples += other.samples
+        self.unmatched_end += other.unmatched_end
+        for bounds, seen in zip((self.bounds, self.closed, self.clamped), (other.bounds, other.closed, other.clamped)):
+            bounds.take_other(seen)
+
+
+class LaneWriter:
+    """Writes lanes in display order to columns, and keeps the books."""
+
+    def __init__(self, columns: Columns, categories: int) -> None:
+        """`categories`: how many there are."""
+        self.written = Written()
+        self.categories = categories
         self._columns = columns
         self._category = smallest_unsigned(categories - 1)
-        self._place_of = place_of
-        self._lanes: list[AnyArray] = []
-        self._rows: list[AnyArray] = []
-        self.slices = self.instants = self.samples = self.rows = 0
-        self.paired = False  # whether there are slices of two events
-        self.bounds = Bounds()  # over everything
-        self.closed = Bounds()  # over slices but unclosed and async ones, and those whose time was clamped
-        self.clamped = Bounds()  # over these, as clamped
+
+    def take(self, written: Written, columns: Columns) -> None:
+        """Put lanes behind that another writer has written to columns of its own."""
+        for name in columns.entries:
+            values = columns.read(name)
+            for at in range(0, len(values), TAKEN):
+                some = values[at : at + TAKEN]
+                if name in _POSITIONS:
+                    some = np.where(some == NONE, some, some + np.uint32(self.written.slices))
+                self._append(name, some)
+        self.written.take(written)
 
     def _append(self, name: str, values: AnyArray) -> None:
         dtype = COLUMNS[name]
@@ -77,14 +133,13 @@ class LaneWriter:
         lane = self._new_lane(entry, process, tid, name)
         if len(slices.start):
             rows = assign(slices.start, slices.duration)
-            rank = _rank(rows.order, self.slices)
+            rank = _rank(rows.order, self.written.slices)
             if flows is not None:
                 self._bind(slices, rows, rank, flows)
             self._slices(lane, slices, rows, rank, entry.kind)
         if len(instants.start):
             self._instants(lane, instants)
-        lane["rows"] = self.rows - lane["first_row"]
-        self._lanes.append(lane)
+        self._keep(lane)
 
     def _bind(self, slices: Slices, rows: Rows, rank: U32, flows: LaneFlows) -> None:
         """Fill in the positions of the slices that flow events belong to."""
@@ -100,37 +155,40 @@ class LaneWriter:
             self._append("samples.start", one.start)
             self._append("samples.value", one.value)
             self._append("samples.ordinal", one.ordinal)
-            row = self._new_rows(lane, RowKind.SAMPLES, self.samples, 1)
+            row = self._new_rows(lane, RowKind.SAMPLES, self.written.samples, 1)
             n = len(one.start)
             row["series"], row["count"], row["depth"] = one.series, n, depth
             row["start"], row["end"] = one.start[0], one.start[-1]
             self._cover(lane, int(one.start.min()), int(one.start.max()))
             lane["samples"] += n
-            self.samples += n
-        lane["rows"] = self.rows - lane["first_row"]
-        self._lanes.append(lane)
+            self.written.samples += n
+        self._keep(lane)
 
     def _new_lane(self, entry: LaneEntry, process: int, tid: int, name: int) -> AnyArray:
         lane = np.zeros(1, LANE)
         lane["kind"], lane["process"], lane["tid"], lane["name"] = entry.kind, process, tid, name
-        lane["ids"], lane["sort"], lane["first_row"] = entry.ids, entry.sort, self.rows
+        lane["ids"], lane["sort"], lane["first_row"] = entry.ids, entry.sort, self.written.row_count
         lane["start"], lane["end"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         return lane
 
     def _new_rows(self, lane: AnyArray, kind: RowKind, first: int, number: int) -> AnyArray:
         rows = np.zeros(number, ROW)
-        rows["lane"], rows["kind"], rows["first"] = len(self._lanes), kind, first
-        self._rows.append(rows)
-        self.rows += number
+        rows["lane"], rows["kind"], rows["first"] = len(self.written.lanes), kind, first
+        self.written.rows.append(rows)
+        self.written.row_count += number
         return rows
+
+    def _keep(self, lane: AnyArray) -> None:
+        lane["rows"] = self.written.row_count - lane["first_row"]
+        self.written.lanes.append(lane)
 
     def _cover(self, lane: AnyArray, low: int, high: int) -> None:
         lane["start"] = min(int(lane["start"][0]), low)
         lane["end"] = max(int(lane["end"][0]), high)
-        self.bounds.take(low, high)
+        self.written.bounds.take(low, high)
 
     def _slices(self, lane: AnyArray, slices: Slices, rows: Rows, rank: U32, kind: LaneKind) -> None:
-        order, first = rows.order, self.slices
+        order, first = rows.order, self.written.slices
         n = len(order)
         pieces = range(0, n, PIECE)
         ends = (slices.start[at : at + PIECE] + slices.duration[at : at + PIECE] for at in pieces)
@@ -151,7 +209,7 @@ class LaneWriter:
         lasts = order[firsts + counts - 1]
         table["start"] = slices.start[order[firsts]]
         table["end"] = slices.start[lasts] + slices.duration[lasts]
-        self.slices += n
+        self.written.slices += n
 
     def _piece(self, slices: Slices, rows: Rows, order: AnyArray, rank: U32, first: int) -> None:
         """Write some slices of a lane, in the order of positions, from position `first` on."""
@@ -160,8 +218,7 @@ class LaneWriter:
         self._append("slices.start", slices.start.take(order))
         self._append("slices.name", slices.name.take(order))
         self._append("slices.category", slices.category.take(order))
-        ordinal = slices.ordinal.take(order)
-        self._append("slices.ordinal", ordinal)
+        self._append("slices.ordinal", slices.ordinal.take(order))
         self._append("slices.parent", rank.take(rows.parent.take(order), mode="wrap"))
         long = np.flatnonzero(duration >= LONG)  # self time is never longer
         if len(long):
@@ -171,9 +228,6 @@ class LaneWriter:
             duration, self_time = np.minimum(duration, LONG), np.minimum(self_time, LONG)
         self._append("slices.duration", duration)
         self._append("slices.self", self_time)
-        if self._place_of is not None:
-            positions = np.arange(first, first + len(order), dtype=np.uint32)
-            self._place_of[ordinal.astype(np.intp)] = positions
 
     def _unusual(self, slices: Slices, rows: Rows, order: AnyArray, first: int) -> None:
         """Write what few slices of a lane have."""
@@ -183,12 +237,8 @@ class LaneWriter:
         self._append("flags.value", flags[some])
         some = np.flatnonzero((flags & _PAIR) != 0)
         if len(some):
-            ends = slices.end_ordinal[order[some]]
             self._append("ends.position", some + first)
-            self._append("ends.ordinal", ends)
-            self.paired = True
-            if self._place_of is not None:
-                self._place_of[ends] = (some + first).astype(np.uint32)
+            self._append("ends.ordinal", slices.end_ordinal[order[some]])
 
     def _count(self, lane: AnyArray, slices: Slices, rows: Rows, low: int, high: int, kind: LaneKind) -> None:
         """Count a lane's slices; unclosed ones neither count nor make others overlap."""
@@ -203,31 +253,24 @@ class LaneWriter:
         lane["depth"], lane["overlapping"] = depth, overlapping
         lane["slices"], lane["unclosed"] = len(closed), unclosed
         if kind is LaneKind.THREAD and not slices.flags.any():
-            self.closed.take(low, high)
+            self.written.closed.take(low, high)
         elif kind is LaneKind.THREAD:
             end = slices.start + slices.duration
             exact = (slices.flags & (_UNUSUAL)) == 0
             wide = (slices.flags & _CLAMPED) != 0
-            self.closed.take_all(slices.start[exact], end[exact])
-            self.clamped.take_all(slices.start[wide], end[wide])
+            self.written.closed.take_all(slices.start[exact], end[exact])
+            self.written.clamped.take_all(slices.start[wide], end[wide])
 
     def _instants(self, lane: AnyArray, instants: Instants) -> None:
         n = len(instants.start)
         for name in ("start", "name", "category", "ordinal", "phase"):
             self._append(f"instants.{name}", getattr(instants, name))
-        if self._place_of is not None:
-            last = NONE - 1 - self.instants
-            self._place_of[instants.ordinal] = np.arange(last, last - n, -1, dtype=np.int64)
-        row = self._new_rows(lane, RowKind.INSTANTS, self.instants, 1)
-        row["depth"], row["count"] = self.rows - 1 - lane["first_row"], n
+        row = self._new_rows(lane, RowKind.INSTANTS, self.written.instants, 1)
+        row["depth"], row["count"] = self.written.row_count - 1 - lane["first_row"], n
         row["start"], row["end"] = instants.start[0], instants.start[-1]
         lane["instants"] = n
         self._cover(lane, int(instants.start[0]), int(instants.start[-1]))
-        self.instants += n
-
-    def tables(self) -> tuple[AnyArray, AnyArray]:
-        """Return the lane and row tables."""
-        return _joined(self._lanes, LANE), _joined(self._rows, ROW)
+        self.written.instants += n
 
 
 def _rank(order: AnyArray, first: int) -> U32:

@@ -133,22 +133,34 @@ class _LiftedOut:
 
 
 def write_lifted(
-    merged: Merged,
-    place_of: U32,
-    sizes: tuple[int, int],
-    paired: bool,
-    columns: Columns,
-    scratch: Scratch,
+    merged: Merged, written: Columns, slices: int, instants: int, columns: Columns, scratch: Scratch
 ) -> None:
     """Write every lifted argument that occurs.
 
-    `place_of`: per ordinal the position of its slice, NONE - 1 - the index of its instant, or NONE;
-    `sizes`: how many slices and instants there are; `paired`: whether slices of two events are among them.
+    `written`: the finished columns of all lanes, of so many slices and instants; what is written is added to
+    `columns`.
     """
-    out = _LiftedOut(merged, place_of, sizes, paired, columns, scratch)
+    paired = "ends.ordinal" in written.entries
+    place_of = _places(merged.events, written, scratch)
+    out = _LiftedOut(merged, place_of, (slices, instants), paired, columns, scratch)
     for family in _families(merged):
         out.write(family)
         scratch.let_go()
+
+
+def _places(events: int, written: Columns, scratch: Scratch) -> U32:
+    """Return per ordinal the position of its slice, NONE - 1 - the index of its instant, or NONE."""
+    place_of: U32 = scratch.array(events, "u4", NONE)
+    for name, first, step in (("slices", 0, 1), ("instants", NONE - 1, -1)):
+        if f"{name}.ordinal" in written.entries:
+            ordinal = written.read(f"{name}.ordinal")
+            for at in range(0, len(ordinal), CHUNK):
+                some = ordinal[at : at + CHUNK]
+                begin = first + step * at
+                place_of[some.astype(np.intp)] = np.arange(begin, begin + step * len(some), step)
+    if "ends.ordinal" in written.entries:
+        place_of[written.read("ends.ordinal")] = written.read("ends.position")
+    return place_of
 
 
 def _families(merged: Merged) -> list[list[Lifted]]:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tracelane.core.base.errors import CacheError
-from tracelane.core.index import beside
 from tracelane.core.index.beside import Beside
 
 PATIENCE_S = 10.0
@@ -46,7 +45,7 @@ def test_where_no_copy_can_be_made_it_is_done_here(monkeypatch: pytest.MonkeyPat
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(beside.os, "fork", refuse)
+    monkeypatch.setattr(os, "fork", refuse)
     with Beside(os.getpid, True) as work:
         assert work.result() == os.getpid()
 

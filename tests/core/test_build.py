@@ -25,8 +25,8 @@ from tests.events import (
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
+from tracelane.core.index import all_lanes, flows, gather, lane_out, lifted_out, rows, scratch
 from tracelane.core.index import build as build_module
-from tracelane.core.index import flows, gather, lane_out, lifted_out, rows, scratch
 from tracelane.core.index.build import Facts, build
 from tracelane.core.index.columns_out import Columns
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
@@ -56,22 +56,40 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
         assert one.manifest[key] == many.manifest[key]
 
 
-def test_copies_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the help of copies of the process every file is the same, and their failures are heard."""
+@pytest.mark.parametrize("in_files", [False, True])
+def test_copies_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_files: bool) -> None:
+    """With the help of copies of the process, which write half of the lanes, every file is the same; and
+    their failures are heard.
+    """
     parts = parts_of(every_phase(n=600), [200])
-    for name, apart in (("alone", False), ("together", True), ("full", True)):
+    taken: list[int] = []
+    take = lane_out.LaneWriter.take
+
+    def counted(writer: lane_out.LaneWriter, written: lane_out.Written, columns: Columns) -> None:
+        taken.append(written.slices)
+        take(writer, written, columns)
+
+    monkeypatch.setattr(lane_out.LaneWriter, "take", counted)
+    monkeypatch.setattr(all_lanes, "WORTH_IT", 1)
+    monkeypatch.setattr(lane_out, "TAKEN", 7)
+    if in_files:
+        monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+
+    def built(name: str, apart: bool) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        if name == "full":
-            monkeypatch.setattr(build_module, "write_lifted", _no_space)
-            with pytest.raises(CacheError, match="No space"):
-                build(parts, Facts.of(parts), tmp_path / name, apart=apart)
-        else:
-            build(parts, Facts.of(parts), tmp_path / name, apart=apart)
-    alone, together = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        for name in ("alone", "together")
-    )
-    assert alone == together and any(name.startswith("lifted.") for name in alone)
+        build(parts, Facts.of(parts), tmp_path / name, apart=apart)
+        return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+
+    alone = built("alone", False)
+    assert not taken and any(name.startswith("lifted.") for name in alone)
+    assert built("together", True) == alone
+    assert len(taken) == 1 and taken[0] > 0
+    with monkeypatch.context() as refused:
+        refused.setattr("tracelane.core.index.beside.stands_copying", lambda: False)
+        assert built("refused", True) == alone
+    monkeypatch.setattr(build_module, "write_lifted", _no_space)
+    with pytest.raises(CacheError, match="No space"):
+        built("full", True)
 
 
 def _no_space(*_: object) -> None:
@@ -132,7 +150,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
     for place, name in (
-        (rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (build_module, "MANY"), (gather, "BATCH"),
+        (rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (all_lanes, "MANY"), (gather, "BATCH"),
         (lifted_out, "CHUNK"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, 3)
