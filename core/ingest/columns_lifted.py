@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import compress, repeat
 from operator import contains, getitem, itemgetter
 from typing import Any, NamedTuple
@@ -20,8 +21,6 @@ from .packed import packed_floats, packed_integers, packed_numbers
 MOST_SHAPES = 5_000
 """Distinct lists of keys remembered; traces with keys of their own per event have no bound."""
 _DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
-_IS = [bytes(code == letter for letter in range(256)) for code in range(256)]
-"""Tables for `bytes.translate`: 1 for one code, 0 for all others."""
 
 
 class _Fill:
@@ -219,8 +218,14 @@ def _by_code(codes: list[int], args: list[dict[str, Any]]) -> Iterator[tuple[int
         return
     letters = bytes(codes) if max(found) < 256 else None
     for code in found:
-        mask = map(code.__eq__, codes) if letters is None else letters.translate(_IS[code])
+        mask = map(code.__eq__, codes) if letters is None else letters.translate(_is(code))
         yield code, list(compress(args, mask))
+
+
+@cache
+def _is(code: int) -> bytes:
+    """Return a table for `bytes.translate`: 1 for one code below 256, 0 for all others."""
+    return bytes(code == letter for letter in range(256))
 
 
 def _by_ordinal(pieces: Sequence[tuple[U32, AnyArray]]) -> LiftedColumn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+import re
 import string
 from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import count
@@ -22,12 +23,12 @@ from tracelane.core.ingest.separator import Separator
 from tracelane.core.ingest.source import open_source
 from tracelane.core.ingest.text import reader as text_reader
 from tracelane.core.ingest.text import templates
-from tracelane.core.ingest.text.digits import floats, integers, nanoseconds
+from tracelane.core.ingest.text.digits import are_digits, floats, integers, nanoseconds
 from tracelane.core.ingest.text.hashing import SpanHash
 from tracelane.core.ingest.text.reader import TextReader
 from tracelane.core.ingest.text.spans import Spans, words_needed
 from tracelane.core.ingest.text.spellings import Numbering
-from tracelane.core.ingest.text.stretch import PAD, stretch_of
+from tracelane.core.ingest.text.stretch import PAD, by_word, stretch_of
 
 from ..corpus import CORPUS, needs_corpus
 from .part_rows import whole
@@ -272,7 +273,7 @@ def spans_of(texts: list[str]) -> Spans:
     stretch = stretch_of(text, 0, len(text), SEPARATOR)
     ends = PAD + np.cumsum([len(event.encode()) + 2 for event in events]) - 3
     lengths = np.array([len(text.encode()) for text in texts])
-    words = stretch.words(ends - lengths, words_needed(int(lengths.max())))
+    words = by_word(stretch.taken(ends - lengths, words_needed(int(lengths.max()))))
     return Spans(stretch, ends - lengths, lengths, words)
 
 
@@ -302,6 +303,30 @@ def test_integers() -> None:
         "1_0",
     ]
     assert not integers(spans_of(broken))[1].any()
+
+
+def test_digits() -> None:
+    """Integers without a sign are told from all else, whatever stands behind them."""
+    lengths = [*range(1, 33), 1, 2, 8, 9]
+    good = ["1" + "0" * (length - 1) for length in lengths] + ["0", "9" * 32, "7"]
+    bad = [
+        "",
+        "-1",
+        "01",
+        "00",
+        "1.0",
+        "1e5",
+        "1x",
+        "/",
+        ":",
+        "12345678x",
+        "x2345678",
+        "1" * 17 + ".",
+        "1" * 33,
+    ]
+    for texts in (good, bad, [*good, *bad], ["0", "5", "x"], ["12345678", "1"]):
+        expected = [re.fullmatch("0|[1-9][0-9]{0,31}", text) is not None for text in texts]
+        assert are_digits(spans_of(texts)).tolist() == expected
 
 
 def test_times() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..columns import I64, AnyArray
 from .spans import Spans, words_needed
-from .stretch import Mask, Stretch, Words
+from .stretch import Mask, Stretch, Words, by_word
 from .template import Slot, Template
 
 
@@ -97,16 +97,17 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
     texts: list[Words] = []
     for slot, run in enumerate(runs[:-1]):
         count = run.count + words_needed(needed[slot])
-        words = _words(stretch, starts[slot] - run.size, count, alike)
-        alike &= run.is_in(words)
-        texts.append(words[run.count :].copy())  # the others are not to be kept
+        words = _taken(stretch, starts[slot] - run.size, count, alike)
+        alike &= run.is_in(by_word(words[:, : run.count]))
+        texts.append(by_word(words[:, run.count :]))
         if 2 * np.count_nonzero(alike) < len(events):  # others need not be looked at any further
             events, starts, lengths = events[alike], starts[:, alike], lengths[:, alike]
             texts = [text[:, alike] for text in texts]
             alike = np.ones(len(events), np.bool_)
             if not len(events):
                 return Cells(template, events, ())
-    alike &= runs[-1].is_in(_words(stretch, stretch.ends[events] - runs[-1].size, runs[-1].count, alike))
+    words = _taken(stretch, stretch.ends[events] - runs[-1].size, runs[-1].count, alike)
+    alike &= runs[-1].is_in(by_word(words))
     cells = Cells(template, events, tuple(map(Spans, repeat(stretch), starts, lengths, texts)))
     return cells if alike.all() else cells.only(alike)
 
@@ -122,10 +123,10 @@ def _bounds(stretch: Stretch, template: Template, events: I64) -> tuple[I64, I64
     return starts, ends
 
 
-def _words(stretch: Stretch, places: I64, count: int, alike: Mask) -> Words:
+def _taken(stretch: Stretch, places: I64, count: int, alike: Mask) -> Words:
     """Return so many words from each of some ascending places on; places beyond the text are not alike."""
     most = len(stretch.text) - 8 * count
     if places[0] < 0 or places[-1] > most:
         alike &= (places >= 0) & (places <= most)
         places = np.clip(places, 0, most)
-    return stretch.words(places, count)
+    return stretch.taken(places, count)

@@ -50,6 +50,25 @@ def integers(spans: Spans) -> tuple[I64, Mask]:
     return values, sound
 
 
+def are_digits(spans: Spans) -> Mask:
+    """Tell which texts are JSON integers without a sign, of at most as many digits as words are kept of."""
+    lengths = spans.lengths
+    digits = spans.words ^ _ZEROS
+    sound = np.asarray((digits[0] & _BYTE != 0) | (lengths == 1))
+    sound &= lengths > 0
+    if int(lengths.max(initial=0)) > 8 * len(digits):
+        sound &= lengths <= 8 * len(digits)
+    for number, word in enumerate(digits, 1):
+        unused = 64 * number - 8 * lengths
+        if number < len(digits):
+            np.maximum(unused, 0, out=unused)
+        word <<= unused.view(np.uint64)  # a shift by 64 or more leaves nothing
+        word |= word + _ABOVE_NINE
+        word &= _HIGH
+        sound &= word == 0
+    return sound
+
+
 def decimals(spans: Spans) -> tuple[I64, I64, I64, Mask]:
     """Return whole part, decimals as an integer, how many decimals there are (0 without a dot), and which
     are plain JSON numbers without sign or exponent, of at most seven decimals and not too many digits.

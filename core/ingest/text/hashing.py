@@ -9,7 +9,7 @@ import numpy as np
 
 from ..columns import I64
 from .spans import MOST_WORDS, Spans
-from .stretch import Words
+from .stretch import Words, by_word
 
 _FIRST = 8 * MOST_WORDS
 _CHUNK_WORDS = 8
@@ -46,7 +46,8 @@ class SpanHash:
         begins = np.cumsum(counts) - counts
         number = np.arange(int(counts.sum())) - np.repeat(begins, counts)
         offsets = _CHUNK * number
-        words = spans.stretch.words(np.repeat(spans.starts[long] + _FIRST, counts) + offsets, _CHUNK_WORDS)
+        places = np.repeat(spans.starts[long] + _FIRST, counts) + offsets
+        words = by_word(spans.stretch.taken(places, _CHUNK_WORDS))
         folded = self._folded(words, np.repeat(lengths, counts) - offsets)
         folded ^= number.view(np.uint64) * self._place
         return np.asarray(np.add.reduceat(self._stirred(folded), begins))

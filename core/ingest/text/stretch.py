@@ -66,13 +66,13 @@ class Stretch:
     counts: I64  # keys in each event
     escaped: Mask | None  # events with a backslash somewhere
 
-    def words(self, places: I64, count: int) -> Words:
-        """Return so many words of eight bytes from each place on, the first byte the lowest; a row per word.
+    def taken(self, places: I64, count: int) -> Words:
+        """Return so many words of eight bytes from each place on, the first byte the lowest; a row per place.
 
         Taken as bytes: numpy takes numbers that lie anywhere four times as slowly. How many it takes from a
         place hardly counts.
         """
-        return _words(self.text, places, count)
+        return _taken(self.text, places, count)
 
 
 def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stretch:
@@ -90,7 +90,7 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
         keys.append(_pairs(letters, low, high, *KEY_END))
         low, high = max(low, start + separator.end - 1), min(high, end - behind)
         places = _pairs(letters, low, high, *separator.text[separator.end - 1 : separator.end + 1])
-        braces.append(places[wanted.is_in(_words(data, places - (wanted.size - behind), wanted.count))])
+        braces.append(places[wanted.is_in(by_word(_taken(data, places - (wanted.size - behind), wanted.count)))])
     all_keys, between = np.concatenate(keys), np.concatenate(braces)
     begins = np.concatenate(([start], between + (1 + separator.begin - separator.end)))
     ends = np.concatenate((between + 1, [end]))
@@ -112,6 +112,11 @@ def _pairs(letters: U8, low: int, high: int, letter: int, following: int) -> I64
     return places
 
 
-def _words(data: bytes, places: I64, count: int) -> Words:
+def _taken(data: bytes, places: I64, count: int) -> Words:
     view = np.ndarray((len(data) - 8 * count + 1,), f"V{8 * count}", data, 0, (1,))
-    return np.array(view[places].view("<u8").reshape(-1, count).T, np.uint64, order="C")
+    return view[places].view("<u8").reshape(-1, count)
+
+
+def by_word(taken: Words) -> Words:
+    """Return words that were taken, a row per word: all first ones together, and so on."""
+    return np.array(taken.T, np.uint64, order="C")

@@ -14,7 +14,7 @@ from ..columns_block import TIMED
 from ..columns_settle import LONGEST
 from ..columns_time import LARGEST_INTEGER
 from .cells import Cells, Joined
-from .digits import floats, integers, nanoseconds
+from .digits import are_digits, floats, integers, nanoseconds
 from .hashing import SpanHash
 from .spans import Spans
 from .spellings import Numbering, Spellings
@@ -136,9 +136,20 @@ class ValueReader:
                 keep(times, *nanoseconds(times.spans, _LATEST))
         if joined := Joined.of(groups, lambda slot: slot.form is Form.INTEGER):
             keep(joined, *integers(joined.spans))
-        if joined := Joined.of(groups, lambda slot: slot.form in (Form.FLOAT, Form.NUMBER)):
+        if joined := Joined.of(groups, lambda slot: slot.form is Form.FLOAT):
             keep(joined, *self._floats(joined.spans))
+        if joined := Joined.of(groups, lambda slot: slot.form is Form.NUMBER):
+            for group, _, good in joined.each(self._are_numbers(joined.spans)):
+                sound[group] &= good
         return numbers, sound
+
+    def _are_numbers(self, spans: Spans) -> Mask:
+        """Tell which texts are JSON numbers."""
+        sound = are_digits(spans)
+        left = np.flatnonzero(~sound)
+        if left.size:
+            sound[left] = self._floats(spans.only(left))[1]
+        return sound
 
     def _floats(self, spans: Spans) -> tuple[F64, Mask]:
         """Return the floats nearest to what is written, and what of it is a number."""
