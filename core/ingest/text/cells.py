@@ -100,7 +100,7 @@ def cells_of(stretch: Stretch, template: Template, events: I64) -> Cells:
         words = _taken(stretch, starts[slot] - run.size, count, alike)
         alike &= run.is_in(by_word(words[:, : run.count]))
         texts.append(by_word(words[:, run.count :]))
-        if 2 * np.count_nonzero(alike) < len(events):  # others need not be looked at any further
+        if 4 * np.count_nonzero(alike) < 3 * len(events):  # others need not be looked at any further
             events, starts, lengths = events[alike], starts[:, alike], lengths[:, alike]
             texts = [text[:, alike] for text in texts]
             alike = np.ones(len(events), np.bool_)
