@@ -19,7 +19,7 @@ from .problem import Problem
 from .repair import repair_array
 from .separator import Separator, guess, sniff
 from .text.reader import STRETCH_SIZE, ReadText, TextReader
-from .window import Window
+from .window import PAD, Window
 
 BLOCK_SIZE = 256 * 1024
 OVERSIZED = 16 << 20
@@ -150,8 +150,9 @@ class Cutter:
         left = window.left
         while window.left < self._stretch and window.more(self._stretch - window.left):
             pass
-        start = window.at
-        end = window.data.rfind(separator.text, start) + separator.end
+        start, limit = window.at, len(window.data)
+        limit -= 0 if window.ended else PAD  # else all would be copied to have some more behind it
+        end = window.data.rfind(separator.text, start, limit) + separator.end
         if end - start >= LEAST_TEXT:
             read = self._reader.read(window.data, start, end, separator)
             if read is not None:
