@@ -90,7 +90,9 @@ class Written:
         self.instants += other.instants
         self.samples += other.samples
         self.unmatched_end += other.unmatched_end
-        for bounds, seen in zip((self.bounds, self.closed, self.clamped), (other.bounds, other.closed, other.clamped)):
+        for bounds, seen in zip(
+            (self.bounds, self.closed, self.clamped), (other.bounds, other.closed, other.clamped)
+        ):
             bounds.take_other(seen)
 
 

@@ -90,7 +90,9 @@ def stretch_of(data: bytes, start: int, end: int, separator: Separator) -> Stret
         keys.append(_pairs(letters, low, high, *KEY_END))
         low, high = max(low, start + separator.end - 1), min(high, end - behind)
         places = _pairs(letters, low, high, *separator.text[separator.end - 1 : separator.end + 1])
-        braces.append(places[wanted.is_in(by_word(_taken(data, places - (wanted.size - behind), wanted.count)))])
+        braces.append(
+            places[wanted.is_in(by_word(_taken(data, places - (wanted.size - behind), wanted.count)))]
+        )
     all_keys, between = np.concatenate(keys), np.concatenate(braces)
     begins = np.concatenate(([start], between + (1 + separator.begin - separator.end)))
     ends = np.concatenate((between + 1, [end]))
