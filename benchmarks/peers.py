@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,24 +54,23 @@ PEERS = (
 )
 
 
-def peers(trace: Path, text_bytes: int) -> dict[str, Any]:
-    """Return what each other program took for a trace, or why it was not run."""
-    found: dict[str, Any] = {}
+def peers(trace: Path, text_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what each other program took for a trace, or why it was not run."""
     for peer in PEERS:
         if find_spec(peer.needs) is None:
-            found[peer.name] = {"not_run": MISSING}
+            yield peer.name, {"not_run": MISSING}
         elif peer.memory_per_byte * text_bytes > free_memory():
-            found[peer.name] = {"not_run": "needs more memory than there is"}
+            yield peer.name, {"not_run": "needs more memory than there is"}
         else:
             program = peer.program
-            found[peer.name] = _cost(lambda program=program: measured_python(program, str(trace)), text_bytes)
+            yield peer.name, _cost(lambda program=program: measured_python(program, str(trace)), text_bytes)
+    name = "Perfetto trace_processor (native)"
     engine = next((path for name in ENGINES if (path := shutil.which(name))), None)
     if engine is None:
-        found["Perfetto trace_processor (native)"] = {"not_run": MISSING}
+        yield name, {"not_run": MISSING}
     else:
         command = [engine, "-Q", "select count(*) from slice", str(trace)]
-        found["Perfetto trace_processor (native)"] = _cost(lambda: measured(command), text_bytes)
-    return found
+        yield name, _cost(lambda: measured(command), text_bytes)
 
 
 def _cost(run: Callable[[], Any], text_bytes: int) -> dict[str, Any]:

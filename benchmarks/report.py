@@ -55,6 +55,8 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
     best = min(run["seconds"] for run in facts["workers"].values())
     for count, run in facts["workers"].items():
         told = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
+        if len(several := run.get("seconds_of_all", ())) > 1:
+            told += f"; the median of {len(several)} runs of {several[0]} to {several[-1]} s"
         yield f"index, {count} {'process' if count == '1' else 'workers'}", told
     apart = facts["apart_bytes_per_slice"]
     yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {apart} of names and texts"
@@ -72,7 +74,10 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
 def _forms(found: list[dict[str, Any]]) -> Iterator[Row]:
     for each in found:
         share = each["mb_per_s"] / found[0]["mb_per_s"]
-        yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first"
+        told = f"{_took(each)} of JSON, {share:.0%} of the first"
+        if "whole_seconds" in each:
+            told += f"; with all that follows the commit {each['whole_seconds']} s"
+        yield each["form"], told
 
 
 def _reopening(found: list[dict[str, Any]]) -> Iterator[Row]:

@@ -95,6 +95,7 @@ def _made(folder: Path, size: float) -> Path:
     if not path.exists():
         say("making", path)
         write_made_trace(path, size=size)
+        os.sync()  # or it would be written while others are measured
     return path
 
 

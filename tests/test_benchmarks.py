@@ -45,8 +45,11 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert facts["workers"]["1"]["mb_per_s"] > 0
     assert facts["workers"]["1"]["peak_private_bytes"] > 0 or sys.platform != "linux"
     assert facts["peers"]["orjson.loads, whole file"]["seconds"] > 0
+    runs = facts["workers"]["1"]["seconds_of_all"]
+    assert len(runs) == 1 + sum("seconds" in peer for peer in facts["peers"].values())
+    assert facts["workers"]["1"]["seconds"] == runs[len(runs) // 2] and runs == sorted(runs)
     assert [each["form"] for each in result["forms"]] == list(FORMS)
-    assert all(each["mb_per_s"] > 0 for each in result["forms"])
+    assert all(each["mb_per_s"] > 0 and each["whole_seconds"] > 0 for each in result["forms"])
     for line in ("| index, 1 process |", "| json.load, whole file |", "bytes per slice"):
         assert line in told
     assert run("--from", str(kept)) == told
