@@ -258,7 +258,7 @@ class PartBuilder:
 def _of_kind(common: Table, kinds: U8, kind: int) -> Table:
     """Return the columns of all events of one kind."""
     places = np.flatnonzero(kinds == kind)
-    return {key: values[places] for key, values in common.items()}
+    return {key: values.take(places) for key, values in common.items()}
 
 
 def _decoded_again(data: bytes, events: Sequence[object], repaired: bool) -> Sequence[object]:

@@ -42,7 +42,7 @@ class Numbering:
 
     def of(self, hashes: Words, number: Callable[[I64], Sequence[int]]) -> U32:
         """Return a number per hash; `number` gives one to each that is new, by the places of their first."""
-        places = hashes >> self._shift
+        places = (hashes >> self._shift).view(np.int64)  # numpy would make these of other indices first
         numbers: U32 = self._numbers[places]
         missing = np.flatnonzero(self._hashes[places] != hashes)
         if missing.size:
