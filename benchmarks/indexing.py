@@ -33,10 +33,10 @@ class Indexed:
     folder: Path  # where the index lies
 
 
-def indexed(trace: Path, workers: int, index_dir: Path) -> Indexed:
-    """Index a trace anew with so many processes."""
+def indexed(trace: Path, workers: int, index_dir: Path, watched: bool = True) -> Indexed:
+    """Index a trace anew with so many processes; for its time alone they are not to be watched."""
     arguments = ["index", str(trace), "--force", "--json", "--workers", str(workers)]
-    cost = measured_python(TRACELANE, *arguments, "--index-dir", str(index_dir))
+    cost = measured_python(TRACELANE, *arguments, "--index-dir", str(index_dir), watched=watched)
     with contextlib.closing(open_trace(trace, index_dir=index_dir)) as opened:
         index = opened.indexes[0]
         text = int(index.column("blocks.offset")[-1] + index.column("blocks.length")[-1])
@@ -53,7 +53,7 @@ def indexed(trace: Path, workers: int, index_dir: Path) -> Indexed:
 
 def committed(trace: Path, workers: int, index_dir: Path, text_bytes: int) -> dict[str, Any]:
     """Return what it costs to index a trace anew up to the committed index, without what follows it."""
-    cost = measured_python(COMMITTED, str(trace), str(workers), str(index_dir))
+    cost = measured_python(COMMITTED, str(trace), str(workers), str(index_dir), watched=False)
     return {
         "seconds": round(cost.seconds, 2),
         "cpu_s": round(cost.cpu_s, 2),
@@ -64,23 +64,17 @@ def committed(trace: Path, workers: int, index_dir: Path, text_bytes: int) -> di
 def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: bool) -> dict[str, Any]:
     """Return what indexing a trace costs with so many processes each; the index stays.
 
-    The speed of a machine that others share wavers: the first of them is measured again after each other
-    program, and the median counts.
+    The speed of a machine that others share wavers: times are measured again after each other program, and
+    the median counts. The memory is that of runs of their own.
     """
     done = [indexed(trace, count, index_dir) for count in workers]
     last = done[-1]
-    again = [done[0].run]
+    times = {count: [indexed(trace, count, index_dir, watched=False).run] for count in workers}
     found = {}
     for name, cost in peers(trace, last.text_bytes) if with_peers else ():
         found[name] = cost
         if "seconds" in cost:
-            again.append(indexed(trace, workers[0], index_dir).run)
-    again.sort(key=lambda run: run["seconds"])
-    median = {
-        **again[len(again) // 2],
-        "peak_private_bytes": max(run["peak_private_bytes"] for run in again),
-        "seconds_of_all": [run["seconds"] for run in again],
-    }
+            times[workers[0]].append(indexed(trace, workers[0], index_dir, watched=False).run)
     sizes = {path.relative_to(last.folder).as_posix(): path.stat().st_size for path in files_of(last.folder)}
     apart = sum(size for name, size in sizes.items() if name.startswith(APART))
     slices = max(1, last.facts["slices"])
@@ -90,12 +84,19 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: b
         "text_bytes": last.text_bytes,
         "events": last.facts["events"],
         "slices": last.facts["slices"],
-        "workers": {str(each.workers): each.run for each in done} | {str(workers[0]): median},
+        "workers": {str(each.workers): _median(times[each.workers], each.run) for each in done},
         "index_bytes": sum(sizes.values()),
         "index_bytes_per_slice": round((sum(sizes.values()) - apart) / slices, 1),
         "apart_bytes_per_slice": round(apart / slices, 1),
         "peers": found,
     }
+
+
+def _median(runs: list[dict[str, Any]], watched: dict[str, Any]) -> dict[str, Any]:
+    """Return the run of middle duration, with the memory of the one that was watched."""
+    runs = sorted(runs, key=lambda run: float(run["seconds"]))
+    memory = {key: value for key, value in watched.items() if key.startswith("peak")}
+    return {**runs[len(runs) // 2], **memory, "seconds_of_all": [run["seconds"] for run in runs]}
 
 
 def files_of(folder: Path) -> list[Path]:
