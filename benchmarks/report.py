@@ -75,8 +75,8 @@ def _forms(found: list[dict[str, Any]]) -> Iterator[Row]:
     for each in found:
         share = each["mb_per_s"] / found[0]["mb_per_s"]
         told = f"{_took(each)} of JSON, {share:.0%} of the first"
-        if "whole_seconds" in each:
-            told += f"; with all that follows the commit {each['whole_seconds']} s"
+        if "with_block_store_s" in each:
+            told += f"; with its block store {each['with_block_store_s']} s"
         yield each["form"], told
 
 

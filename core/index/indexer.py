@@ -12,7 +12,6 @@ process stops, removes what it had written and ends; its workers end with it.
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import shutil
@@ -25,6 +24,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.collector import collect_rarely
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, tell
 from ..base.progress import Progress
@@ -33,8 +33,6 @@ from ..ingest.child import Children, ChildrenError, stand_back
 if TYPE_CHECKING:
     from .sketching import Sketching
 
-LOADING = 100_000
-"""New objects between two collections: loading makes many, and none of them is garbage."""
 PROGRESS_S = 0.1
 GRACE_S = 1.0
 """So long the work may take to notice that it is not wanted any more."""
@@ -152,7 +150,7 @@ def main() -> int:
     """Serve one order."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # and closes our standard input when the terminal is gone
-    gc.set_threshold(LOADING)
+    collect_rarely()
     indexer = _Indexer()
     signal.signal(signal.SIGTERM, lambda number, frame: indexer.unwanted.set())
     tell({"ready": True})

@@ -17,6 +17,7 @@ from typing import TextIO
 
 import click
 
+from tracelane.core.base.collector import collect_rarely
 from tracelane.core.base.errors import Cancelled, TracelaneError
 
 COMMANDS = {
@@ -54,8 +55,6 @@ EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 DEBUG = "TRACELANE_DEBUG"
-LOADING = 100_000
-"""New objects between two collections: loading makes many, and none of them is garbage."""
 NUMPY_HINT = (
     "numpy is missing. Where the image brings one (IBM Z, Power) make the environment with "
     "`python3 -m venv --system-site-packages`; elsewhere `pip install numpy`."
@@ -106,7 +105,7 @@ def with_command(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every failure is one line on stderr."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    gc.set_threshold(LOADING)
+    collect_rarely()
     atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
     for stream in (sys.stdout, sys.stderr):
         _never_refuse(stream)
