@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracelane.core.analysis.findings.rules import rules_table
+from tracelane.core.tables.findings.rules import rules_table
 from tracelane.tui.commands import commands_table
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- keys: written by docs/update.py from tui/commands.py -->\n"
 END = "<!-- end of keys -->"
 FINDINGS = Path(__file__).resolve().parent / "findings.md"
-BEGIN_RULES = "<!-- rules: written by docs/update.py from core/analysis/findings/rules.py -->\n"
+BEGIN_RULES = "<!-- rules: written by docs/update.py from core/tables/findings/rules.py -->\n"
 END_RULES = "<!-- end of rules -->"
 
 

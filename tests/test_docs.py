@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tracelane.core.analysis.findings.rules import rules_table
+from tracelane.core.tables.findings.rules import rules_table
 from tracelane.tui.cli.main import COMMANDS, tracelane
 from tracelane.tui.commands import COMMANDS as KEYS
 from tracelane.tui.commands import commands_table, key_text

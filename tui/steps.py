@@ -7,9 +7,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tracelane.core.analysis.kept_steps import kept_step_spans
-from tracelane.core.analysis.step_spans import step_spans
 from tracelane.core.base.clock import ClockKey, Clocks
+from tracelane.core.tables.kept_steps import kept_step_spans
+from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.trace import Trace
 from tracelane.core.trace.partial import PartialTrace
 

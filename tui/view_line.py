@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from tracelane.core.analysis.device_clocks import seconds_of
-from tracelane.core.analysis.devices import device_keys
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.choice import ALL
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.zones import offset_text
+from tracelane.core.tables.device_clocks import seconds_of
+from tracelane.core.tables.devices import device_keys
 from tracelane.core.trace import Trace
 
 from .session import Session

@@ -7,9 +7,9 @@ import io
 import json
 from typing import Any
 
-from ..analysis.table import Column, Table, Value
 from ..base.units import format_bytes, format_ns
 from ..ingest.columns import I64
+from ..tables.table import Column, Table, Value
 
 SCHEMA = 1
 SMALL = 0.01

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..analysis.breakdown import breakdown, breakdown_table
-from ..analysis.diff import Difference
-from ..analysis.findings.finding import Findings
-from ..analysis.findings.forms import findings_markdown
-from ..analysis.kernels import kernels
-from ..analysis.scope import Scope
-from ..analysis.step_spans import StepSpans, step_spans
-from ..analysis.steps import percentile, steps
-from ..analysis.table import Column, Table
 from ..base.units import format_count, format_ns
+from ..tables.breakdown import breakdown, breakdown_table
+from ..tables.diff import Difference
+from ..tables.findings.finding import Findings
+from ..tables.findings.forms import findings_markdown
+from ..tables.kernels import kernels
+from ..tables.scope import Scope
+from ..tables.step_spans import StepSpans, step_spans
+from ..tables.steps import percentile, steps
+from ..tables.table import Column, Table
 from .environment import environment
 from .formats import as_markdown, shown
 

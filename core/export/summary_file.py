@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.metrics import Metric
-from ..analysis.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary
-from ..analysis.table import Column, Table
 from ..base.errors import UnreadableError
+from ..tables.metrics import Metric
+from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary
+from ..tables.table import Column, Table
 
 SCHEMA = 1
 KIND = "summary"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..analysis.scope import Scope
-from ..analysis.table import Column, Table, Value
 from ..index.format import LaneKind, RowKind
 from ..query.rank_titles import rank_titles
 from ..query.views import Row
+from ..tables.scope import Scope
+from ..tables.table import Column, Table, Value
 from ..telemetry.columns import WATTS
 from ..telemetry.energy import statistics
 from ..telemetry.header import UNIT_WORDS, name_and_unit

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..analysis.allocations import Allocator, allocators
-from ..analysis.scope import Scope
-from ..analysis.work import rank_of
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, never
 from ..ingest.columns import I64
 from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
+from ..tables.allocations import Allocator, allocators
+from ..tables.scope import Scope
+from ..tables.work import rank_of
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
 from .over import NO_CLOCKS, Over
 
 if TYPE_CHECKING:
-    from ..analysis.launches import DeviceLaunches
+    from ..tables.launches import DeviceLaunches
 
 HEADING = "computed"
 MIB = 1 << 20
@@ -160,7 +160,7 @@ def _owner(one: Allocator) -> int | None:
 
 def queue_counters(scope: Scope) -> list[Counter]:
     """Return per stream how many launches wait for their start, and how many wait or run."""
-    from ..analysis.launches import launches  # only here: starting the viewer needs none of it
+    from ..tables.launches import launches  # only here: starting the viewer needs none of it
 
     counters = []
     for device in launches(scope).devices:

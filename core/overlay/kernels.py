@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..analysis.scope import Scope
-from ..analysis.table import Column, Table, Value
-from ..analysis.work import work_of
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
 from ..ingest.columns import AnyArray
+from ..tables.scope import Scope
+from ..tables.table import Column, Table, Value
+from ..tables.work import work_of
 from ..telemetry.energy import FAR, attribute
 from ..telemetry.series import Series
 from .over import NO_CLOCKS

@@ -10,7 +10,7 @@ from ..index.store import Index
 from ..trace import Trace
 
 if TYPE_CHECKING:
-    from ..analysis.alignment import Alignment
+    from ..tables.alignment import Alignment
 
 NO_CLOCKS = Clocks()
 

@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..analysis.devices import Device
 from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..query.args import Arguments
 from ..query.views import Process, Row
+from ..tables.devices import Device
 from ..trace import Trace
 from .log_index import LogIndex, Metric
 from .over import NO_CLOCKS, Over

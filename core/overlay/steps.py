@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..analysis.devices import Device
-from ..analysis.step_choice import find_steps
-from ..analysis.table import Column, Table
 from ..base.clock import Clocks
 from ..ingest.columns import AnyArray
+from ..tables.devices import Device
+from ..tables.step_choice import find_steps
+from ..tables.table import Column, Table
 from ..telemetry.columns import ColumnKind
 from ..telemetry.energy import Statistics, statistics
 from ..telemetry.series import Series

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..analysis.devices import WORK, Device, device_keys
 from ..base.errors import UsageError
 from ..index.format import RowKind
 from ..ingest.columns import I64
+from ..tables.devices import WORK, Device, device_keys
 from ..trace import Trace
 
 EPOCHS = (10**18, 4 * 10**18)

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..analysis.alignment import Alignment, align
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..index.analyzer import analyzer_notes
@@ -27,6 +26,7 @@ from ..query.steps import steps_of
 from ..query.titles import plain
 from ..query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
 from ..query.window import FAR, opening_window
+from ..tables.alignment import Alignment, align
 from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 

@@ -17,17 +17,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..analysis.device_clocks import troubled
-from ..analysis.findings.finding import Findings
-from ..analysis.findings.forms import findings_object, findings_of
-from ..analysis.findings.saved import saved_findings
-from ..analysis.kept import is_worth_keeping, kept_file, write_kept
-from ..analysis.scope import Scope
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import lines, tell
 from ..index.captures import Member
 from ..index.store import Index
 from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
+from ..tables.device_clocks import troubled
+from ..tables.findings.finding import Findings
+from ..tables.findings.forms import findings_object, findings_of
+from ..tables.findings.saved import saved_findings
+from ..tables.kept import is_worth_keeping, kept_file, write_kept
+from ..tables.scope import Scope
 from . import Trace
 
 MODULE = "tracelane.core.trace.apart"
@@ -73,7 +73,7 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
 
 
 def _findings(scope: Scope) -> Any:
-    from ..analysis.findings.judge import findings  # all the rules: whoever only asks needs none of them
+    from ..tables.findings.judge import findings  # all the rules: whoever only asks needs none of them
 
     return findings_object(findings(scope), 0)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
-from ..analysis.alignment import Alignment, as_stamped
 from ..index.captures import Member
 from ..index.store import Index
 from ..query.window import Occupied, occupied, window_of
+from ..tables.alignment import Alignment, as_stamped
 from . import Trace
 
 

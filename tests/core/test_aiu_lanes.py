@@ -11,11 +11,11 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of, metadata
-from tracelane.core.analysis.copies import copies
-from tracelane.core.analysis.explain import explain
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.range_table import range_table
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.copies import copies
+from tracelane.core.tables.explain import explain
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.range_table import range_table
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, Trace, open_trace
 
 SAMPLES = sorted(

@@ -13,10 +13,10 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core import Trace, open_trace
-from tracelane.core.analysis.alignment import align
-from tracelane.core.analysis.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
 from tracelane.core.index.choice import EVERYTHING
 from tracelane.core.index.store import Index
+from tracelane.core.tables.alignment import align
+from tracelane.core.tables.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"

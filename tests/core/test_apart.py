@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import call, launched, op, trace_of
-from tracelane.core.analysis import kept
-from tracelane.core.analysis.findings.judge import findings
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.blockstore import FOLDER
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.ingest import child
+from tracelane.core.tables import kept
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, apart
 from tracelane.core.trace.apart import QUESTIONS, clock_troubles, findings_apart
 

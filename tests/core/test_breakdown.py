@@ -9,18 +9,18 @@ import pytest
 
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.breakdown import (
+from tracelane.core.base.intervals import merge
+from tracelane.core.tables.breakdown import (
     breakdown,
     breakdown_object,
     breakdown_table,
     exclusive,
     stream_table,
 )
-from tracelane.core.analysis.devices import kernel_types
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.work import KindRule
-from tracelane.core.base.intervals import merge
+from tracelane.core.tables.devices import kernel_types
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.work import KindRule
 
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}
 

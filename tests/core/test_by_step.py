@@ -14,12 +14,12 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
-from tracelane.core.analysis.by_step import by_step
-from tracelane.core.analysis.kernels import OUTSIDE, kernels
-from tracelane.core.analysis.ops import ops
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.step_spans import step_spans
 from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.by_step import by_step
+from tracelane.core.tables.kernels import OUTSIDE, kernels
+from tracelane.core.tables.ops import ops
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.trace import Trace, open_trace
 
 REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"

@@ -15,8 +15,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, metadata
-from tracelane.core.analysis.compile import compile_object, compiled
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.compile import compile_object, compiled
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 BREAKS = "cpu/torch213_graph_breaks.json"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.analysis.copies import copies, kind_of
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.copies import copies, kind_of
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
 FILES = (

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.analysis.breakdown import breakdown, breakdown_table
-from tracelane.core.analysis.delta import delta, delta_to_first, joined
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.ops import ops
-from tracelane.core.analysis.range_table import lane_table, range_table
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.table import Column, Table
 from tracelane.core.export.formats import as_csv, shown
+from tracelane.core.tables.breakdown import breakdown, breakdown_table
+from tracelane.core.tables.delta import delta, delta_to_first, joined
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.ops import ops
+from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Column, Table
 from tracelane.core.trace import Trace
 
 COLUMNS = (

@@ -9,7 +9,9 @@ import pytest
 from tests.core.findings_traces import DEVICE, call, kernel, launched, op
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import Event, complete, index_of, metadata
-from tracelane.core.analysis.device_clocks import (
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.device_clocks import (
     device_clocks,
     moved_text,
     offset_of,
@@ -17,10 +19,8 @@ from tracelane.core.analysis.device_clocks import (
     troubled,
     with_device_clocks,
 )
-from tracelane.core.analysis.launches import launches
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.launches import launches
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 NONE = Clocks()

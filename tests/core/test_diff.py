@@ -10,13 +10,13 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import Event, complete, index_of
-from tracelane.core.analysis.diff import OTHERS, Difference, difference
-from tracelane.core.analysis.metrics import metrics
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.summary import Summary, summary
 from tracelane.core.base.comparable import comparable_name
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.export.summary_file import as_json, is_summary, read_summary
+from tracelane.core.tables.diff import OTHERS, Difference, difference
+from tracelane.core.tables.metrics import metrics
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.summary import Summary, summary
 from tracelane.core.trace import Trace, open_trace
 
 HASH = "fxa1b2c3d4e5f6a7b8c9d0e1f2a3b4"

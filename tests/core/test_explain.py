@@ -9,8 +9,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
-from tracelane.core.analysis.explain import TABLE, explain
 from tracelane.core.index.store import Index
+from tracelane.core.tables.explain import TABLE, explain
 from tracelane.core.trace import open_trace
 
 MOST = 100

@@ -10,14 +10,14 @@ import pytest
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
 from tests.core.test_findings_rules import CASES
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.analysis import kept
-from tracelane.core.analysis.findings.forms import claim_text, findings_markdown, findings_object, findings_of
-from tracelane.core.analysis.findings.judge import findings
-from tracelane.core.analysis.findings.rules import RULES
-from tracelane.core.analysis.findings.saved import kept_findings, saved_findings
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.tables import kept
+from tracelane.core.tables.findings.forms import claim_text, findings_markdown, findings_object, findings_of
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.findings.saved import kept_findings, saved_findings
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 AIU = "aiu/spyre_torch_profiler/"

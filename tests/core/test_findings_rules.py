@@ -8,9 +8,9 @@ import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event
-from tracelane.core.analysis.findings.judge import JUDGES, findings
-from tracelane.core.analysis.findings.rules import RULES
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.findings.judge import JUDGES, findings
+from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.scope import Scope
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"
 GRAPH = "## Call CompiledFxGraph abc ##"

@@ -9,14 +9,14 @@ import pytest
 
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.gap import gap_of
-from tracelane.core.analysis.gap_groups import recurrence, recurring_gaps
-from tracelane.core.analysis.idle import CLASSES, idle
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.step_spans import step_spans
 from tracelane.core.base.short_names import short_name
 from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.lookup import place_of
+from tracelane.core.tables.gap import gap_of
+from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
+from tracelane.core.tables.idle import CLASSES, idle
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_spans import step_spans
 
 
 @needs_corpus

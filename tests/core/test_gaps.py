@@ -10,11 +10,11 @@ import pytest
 
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
-from tracelane.core.analysis.gap import gap_of
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.store import Index
 from tracelane.core.query import gaps
 from tracelane.core.query.gaps import gap_at, gap_before, longest_gap, next_gap
+from tracelane.core.tables.gap import gap_of
 
 
 @pytest.fixture

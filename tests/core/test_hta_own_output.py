@@ -15,15 +15,15 @@ import pytest
 
 from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import GOLDENS, needs_corpus, needs_goldens
-from tracelane.core.analysis.breakdown import device_times
-from tracelane.core.analysis.devices import kernel_types
-from tracelane.core.analysis.host import LaunchSide, launch_sides
-from tracelane.core.analysis.idle import CLASSES, stream_gaps
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.work import KindRule, Work, lifted_values, work_of
 from tracelane.core.base.intervals import merge
 from tracelane.core.index.format import NONE
 from tracelane.core.ingest.columns import I64, AnyArray
+from tracelane.core.tables.breakdown import device_times
+from tracelane.core.tables.devices import kernel_types
+from tracelane.core.tables.host import LaunchSide, launch_sides
+from tracelane.core.tables.idle import CLASSES, stream_gaps
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.work import KindRule, Work, lifted_values, work_of
 from tracelane.core.trace import Trace
 
 pytestmark = [needs_corpus, needs_goldens]

@@ -9,9 +9,9 @@ import pytest
 
 from tests.core.hta import EXACT, RANKS, golden, opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.idle import CLASSES, gap_table, idle, idle_table
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.index.format import NONE
+from tracelane.core.tables.idle import CLASSES, gap_table, idle, idle_table
+from tracelane.core.tables.scope import Scope
 
 
 @needs_corpus

@@ -10,9 +10,9 @@ import pytest
 
 from tests.core.hta import golden, opened
 from tests.corpus import CORPUS, needs_corpus, needs_goldens
-from tracelane.core.analysis.instances import instances
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.instances import instances
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
 
 pytestmark = [needs_corpus, needs_goldens]
 

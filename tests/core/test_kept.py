@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.analysis import kept as keeping
-from tracelane.core.analysis import kept_steps
-from tracelane.core.analysis.kept import kept
-from tracelane.core.analysis.kept_steps import kept_step_spans
-from tracelane.core.analysis.ops import ops
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.step_spans import StepSpans
-from tracelane.core.analysis.steps import steps
-from tracelane.core.analysis.table import Table
 from tracelane.core.index.blockstore import FOLDER
+from tracelane.core.tables import kept as keeping
+from tracelane.core.tables import kept_steps
+from tracelane.core.tables.kept import kept
+from tracelane.core.tables.kept_steps import kept_step_spans
+from tracelane.core.tables.ops import ops
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_spans import StepSpans
+from tracelane.core.tables.steps import steps
+from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.analysis.instances import instances
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.errors import UsageError
 from tracelane.core.query.values import argument_values
+from tracelane.core.tables.instances import instances
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"

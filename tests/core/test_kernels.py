@@ -12,9 +12,9 @@ import pytest
 
 from tests.core.hta import EXACT, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.kernels import kernels, statistics
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.short_names import short_name
+from tracelane.core.tables.kernels import kernels, statistics
+from tracelane.core.tables.scope import Scope
 
 WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "memory"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.hta import EXACT, RANKS, golden, opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.analysis.launches import launches, queue_table, totals
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.launches import launches, queue_table, totals
+from tracelane.core.tables.scope import Scope
 
 pytestmark = [needs_corpus, needs_goldens]
 KEYS = {"call": "cpu_duration", "kernel": "gpu_duration", "delay": "launch_delay"}

@@ -14,8 +14,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, event, metadata
-from tracelane.core.analysis.allocations import allocators
-from tracelane.core.analysis.memory import (
+from tracelane.core.tables.allocations import allocators
+from tracelane.core.tables.memory import (
     AllocatorUse,
     allocator_table,
     curve_table,
@@ -24,7 +24,7 @@ from tracelane.core.analysis.memory import (
     memory_object,
     peak_table,
 )
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"

@@ -12,11 +12,11 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, event, flow, index_of
-from tracelane.core.analysis.op_events import KINDS
-from tracelane.core.analysis.op_groups import parse_grouping
-from tracelane.core.analysis.ops import SORTS, ops, order
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.op_events import KINDS
+from tracelane.core.tables.op_groups import parse_grouping
+from tracelane.core.tables.ops import SORTS, ops, order
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 FOLDER = GOLDENS / "key_averages"

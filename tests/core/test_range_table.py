@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.analysis import range_table as module
-from tracelane.core.analysis import scope as scope_module
-from tracelane.core.analysis.range_table import lane_table, range_table
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.index.store import Index
+from tracelane.core.tables import range_table as module
+from tracelane.core.tables import scope as scope_module
+from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 RANGES = (None, (0, 1_000), (17_000, 90_000), (5_000, 5_001), (399_000, 400_000), (700_000, 800_000))

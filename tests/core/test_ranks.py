@@ -13,11 +13,11 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core import open_trace
-from tracelane.core.analysis.rank_tables import collectives_table, rank_steps_table, ranks_object, ranks_table
-from tracelane.core.analysis.ranks import Ranks, ranks
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
+from tracelane.core.tables.rank_tables import collectives_table, rank_steps_table, ranks_object, ranks_table
+from tracelane.core.tables.ranks import Ranks, ranks
+from tracelane.core.tables.scope import Scope
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"

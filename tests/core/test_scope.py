@@ -10,16 +10,16 @@ import pytest
 
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
-from tracelane.core.analysis import scope as scope_module
-from tracelane.core.analysis.breakdown import breakdown
-from tracelane.core.analysis.devices import KERNEL_TYPES, devices, kernel_type, kernel_types
-from tracelane.core.analysis.idle import idle
-from tracelane.core.analysis.kernels import kernels
-from tracelane.core.analysis.ops import ops
-from tracelane.core.analysis.range_table import lane_table, range_table
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.steps import steps
 from tracelane.core.base.errors import Cancelled
+from tracelane.core.tables import scope as scope_module
+from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.devices import KERNEL_TYPES, devices, kernel_type, kernel_types
+from tracelane.core.tables.idle import idle
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.ops import ops
+from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.steps import steps
 from tracelane.core.trace import Trace, open_trace
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, counter, index_of
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.step_choice import find_steps
-from tracelane.core.analysis.steps import percentile, steps
 from tracelane.core.base.intervals import Intervals, merge
 from tracelane.core.index.store import Index
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_choice import find_steps
+from tracelane.core.tables.steps import percentile, steps
 from tracelane.core.trace import Trace, open_trace
 
 TENSORBOARD = {

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
-from tracelane.core.analysis.op_device import launches_of, work_positions
-from tracelane.core.analysis.op_events import lifted_of
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.step_choice import Steps, find_steps
-from tracelane.core.analysis.steps import ROLES, step_columns
 from tracelane.core.index.store import Index
 from tracelane.core.ingest.columns import I64
+from tracelane.core.tables.op_device import launches_of, work_positions
+from tracelane.core.tables.op_events import lifted_of
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_choice import Steps, find_steps
+from tracelane.core.tables.steps import ROLES, step_columns
 from tracelane.core.trace import open_trace
 
 pytestmark = [needs_corpus, needs_goldens]

@@ -9,8 +9,8 @@ import pytest
 
 from tests.tui.small_trace import MS, START, small_trace
 from tests.tui.test_app_keys import message, screen_text, settled, shown
-from tracelane.core.analysis.range_table import range_table
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.range_table import range_table
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.viewer.tables import ANALYSES

@@ -12,9 +12,9 @@ from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.test_app_keys import message, screen_text, settled, shown
-from tracelane.core.analysis import kept
-from tracelane.core.analysis.findings import judge, saved
 from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.tables import kept
+from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.smi import log_options
 from tracelane.tui.lanes.canvas import LaneCanvas

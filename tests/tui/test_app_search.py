@@ -11,11 +11,11 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.events import complete
-from tracelane.core.analysis.found import found_table
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
 from tracelane.core.query.hits import Found, find, matches
+from tracelane.core.tables.found import found_table
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config

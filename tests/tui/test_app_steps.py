@@ -11,7 +11,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tests.tui.small_trace import small_trace
 from tests.tui.test_app_keys import message, screen_text, settled, shown
-from tracelane.core.analysis.step_choice import find_steps
+from tracelane.core.tables.step_choice import find_steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui import steps as module
 from tracelane.tui.clock import time_frame

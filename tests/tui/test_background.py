@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.small_file import small_file
 from tests.tui.test_app_keys import message, settled, shown
-from tracelane.core.analysis import ops
+from tracelane.core.tables import ops
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.viewer import background
 

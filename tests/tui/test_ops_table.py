@@ -11,8 +11,8 @@ import pytest
 from tests.corpus import GOLDENS, needs_goldens
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
-from tracelane.core.analysis.ops import has_memory, ops, order
-from tracelane.core.analysis.scope import Scope
+from tracelane.core.tables.ops import has_memory, ops, order
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.tui.text.ops_table import memory_text, ops_text, time_text
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tracelane.core.analysis.device_clocks import (
+from tracelane.core.base.clock import Clocks
+from tracelane.core.tables.device_clocks import (
     AUTO,
     DeviceClock,
     device_clocks,
@@ -14,7 +15,6 @@ from tracelane.core.analysis.device_clocks import (
     offset_of,
     set_by_hand,
 )
-from tracelane.core.base.clock import Clocks
 from tracelane.core.trace import Trace
 
 from ..session import Session

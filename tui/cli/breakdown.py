@@ -15,7 +15,7 @@ def breakdown(request: Request) -> None:
     Kernel time runs from the first start to the last end; what runs at once counts once. JSON has the time of
     each combination of types and each stream as well.
     """
-    from tracelane.core.analysis import breakdown as analysis
+    from tracelane.core.tables import breakdown as analysis
 
     found = analysis.breakdown(request.scope())
     tables = [analysis.breakdown_table(found), analysis.type_table(found), analysis.stream_table(found)]

@@ -33,7 +33,7 @@ def check(
     `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A metric of which the
     trace has nothing keeps no limit.
     """
-    from tracelane.core.analysis.metrics import group_of, metrics
+    from tracelane.core.tables.metrics import group_of, metrics
 
     limits = [
         *(parse_limit(text, at_most=True) for text in most),

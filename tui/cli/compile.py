@@ -28,7 +28,7 @@ def compile(request: Request, first: First) -> None:
 
     Regions stand as a tree: one in another is a graph break or a region in which compilation is disabled.
     """
-    from tracelane.core.analysis import compile as analysis
+    from tracelane.core.tables import compile as analysis
 
     found = analysis.compiled(request.scope())
     tables = found.tables

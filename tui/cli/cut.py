@@ -53,8 +53,8 @@ def cut(
     choice: Choice,
 ) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
-    from tracelane.core.analysis.device_clocks import with_device_clocks
     from tracelane.core.export.cut import cut as write_cut
+    from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.text.progress import ProgressBar
 
     if begin is None and end is None:

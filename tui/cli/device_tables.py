@@ -15,8 +15,8 @@ from .opened import Opened, with_options
 from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.table import Table
     from tracelane.core.ingest.columns import I64
+    from tracelane.core.tables.table import Table
 
 TABLE_ROWS = 30
 """Rows of a printed table where --limit does not say."""

@@ -16,8 +16,8 @@ from .scoped import STEP_NAME, terminal_width
 from .sides import read_side
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.diff import Change, Difference
     from tracelane.core.index.choice import Choice
+    from tracelane.core.tables.diff import Change, Difference
 
 EXCEEDED = 1
 ROWS = 15
@@ -76,8 +76,8 @@ def diff(
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
     --run, --capture, --rank and --step-name are for both sides.
     """
-    from tracelane.core.analysis.diff import difference
-    from tracelane.core.analysis.metrics import group_of
+    from tracelane.core.tables.diff import difference
+    from tracelane.core.tables.metrics import group_of
     from tracelane.tui.text.diff import told
 
     share = None if fail_above is None else parse_value(fail_above)

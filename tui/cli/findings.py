@@ -23,10 +23,10 @@ def findings(request: Request, as_json: bool) -> None:
     Ranked by the time that each finding claims; claims overlap, so they are never added up. What the trace
     does not show is not judged, and said so.
     """
-    from tracelane.core.analysis.findings import forms
-    from tracelane.core.analysis.findings.saved import saved_findings
-    from tracelane.core.analysis.findings.table import findings_table
     from tracelane.core.export import formats
+    from tracelane.core.tables.findings import forms
+    from tracelane.core.tables.findings.saved import saved_findings
+    from tracelane.core.tables.findings.table import findings_table
     from tracelane.tui.text.findings import findings_text
 
     if request.lanes or request.where:

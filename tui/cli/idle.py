@@ -26,9 +26,9 @@ def idle(request: Request, kernel_wait: float, recurring: bool) -> None:
 
     A gap is a host wait if the launch that ended it began after the work before it was done.
     """
-    from tracelane.core.analysis import idle as analysis
-    from tracelane.core.analysis.gap_groups import recurring_gaps
-    from tracelane.core.analysis.step_spans import step_spans
+    from tracelane.core.tables import idle as analysis
+    from tracelane.core.tables.gap_groups import recurring_gaps
+    from tracelane.core.tables.step_spans import step_spans
 
     scope = request.scope()
     found = analysis.idle(scope, round(kernel_wait * 1000))

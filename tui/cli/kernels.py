@@ -12,8 +12,8 @@ from tracelane.core.base.errors import UsageError
 from .device_tables import Request, request_options
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.instances import Order
-    from tracelane.core.analysis.kernels import GroupBy
+    from tracelane.core.tables.instances import Order
+    from tracelane.core.tables.kernels import GroupBy
 
 RUNS = 1000
 """Runs listed where --limit does not say."""
@@ -55,9 +55,9 @@ def kernels(
     order: Order,
 ) -> None:
     """List the device work: how often, how long in all, on average, at the median, at worst."""
-    from tracelane.core.analysis import kernels as analysis
-    from tracelane.core.analysis.instances import instances
-    from tracelane.core.analysis.kernel_arguments import argument_key
+    from tracelane.core.tables import kernels as analysis
+    from tracelane.core.tables.instances import instances
+    from tracelane.core.tables.kernel_arguments import argument_key
 
     keys = [argument_key(column) for column in columns]
     if group_by is not None:

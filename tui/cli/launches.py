@@ -17,7 +17,7 @@ def launches(request: Request) -> None:
 
     Work is joined to its launch by flow, else by correlation; it counts where it starts, with its whole time.
     """
-    from tracelane.core.analysis import launches as analysis
+    from tracelane.core.tables import launches as analysis
 
     found = analysis.launches(request.scope())
     limit = request.limit or OUTLIERS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.metrics import Metric
+    from tracelane.core.tables.metrics import Metric
 
 UNITS = {
     "": 1.0,
@@ -47,8 +47,8 @@ class Limit:
 
     def told(self, metric: Metric) -> str:
         """Return the limit and the metric in words."""
-        from tracelane.core.analysis.table import Column
         from tracelane.core.export.formats import shown
+        from tracelane.core.tables.table import Column
 
         column = Column(metric.name, metric.name, metric.unit)
         value = "nothing of it in the trace" if metric.value is None else shown(column, metric.value)

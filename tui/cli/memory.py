@@ -25,7 +25,7 @@ def memory(request: Request, first: First) -> None:
 
     Allocations are known where the trace was taken with profile_memory=True.
     """
-    from tracelane.core.analysis import memory as analysis
+    from tracelane.core.tables import memory as analysis
 
     found = analysis.memory(request.scope())
     if request.where and request.form == "csv" and first != "copies":

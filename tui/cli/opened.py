@@ -14,8 +14,8 @@ from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
 from .scoped import FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.scope import Scope
     from tracelane.core.index.choice import Choice
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.trace import Trace
 
 OPTIONS = (FORCE, INDEX_DIR, DECODER, DEVICE_OFFSET)

@@ -10,8 +10,8 @@ from .opened import Opened, opened_options
 from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.table import Table
     from tracelane.core.ingest.columns import I64
+    from tracelane.core.tables.table import Table
 
 ROWS = 100
 """As many as PyTorch prints."""
@@ -44,10 +44,10 @@ def ops(
 
     import numpy as np
 
-    from tracelane.core.analysis import ops as analysis
-    from tracelane.core.analysis.by_step import by_step
-    from tracelane.core.analysis.op_groups import NO_GROUPING, parse_grouping
     from tracelane.core.export import formats
+    from tracelane.core.tables import ops as analysis
+    from tracelane.core.tables.by_step import by_step
+    from tracelane.core.tables.op_groups import NO_GROUPING, parse_grouping
     from tracelane.tui.text.ops_table import ops_text
     from tracelane.tui.text.table import table_text
 
@@ -78,7 +78,7 @@ def order_of(table: Table, sort: str | None, form: str) -> I64:
     """Return the rows as --sort says, else by self time for people, in PyTorch's own order for programs."""
     import numpy as np
 
-    from tracelane.core.analysis.ops import order
+    from tracelane.core.tables.ops import order
 
     if sort is None and form not in ("table", "md"):
         return np.arange(len(table))

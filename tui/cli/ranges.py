@@ -15,7 +15,7 @@ def ranges(request: Request, by: str) -> None:
 
     Slices that the edges cut count by their part inside; times are in ns in JSON and CSV.
     """
-    from tracelane.core.analysis.range_table import lane_table, range_table
+    from tracelane.core.tables.range_table import lane_table, range_table
 
     scope = request.scope()
     if by == "lane":

@@ -20,8 +20,8 @@ def ranks(request: Request, as_json: bool) -> None:
     """
     from dataclasses import replace
 
-    from tracelane.core.analysis import rank_tables as tables
-    from tracelane.core.analysis.ranks import ranks as analysis
+    from tracelane.core.tables import rank_tables as tables
+    from tracelane.core.tables.ranks import ranks as analysis
 
     if as_json:
         request = replace(request, form="json")

@@ -14,10 +14,10 @@ from .opened import Opened, opened_options
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.scope import Scope
-    from tracelane.core.analysis.summary import Summary
     from tracelane.core.export.report import Example
     from tracelane.core.overlay.overlay import Overlay
+    from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.summary import Summary
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
@@ -51,15 +51,15 @@ def report(
     It has a picture of the iteration of median length, a summary of the aiu-smi logs beside the trace or
     named, and a list of what is to be added by hand. Without --out and --bundle it is printed.
     """
-    from tracelane.core.analysis.diff import difference
-    from tracelane.core.analysis.findings.saved import saved_findings
-    from tracelane.core.analysis.summary import summary
     from tracelane.core.export import bundle as bundles
     from tracelane.core.export.redact import Redaction
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import as_json
     from tracelane.core.overlay.excerpt import excerpt
+    from tracelane.core.tables.diff import difference
+    from tracelane.core.tables.findings.saved import saved_findings
+    from tracelane.core.tables.summary import summary
 
     for path in (out, bundle):
         if path is not None and path.exists():
@@ -129,7 +129,7 @@ def _ledger(scope: Scope) -> list[str]:
 
 
 def _ops(scope: Scope) -> str:
-    from tracelane.core.analysis.ops import has_memory, ops
+    from tracelane.core.tables.ops import has_memory, ops
     from tracelane.tui.text.ops_table import ops_text
 
     from .ops import order_of

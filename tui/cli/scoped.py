@@ -13,8 +13,8 @@ import click
 from tracelane.core.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.scope import Scope
-    from tracelane.core.analysis.step_spans import StepSpans
+    from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.step_spans import StepSpans
     from tracelane.core.trace import Trace
 
 DEFAULT_WIDTH = 160
@@ -61,10 +61,10 @@ def scope_of(
     step_name: str | None = None,
 ) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
-    from tracelane.core.analysis.device_clocks import with_device_clocks
-    from tracelane.core.analysis.scope import Scope
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
+    from tracelane.core.tables.device_clocks import with_device_clocks
+    from tracelane.core.tables.scope import Scope
 
     if step is not None and (begin is not None or end is not None or skip_first):
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
@@ -117,7 +117,7 @@ def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> 
 
 def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
     """Return the trace's steps, those of a name if one is given; UsageError where there are none."""
-    from tracelane.core.analysis.step_spans import step_spans
+    from tracelane.core.tables.step_spans import step_spans
 
     steps = step_spans(trace, trace.clocks, step_name or None)
     if steps is None and step_name:

@@ -9,7 +9,7 @@ import click
 from .device_tables import Request, request_options
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.sections import By
+    from tracelane.core.tables.sections import By
 
 
 @click.command()
@@ -27,6 +27,6 @@ def sections(request: Request, by: By) -> None:
     A hyperfunction is a row of the report, a hypersection what an argument of that name tells, else the
     colour. Estimated and measured latency come first, and what one is of the other.
     """
-    from tracelane.core.analysis import sections as analysis
+    from tracelane.core.tables import sections as analysis
 
     request.show([analysis.sections(request.scope(), by)])

@@ -11,8 +11,8 @@ from .opened import chosen_trace
 from .scoped import scope_of
 
 if TYPE_CHECKING:
-    from tracelane.core.analysis.summary import Summary
     from tracelane.core.index.choice import Choice
+    from tracelane.core.tables.summary import Summary
 
 STEP = "step="
 
@@ -41,8 +41,8 @@ def read_side(
 
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
-    from tracelane.core.analysis.summary import summary
     from tracelane.core.export.summary_file import is_summary, read_summary
+    from tracelane.core.tables.summary import summary
 
     path, part = split_side(text)
     if is_summary(Path(path)):

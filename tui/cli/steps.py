@@ -22,9 +22,9 @@ def steps(opened: Opened, groups: bool, limit: int | None, form: str) -> None:
 
     JSON has the groups beside the rows, with p50, p95, p99 and max.
     """
-    from tracelane.core.analysis.steps import steps as found_steps
     from tracelane.core.base.units import format_ns
     from tracelane.core.export import formats
+    from tracelane.core.tables.steps import steps as found_steps
     from tracelane.tui.text.table import table_text
 
     result = found_steps(opened.scope())

@@ -16,10 +16,10 @@ def summary(opened: Opened, rows: int, as_json: bool) -> None:
 
     `tracelane summary TRACE --json > baseline.json` keeps what `tracelane diff baseline.json TRACE` compares.
     """
-    from tracelane.core.analysis.summary import summary as summed
-    from tracelane.core.analysis.table import Column
     from tracelane.core.export.formats import shown
     from tracelane.core.export.summary_file import as_json as json_text
+    from tracelane.core.tables.summary import summary as summed
+    from tracelane.core.tables.table import Column
     from tracelane.tui.text.table import table_text
 
     from .scoped import terminal_width

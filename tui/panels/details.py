@@ -12,8 +12,6 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from tracelane.core.analysis.devices import WORK
-from tracelane.core.analysis.explain import explain
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
@@ -23,6 +21,8 @@ from tracelane.core.overlay.counter_index import CounterIndex
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
+from tracelane.core.tables.devices import WORK
+from tracelane.core.tables.explain import explain
 from tracelane.core.trace import Link, Trace
 
 from ..clock import Stamps

@@ -7,10 +7,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tracelane.core.analysis.findings.finding import Finding, Findings
-from tracelane.core.analysis.findings.forms import claim_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns, format_share
+from tracelane.core.tables.findings.finding import Finding, Findings
+from tracelane.core.tables.findings.forms import claim_text
 
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar

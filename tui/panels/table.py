@@ -7,10 +7,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tracelane.core.analysis.table import Column as TableColumn
-from tracelane.core.analysis.table import Table
 from tracelane.core.export.formats import shown
 from tracelane.core.ingest.columns import I64, AnyArray
+from tracelane.core.tables.table import Column as TableColumn
+from tracelane.core.tables.table import Table
 
 from ..widgets.bars import Bar
 from ..widgets.table import Column, VirtualTable

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.analysis.delta import PRESENCE, delta_key, relative_key
-from tracelane.core.analysis.diff import CONTRIBUTION, Change, Difference
-from tracelane.core.analysis.summary import LEADING
-from tracelane.core.analysis.table import Column, Table, Value
 from tracelane.core.export.formats import shown
+from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
+from tracelane.core.tables.diff import CONTRIBUTION, Change, Difference
+from tracelane.core.tables.summary import LEADING
+from tracelane.core.tables.table import Column, Table, Value
 
 MAIN = (
     "step.count",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tracelane.core.analysis.findings.finding import Evidence, Finding, Findings
-from tracelane.core.analysis.findings.forms import claim_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
+from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
+from tracelane.core.tables.findings.forms import claim_text
 
 INDENT = "   "
 LEAST_WIDTH = 40

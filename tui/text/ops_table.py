@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracelane.core.analysis.table import Table
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.ingest.columns import I64
+from tracelane.core.tables.table import Table
 
 WIDTH = 12
 NAME_WIDTH = 55

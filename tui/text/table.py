@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from tracelane.core.analysis.table import Column, Table
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import shown
 from tracelane.core.ingest.columns import I64
+from tracelane.core.tables.table import Column, Table
 
 GAP = 2
 LEAST = 12

@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tracelane.core.analysis.table import Table, Value
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.formats import shown
 from tracelane.core.overlay.zones import offset_text
+from tracelane.core.tables.table import Table, Value
 
 LINES_SHOWN = 5
 """Unparsed lines that are told; the others are counted."""

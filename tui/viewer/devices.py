@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.errors import Cancelled
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.core.trace.apart import clock_troubles
 

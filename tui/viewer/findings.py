@@ -8,13 +8,13 @@ from rich.text import Text
 from textual import on
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.findings.finding import Evidence, Findings
-from tracelane.core.analysis.findings.saved import kept_findings
-from tracelane.core.analysis.scope import Scope
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
+from tracelane.core.tables.findings.finding import Evidence, Findings
+from tracelane.core.tables.findings.saved import kept_findings
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.core.trace.apart import findings_apart
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.found import FoundTable, found_table
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.units import format_ns
 from tracelane.core.export.formats import shown
@@ -13,6 +12,7 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import term_for, text_of
+from tracelane.core.tables.found import FoundTable, found_table
 from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.ingest.columns import I64
+from tracelane.core.tables.table import Table
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named

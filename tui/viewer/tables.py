@@ -9,14 +9,14 @@ from typing import Final
 from textual import on
 from textual.worker import get_current_worker
 
-from tracelane.core.analysis.delta import delta, delta_to_first
-from tracelane.core.analysis.range_table import lane_table, range_table
-from tracelane.core.analysis.scope import Scope
-from tracelane.core.analysis.table import Table
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.hits import Hits
+from tracelane.core.tables.delta import delta, delta_to_first
+from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
 from ..actions import ranges
@@ -45,69 +45,69 @@ class Analysis:
 
 
 def _ops(scope: Scope) -> Table:
-    from tracelane.core.analysis.ops import ops
+    from tracelane.core.tables.ops import ops
 
     return ops(scope)
 
 
 def _kernels(scope: Scope) -> Table:
-    from tracelane.core.analysis.kernels import kernels
+    from tracelane.core.tables.kernels import kernels
 
     return kernels(scope, "short")
 
 
 def _steps(scope: Scope) -> Table:
-    from tracelane.core.analysis.steps import steps
+    from tracelane.core.tables.steps import steps
 
     return steps(scope).steps
 
 
 def _time(scope: Scope) -> Table:
-    from tracelane.core.analysis.breakdown import breakdown, breakdown_table
+    from tracelane.core.tables.breakdown import breakdown, breakdown_table
 
     return breakdown_table(breakdown(scope))
 
 
 def _idle(scope: Scope) -> Table:
-    from tracelane.core.analysis.idle import idle, idle_table
+    from tracelane.core.tables.idle import idle, idle_table
 
     return idle_table(idle(scope))
 
 
 def _gaps(scope: Scope) -> Table:
-    from tracelane.core.analysis.gap_groups import recurring_gaps
-    from tracelane.core.analysis.idle import idle
-    from tracelane.core.analysis.step_spans import step_spans
+    from tracelane.core.tables.gap_groups import recurring_gaps
+    from tracelane.core.tables.idle import idle
+    from tracelane.core.tables.step_spans import step_spans
 
     return recurring_gaps(idle(scope), step_spans(scope.trace, scope.clocks, scope.steps or None))
 
 
 def _launches(scope: Scope) -> Table:
-    from tracelane.core.analysis.launches import launch_table, launches
+    from tracelane.core.tables.launches import launch_table, launches
 
     return launch_table(launches(scope))
 
 
 def _memory(scope: Scope) -> Table:
-    from tracelane.core.analysis.memory import allocator_table, memory
+    from tracelane.core.tables.memory import allocator_table, memory
 
     return allocator_table(memory(scope))
 
 
 def _memory_peak(scope: Scope) -> Table:
-    from tracelane.core.analysis.memory import memory, peak_table
+    from tracelane.core.tables.memory import memory, peak_table
 
     return peak_table(memory(scope))
 
 
 def _copies(scope: Scope) -> Table:
-    from tracelane.core.analysis.copies import copies
+    from tracelane.core.tables.copies import copies
 
     return copies(scope)
 
 
 def _sections(scope: Scope) -> Table:
-    from tracelane.core.analysis.sections import is_report, sections
+    from tracelane.core.tables.sections import is_report, sections
 
     return sections(scope if is_report(scope.trace) else replace(scope, lanes=()))
 
@@ -116,7 +116,7 @@ def _compiled(question: str) -> Callable[[Scope], Table]:
     """Return what makes the table of torch.compile that answers a question (see compile.Compiled)."""
 
     def make(scope: Scope) -> Table:
-        from tracelane.core.analysis.compile import compiled
+        from tracelane.core.tables.compile import compiled
 
         table: Table = getattr(compiled(scope), question)
         return table
@@ -125,22 +125,22 @@ def _compiled(question: str) -> Callable[[Scope], Table]:
 
 
 def _ranks(scope: Scope) -> Table:
-    from tracelane.core.analysis.rank_tables import ranks_table
-    from tracelane.core.analysis.ranks import ranks
+    from tracelane.core.tables.rank_tables import ranks_table
+    from tracelane.core.tables.ranks import ranks
 
     return ranks_table(ranks(scope))
 
 
 def _collectives(scope: Scope) -> Table:
-    from tracelane.core.analysis.rank_tables import collectives_table
-    from tracelane.core.analysis.ranks import ranks
+    from tracelane.core.tables.rank_tables import collectives_table
+    from tracelane.core.tables.ranks import ranks
 
     return collectives_table(ranks(scope), scope.trace.span_at(scope.clocks)[0])
 
 
 def _rank_steps(scope: Scope) -> Table:
-    from tracelane.core.analysis.rank_tables import rank_steps_table
-    from tracelane.core.analysis.ranks import ranks
+    from tracelane.core.tables.rank_tables import rank_steps_table
+    from tracelane.core.tables.ranks import ranks
 
     return rank_steps_table(ranks(scope))
 

@@ -18,9 +18,9 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tracelane.core.analysis.table import sorted_rows
 from tracelane.core.base.safe_text import safe
 from tracelane.core.ingest.columns import I64, AnyArray
+from tracelane.core.tables.table import sorted_rows
 
 GAP = 2
 """Cells between two columns."""

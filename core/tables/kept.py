@@ -27,7 +27,7 @@ from .table import Column, Table
 LEAST_SLICES = 1_000_000
 """Smaller traces are counted as quickly as a file is found and read."""
 PRIVATE = 0o700
-COUNTING = ("base", "query", "analysis")
+COUNTING = ("base", "query", "tables")
 """Rooms of core whose code decides what a table holds; the index has a format of its own."""
 
 
