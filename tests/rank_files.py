@@ -11,6 +11,7 @@ from tests.events import complete
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import Job
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
@@ -43,13 +44,14 @@ def rank_files(folder: Path, world: int, late_us: float = 0.0) -> Path:
 class Scripted:
     """A `SeveralIndexing` that ends files when the test says so; what is built is built here."""
 
-    def __init__(self, jobs: Sequence[Job], *, index_dir: Path | None = None, **_: object) -> None:
+    def __init__(self, jobs: Sequence[Job], options: IndexOptions, *, stands_back: bool) -> None:
         self.written: list[str | Path] = []
         self.failed: dict[str | Path, Exception] = {}
         self.closed = False
         self.error: Exception | None = None
         self._jobs = {str(job.path): job for job in jobs}
-        self._index_dir = index_dir
+        self._options = options
+        self.stands_back = stands_back
         self._doing: dict[str | Path, Progress] = {}
 
     @property
@@ -81,7 +83,7 @@ class Scripted:
     def finish(self, *paths: Path) -> None:
         """Write the indexes of these files."""
         for path in paths:
-            ingest_index(path, index_dir=self._index_dir).close()
+            ingest_index(path, self._options).close()
             self._doing.pop(path, None)
             self.written.append(path)
 

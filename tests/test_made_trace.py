@@ -56,7 +56,7 @@ def test_copies_follow_one_another(tmp_path: Path) -> None:
     ledgers = []
     for copies in (1, 3):
         path = write_made_trace(tmp_path / f"{copies}.json", copies=copies)
-        trace = open_trace(path, index_dir=tmp_path / "index", workers=1)
+        trace = open_trace(path, index_dir=tmp_path / "index")
         ledgers.append(trace.sources[0].ledger)
         assert not trace.indexes[0].lanes["overlapping"].any()
         trace.close()

@@ -17,6 +17,7 @@ from .captures import Member
 from .format import TABLES
 from .ingest import cached_index, wanted_index
 from .opening import Meant, Opened, not_meant, together
+from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import WORTH_IT, Job, SeveralIndexing
 from .store import Index
 
@@ -33,10 +34,7 @@ class Gathering:
         self,
         meant: Meant,
         found: Sequence[Found],
-        *,
-        index_dir: Path | None = None,
-        decoder: str = "orjson",
-        force: bool = False,
+        options: IndexOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Take the files that are there and begin with the others; ChildrenError where no process can be
         started.
@@ -52,14 +50,12 @@ class Gathering:
         }
         """Why others have none."""
         self._places = {member.path: place for place, member in enumerate(self.members)}
-        self._index_dir = index_dir
+        self._index_dir = options.index_dir
         self._taken = 0  # of what was written
         for place in list(self.ready):
             self._pass_by(place)
         jobs = [one for _, one in found if isinstance(one, Job)]
-        self._several = SeveralIndexing(
-            jobs, index_dir=index_dir, decoder=decoder, force=force, stands_back=True
-        )
+        self._several = SeveralIndexing(jobs, options, stands_back=True)
 
     def __enter__(self) -> Gathering:
         """Return itself."""
@@ -143,9 +139,7 @@ class Gathering:
             self.failed[place] = error
 
 
-def gather(
-    meant: Meant, *, index_dir: Path | None = None, decoder: str = "orjson", force: bool = False
-) -> Gathering | None:
+def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering | None:
     """Begin to index files, where there are any to wait for; None where reading them takes but a moment, or
     where whoever asks has to do it (standard input, no place for an index but a temporary one).
 
@@ -157,7 +151,7 @@ def gather(
         if not os.path.isfile(path):
             return None
         try:
-            wanted = wanted_index(path, index_dir=index_dir, force=force)
+            wanted = wanted_index(path, options)
         except UnreadableError as error:
             if path in meant.asked:
                 raise
@@ -171,7 +165,7 @@ def gather(
             found.append((member, Job.of(path, *wanted)))
     if sum(one.work for _, one in found if isinstance(one, Job)) < WORTH_IT:
         return None
-    return Gathering(meant, found, index_dir=index_dir, decoder=decoder, force=force)
+    return Gathering(meant, found, options)
 
 
 def _nothing_of(path: str | Path) -> Index:

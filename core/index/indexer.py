@@ -63,22 +63,22 @@ class _Indexer:
         from ..ingest.source import Source
         from .cache import Place
         from .ingest import build_index
+        from .options import IndexOptions
 
+        options = IndexOptions.from_message(asked["options"])
         facts = asked["source"]
         source = Source(**{**facts, "file": Path(facts["file"])})
         try:
             build_index(
                 source,
                 Place(Path(asked["place"])),
-                decoder=asked["decoder"],
-                workers=asked["workers"],
-                force=asked["force"],
+                options,
                 progress=self._progress,
                 cancelled=self.unwanted.is_set,
                 begun=self._begun,
                 pictured=self._draw if asked["pictures"] else None,
                 started=started,
-                apart=(asked["workers"] or os.cpu_count() or 1) > 1,
+                apart=(options.threads or os.cpu_count() or 1) > 1,
             )
         except Cancelled:
             return ENDED

@@ -13,6 +13,7 @@ from ..base.progress import Progress
 from ..ingest.child import DECODING, Children, ChildrenError, Message, source_facts, worker_count
 from ..ingest.source import Source
 from .cache import Place, sweep
+from .options import DEFAULT_OPTIONS, IndexOptions
 
 MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
@@ -21,13 +22,12 @@ PATIENCE_S = 2.0
 """So long the process may take to clear up when its index is not wanted any more."""
 
 
-def order(
-    source: Source, place: Place, *, decoder: str, workers: int | None, force: bool, pictures: bool
-) -> dict[str, Any]:
+def order(source: Source, place: Place, options: IndexOptions, *, pictures: bool) -> dict[str, Any]:
     """Return the line that orders the index of a source to be built in its place."""
     facts = {**source_facts(source), "fingerprint": source.fingerprint}
-    settings = {"decoder": decoder, "workers": workers, "force": force, "pictures": pictures}
-    return {"source": facts, "place": str(place.folder), "readers": worker_count(source, workers), **settings}
+    readers = worker_count(source, options.threads)
+    where = {"source": facts, "place": str(place.folder)}
+    return {**where, "readers": readers, "options": options.to_message(), "pictures": pictures}
 
 
 class Indexing:
@@ -37,10 +37,8 @@ class Indexing:
         self,
         source: Source,
         place: Place,
+        options: IndexOptions = DEFAULT_OPTIONS,
         *,
-        decoder: str = "orjson",
-        workers: int | None = None,
-        force: bool = False,
         pictures: bool = False,
     ) -> None:
         """Start the process, with `pictures` one that draws while it reads; ChildrenError where none can be.
@@ -55,7 +53,7 @@ class Indexing:
         self.committed = False
         self._closed = False
         self._children = Children(1, module=MODULE, environment=DECODING)
-        asked = order(source, place, decoder=decoder, workers=workers, force=force, pictures=pictures)
+        asked = order(source, place, options, pictures=pictures)
         try:
             self._children.send(0, asked)
         except ChildrenError:

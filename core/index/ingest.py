@@ -16,6 +16,7 @@ from ..ingest.source import Source, open_source
 from .cache import Place, locate
 from .cached import touch
 from .changes import unfinished_note
+from .options import DEFAULT_OPTIONS, IndexOptions
 from .quota import keep_within, limit_of
 
 if TYPE_CHECKING:
@@ -31,11 +32,8 @@ WAIT_S = 0.1
 
 def ingest_index(
     path: str | Path,
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    index_dir: Path | None = None,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
@@ -44,30 +42,26 @@ def ingest_index(
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
-    wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress, cancelled=cancelled)
+    wanted = wanted_index(path, options, progress=progress, cancelled=cancelled)
     if not isinstance(wanted, tuple):
         return wanted
-    return ingest_source(
-        *wanted, decoder=decoder, workers=workers, force=force, progress=progress, cancelled=cancelled
-    )
+    return ingest_source(*wanted, options, progress=progress, cancelled=cancelled)
 
 
 def ingest_source(
     source: Source,
     place: Place,
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, built and committed in its place as `ingest_index` does."""
-    if pays_process(source) and not (workers == 1 and made_for_decoding()):
+    if pays_process(source) and not (options.threads == 1 and made_for_decoding()):
         from .indexing import Indexing
 
         try:
-            with Indexing(source, place, decoder=decoder, workers=workers, force=force) as indexing:
+            with Indexing(source, place, options) as indexing:
                 from . import store  # noqa: F401 - while the process starts: it is needed afterwards
 
                 indexing.await_running()
@@ -78,23 +72,20 @@ def ingest_source(
             return opened_index(source, place)
         except ChildrenError:
             pass  # one process by itself, then
-    return build_here(
-        source, place, decoder=decoder, workers=workers, force=force, progress=progress, cancelled=cancelled
-    )
+    return build_here(source, place, options, progress=progress, cancelled=cancelled)
 
 
 def wanted_index(
     path: str | Path,
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    index_dir: Path | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index | tuple[Source, Place]:
     """Return the index of a file from the cache, else what is to be read and where its index belongs."""
     source = open_source(path, progress=progress, cancelled=cancelled)
-    place = locate(dict(source.fingerprint), index_dir)
-    index = None if force else _opened(place, source)
+    place = locate(dict(source.fingerprint), options.index_dir)
+    index = None if options.force else _opened(place, source)
     return (source, place) if index is None else index
 
 
@@ -106,23 +97,13 @@ def pays_process(source: Source) -> bool:
 def build_here(
     source: Source,
     place: Place,
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, read and built by this process."""
-    build_index(
-        source,
-        place,
-        decoder=decoder,
-        workers=workers,
-        force=force,
-        progress=progress,
-        cancelled=cancelled,
-    )
+    build_index(source, place, options, progress=progress, cancelled=cancelled)
     return opened_index(source, place)
 
 
@@ -168,10 +149,8 @@ def _opened(place: Place, source: Source) -> Index | None:
 def build_index(
     source: Source,
     place: Place,
+    options: IndexOptions,
     *,
-    decoder: str,
-    workers: int | None,
-    force: bool,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     begun: Callable[[Path], None] = lambda folder: None,
@@ -186,14 +165,14 @@ def build_index(
     the building (see `beside`).
     """
     with place.exclusive(cancelled):
-        if not force and (index := _opened(place, source)) is not None:
+        if not options.force and (index := _opened(place, source)) is not None:
             index.close()
             return
         root = place.folder.parent.parent
         limit = limit_of(root)
         with place.building() as folder:
             begun(folder)
-            _build(source, folder, decoder, workers, progress, cancelled, pictured, started, apart)
+            _build(source, folder, options, progress, cancelled, pictured, started, apart)
         if not place.temporary:
             keep_within(limit, root, place.key)
 
@@ -201,8 +180,7 @@ def build_index(
 def _build(
     source: Source,
     folder: Path,
-    decoder: str,
-    workers: int | None,
+    options: IndexOptions,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     pictured: Callable[[Path], None] | None,
@@ -216,8 +194,8 @@ def _build(
         read = read_to_folder(
             source,
             parts,
-            decoder=decoder,
-            workers=workers,
+            decoder=options.decoder,
+            workers=options.threads,
             progress=progress,
             cancelled=cancelled,
             pictured=pictured,

@@ -13,6 +13,7 @@ from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .ingest import has_no_event_array, ingest_index
 from .inputs import STDIN, expanded, unfinished_notes
+from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import index_several
 from .told import told_by, told_in
 
@@ -45,12 +46,9 @@ class Meant:
 
 def open_indexes(
     asked: Sequence[str | Path],
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
     choice: Choice = NEWEST,
-    index_dir: Path | None = None,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Opened:
@@ -61,35 +59,20 @@ def open_indexes(
     choice that leaves nothing, CacheError, Cancelled.
     """
     return open_meant(
-        meant_by(asked, choice, index_dir),
-        index_dir=index_dir,
-        decoder=decoder,
-        workers=workers,
-        force=force,
-        progress=progress,
-        cancelled=cancelled,
+        meant_by(asked, choice, options.index_dir), options, progress=progress, cancelled=cancelled
     )
 
 
 def open_meant(
     meant: Meant,
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    index_dir: Path | None = None,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Opened:
     """Open files as `open_indexes` does."""
     written = index_several(
-        [member.path for member in meant.members],
-        index_dir=index_dir,
-        decoder=decoder,
-        workers=workers,
-        force=force,
-        progress=progress,
-        cancelled=cancelled,
+        [member.path for member in meant.members], options, progress=progress, cancelled=cancelled
     )
     found: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
@@ -99,15 +82,8 @@ def open_meant(
             try:
                 if path in written.refused:
                     raise written.refused[path]
-                index = ingest_index(
-                    path,
-                    index_dir=index_dir,
-                    decoder=decoder,
-                    workers=workers,
-                    force=force and path not in written.paths,
-                    progress=progress,
-                    cancelled=cancelled,
-                )
+                force = options.force and path not in written.paths
+                index = ingest_index(path, options.with_force(force), progress=progress, cancelled=cancelled)
                 if (error := not_meant(meant, path, index)) is not None:
                     index.close()
                     raise error

@@ -15,6 +15,7 @@ from ..ingest.child import Children, ChildrenError, Message
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, sweep
 from .indexing import START_SECONDS, as_raised
+from .options import DEFAULT_OPTIONS, IndexOptions
 from .several_worker import GRACE_S
 
 WORKER = "tracelane.core.index.several_worker"
@@ -57,14 +58,11 @@ class SeveralIndexing:
     def __init__(
         self,
         jobs: Sequence[Job],
+        options: IndexOptions = DEFAULT_OPTIONS,
         *,
-        index_dir: Path | None = None,
-        decoder: str = "orjson",
-        workers: int | None = None,
-        force: bool = False,
         stands_back: bool = False,
     ) -> None:
-        """Start them, on as many cores as there are or `workers` says; ChildrenError where none can be.
+        """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be.
 
         With `stands_back` they let other processes come first. Whether they run is known after
         `await_running` only.
@@ -81,15 +79,10 @@ class SeveralIndexing:
         self._folders = {job.folder.parent for job in jobs}
         # The largest are begun first, so that none is left alone at the end; of a size those that come first.
         self._waiting = sorted(jobs, key=lambda job: -job.work.bit_length())
-        cores = workers or os.cpu_count() or 1
+        cores = options.threads or os.cpu_count() or 1
         count = max(1, min(cores, len(jobs)))
-        greeting: Message = {
-            "index_dir": None if index_dir is None else str(index_dir),
-            "decoder": decoder,
-            "workers": max(1, cores // count),
-            "force": force,
-            "stands_back": stands_back,
-        }
+        each = options.with_threads(max(1, cores // count))
+        greeting: Message = {"options": each.to_message(), "stands_back": stands_back}
         self._closed = False
         self._children = Children(count, greeting, module=WORKER)
         try:
@@ -182,11 +175,8 @@ class SeveralIndexing:
 
 def index_several(
     paths: Sequence[str | Path],
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    index_dir: Path | None = None,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Written:
@@ -194,13 +184,12 @@ def index_several(
 
     What else cannot be indexed is passed over: opening it says why. Raises Cancelled.
     """
-    jobs = [job for path in paths if (job := _job(path, index_dir, force)) is not None]
-    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or (workers or os.cpu_count() or 1) < 2:
+    jobs = [job for path in paths if (job := _job(path, options)) is not None]
+    cores = options.threads or os.cpu_count() or 1
+    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
         return Written()
     try:
-        with SeveralIndexing(
-            jobs, index_dir=index_dir, decoder=decoder, workers=workers, force=force
-        ) as several:
+        with SeveralIndexing(jobs, options) as several:
             while not several.poll(WAIT_S):
                 progress(several.progress)
                 if cancelled():
@@ -212,13 +201,13 @@ def index_several(
     return Written(frozenset(several.written), refused)
 
 
-def _job(path: str | Path, index_dir: Path | None, force: bool) -> Job | None:
+def _job(path: str | Path, options: IndexOptions) -> Job | None:
     """Return what there is to do for a file, None where that is nothing, or not for another process."""
     if not os.path.isfile(path):
         return None
     try:
         source = open_source(path)
-        place = locate(dict(source.fingerprint), index_dir)
+        place = locate(dict(source.fingerprint), options.index_dir)
     except (TracelaneError, OSError):
         return None
-    return None if place.temporary or (place.exists() and not force) else Job.of(path, source, place)
+    return None if place.temporary or (place.exists() and not options.force) else Job.of(path, source, place)

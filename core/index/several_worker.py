@@ -17,7 +17,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ..base.errors import Cancelled, TracelaneError
@@ -26,6 +25,7 @@ from ..base.progress import Progress
 from ..ingest.child import stand_back
 from .indexing import PATIENCE_S
 from .ingest import ingest_index
+from .options import IndexOptions
 
 TELL_S = 0.1
 GRACE_S = PATIENCE_S + 1.0
@@ -56,18 +56,10 @@ class _Teller:
         self.before, self.events, self._stage = self.before + self.events, 0, ""
 
 
-def _index(path: str, how: dict[str, Any], teller: _Teller, unwanted: threading.Event) -> dict[str, Any]:
+def _index(path: str, options: IndexOptions, teller: _Teller, unwanted: threading.Event) -> dict[str, Any]:
     """Index a file and return what is to be told of it."""
     try:
-        ingest_index(
-            path,
-            index_dir=None if how["index_dir"] is None else Path(how["index_dir"]),
-            decoder=how["decoder"],
-            workers=how["workers"],
-            force=how["force"],
-            progress=teller,
-            cancelled=unwanted.is_set,
-        ).close()
+        ingest_index(path, options, progress=teller, cancelled=unwanted.is_set).close()
     except TracelaneError as error:
         return {"finished": False, "failed": type(error).__name__, "message": str(error)}
     except Exception as error:
@@ -91,13 +83,14 @@ def main() -> int:
 
     tell({"ready": True})
     jobs = lines(give_up)
-    how = next(jobs)
-    if how["stands_back"]:
+    greeting = next(jobs)
+    options = IndexOptions.from_message(greeting["options"])
+    if greeting["stands_back"]:
         stand_back()
     teller = _Teller(unwanted.set)
     try:
         for job in jobs:
-            tell(_index(job["path"], how, teller, unwanted), unwanted.set)
+            tell(_index(job["path"], options, teller, unwanted), unwanted.set)
             teller.finished()
     except Cancelled:
         return ENDED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from ..index.analyzer import analyzer_notes
 from ..index.captures import Capture, Member
 from ..index.choice import Choice
 from ..index.format import LaneKind, RowKind
+from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..query.args import Arguments
 from ..query.busy import Busy
@@ -114,11 +116,9 @@ class Trace(TraceSlices):
 
 def open_trace(
     paths: str | Path | Sequence[str | Path],
+    options: IndexOptions = DEFAULT_OPTIONS,
     *,
     index_dir: Path | None = None,
-    decoder: str = "orjson",
-    workers: int | None = None,
-    force: bool = False,
     choice: Choice = NEWEST,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
@@ -128,17 +128,15 @@ def open_trace(
     Of several captures among them the newest is opened, unless the choice is another; what is left out, and
     which ranks are missing, is told in the notes. In a folder what is no trace is passed by and told in the
     notes, unless nothing else is there. Raises UnreadableError when an input is no trace, UsageError for a
-    choice that leaves nothing, CacheError when no index can be written anywhere.
+    choice that leaves nothing, CacheError when no index can be written anywhere. `index_dir` is short for
+    the option of this name.
     """
     from ..index.opening import open_indexes
 
     opened = open_indexes(
         [paths] if isinstance(paths, str | Path) else list(paths),
+        options if index_dir is None else replace(options, index_dir=index_dir),
         choice=choice,
-        index_dir=index_dir,
-        decoder=decoder,
-        workers=workers,
-        force=force,
         progress=progress,
         cancelled=cancelled,
     )

@@ -21,6 +21,7 @@ from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, ingest
 from tracelane.core.index.cache import cache_root, index_key, locate
 from tracelane.core.index.cached import clear_cache, list_cache
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
 from tracelane.core.index.store import Index, checksum_of
 from tracelane.core.index.version import MANIFEST
@@ -148,7 +149,7 @@ def test_force_indexes_again(trace_file: Path, monkeypatch: pytest.MonkeyPatch) 
     calls: list[int] = []
     real = ingest._build
     monkeypatch.setattr(ingest, "_build", lambda *args: (calls.append(1), real(*args)))
-    second = open_trace([trace_file], force=True)
+    second = open_trace([trace_file], IndexOptions(force=True))
     assert calls == [1]
     assert (
         first.indexes[0].column("slices.start").tolist() == second.indexes[0].column("slices.start").tolist()
@@ -357,7 +358,7 @@ def test_readers_keep_an_index_that_is_replaced(trace_file: Path) -> None:
     """An index replaced by force stays readable to whoever had it open, columns not yet mapped included."""
     first = open_trace([trace_file]).indexes[0]
     assert isinstance(first, Index)
-    open_trace([trace_file], force=True)
+    open_trace([trace_file], IndexOptions(force=True))
     assert first.column("slices.name").shape == first.column("slices.start").shape == (50,)
 
 

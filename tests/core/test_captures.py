@@ -18,6 +18,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
 from tracelane.core.index.choice import EVERYTHING, Choice, choose, parsed_ranks
 from tracelane.core.index.file_names import name_facts
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import index_several
 from tracelane.core.index.told import NOTHING, Told, told_in
 
@@ -230,8 +231,7 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     told: list[tuple[int, int | None]] = []
     written = index_several(
         paths,
-        index_dir=tmp_path / "cache",
-        workers=2,
+        IndexOptions(tmp_path / "cache", threads=2),
         progress=lambda progress: told.append((progress.done, progress.total)),
     )
     assert len(written.paths) == 38 and list(written.refused) == [traces / "rank8.json.gz"]

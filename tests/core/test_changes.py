@@ -34,7 +34,7 @@ def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
     """What opening notes of a file is what a look at it finds, also when it comes out of the cache."""
     path = small_file(tmp_path)
     for _ in range(2):
-        states = states_read(open_trace(path, index_dir=tmp_path / "index", workers=1).indexes)
+        states = states_read(open_trace(path, index_dir=tmp_path / "index").indexes)
         assert states == state(path)
         assert changes_since(states) == ()
 

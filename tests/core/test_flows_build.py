@@ -16,6 +16,7 @@ from tests.events import Event, complete, flow, index_of
 from tracelane.core.index.flows import pair
 from tracelane.core.index.format import NONE
 from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 
 
@@ -177,7 +178,7 @@ def test_pairing_equals_the_definition(ends: list[tuple[str, int, int, int]], ki
 def test_kernels_have_the_launches_of_the_goldens(name: str, tmp_path: Path) -> None:
     """Every golden kernel with a flow has exactly the golden launch, also where all kernels begin at 0."""
     golden = json.loads((GOLDENS / "chains" / f"{name}.chain.json").read_bytes())
-    index = ingest_index(CORPUS / golden["input"].removeprefix("share/"), index_dir=tmp_path)
+    index = ingest_index(CORPUS / golden["input"].removeprefix("share/"), IndexOptions(tmp_path))
     source, target = index.column("flows.source"), index.column("flows.target")
     for chain in golden["chains"]:
         kernel = index.position_of(chain["kernel"]["event_index"])

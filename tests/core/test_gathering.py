@@ -17,6 +17,7 @@ from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
 from tracelane.core.index.opening import meant_by
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.ingest import child
 from tracelane.core.ingest.child import ChildrenError
 from tracelane.core.trace import open_trace, trace_of_opened
@@ -31,7 +32,7 @@ def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(*asked: Path, index_dir: Path, force: bool = False) -> Gathering | None:
-    return gather(meant_by(asked, Choice(), index_dir), index_dir=index_dir, force=force)
+    return gather(meant_by(asked, Choice(), index_dir), IndexOptions(index_dir, force=force))
 
 
 def done(found: Gathering | None) -> Gathering:

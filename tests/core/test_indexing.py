@@ -19,6 +19,7 @@ from tracelane.core.index import indexing, ingest
 from tracelane.core.index.cache import BUILDING, Place, locate
 from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
+from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
 from tracelane.core.ingest import child
 from tracelane.core.ingest.source import Source, open_source
 
@@ -99,21 +100,21 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(indexing, "Indexing", Counting)
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    ingest_index(path, index_dir=tmp_path / "1").close()
+    ingest_index(path, IndexOptions(tmp_path / "1")).close()
     assert not started
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     with monkeypatch.context() as made_for_it:
         for name, value in child.DECODING.items():
             made_for_it.setenv(name, value)
-        ingest_index(path, index_dir=tmp_path / "1", workers=1, force=True).close()
+        ingest_index(path, IndexOptions(tmp_path / "1", threads=1, force=True)).close()
         assert not started
-    ingest_index(path, index_dir=tmp_path / "2", workers=1).close()
+    ingest_index(path, IndexOptions(tmp_path / "2", threads=1)).close()
     assert len(started) == 1
     started.clear()
     seen: list[Progress] = []
-    assert ingest_index(path, index_dir=tmp_path / "3", progress=seen.append).ledger["slices"] == 20_000
+    assert ingest_index(path, IndexOptions(tmp_path / "3"), progress=seen.append).ledger["slices"] == 20_000
     assert len(started) == 1 and seen
-    assert ingest_index(path, index_dir=tmp_path / "3").ledger["slices"] == 20_000
+    assert ingest_index(path, IndexOptions(tmp_path / "3")).ledger["slices"] == 20_000
     assert len(started) == 1
 
 
@@ -125,7 +126,7 @@ def test_without_children_it_is_built_here(
     path = trace_file(tmp_path, 100)
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     monkeypatch.setattr(child.sys, "executable", executable)
-    assert ingest_index(path, index_dir=tmp_path).ledger["slices"] == 100
+    assert ingest_index(path, IndexOptions(tmp_path)).ledger["slices"] == 100
 
 
 def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +135,8 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "no.json"
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
-        ingest_index(path, index_dir=tmp_path)
-    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), decoder="ijson") as running:
+        ingest_index(path, IndexOptions(tmp_path))
+    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="ijson")) as running:
         running.await_running()
         os.kill(running.pid, signal.SIGKILL)
         with pytest.raises(CacheError, match="ended"):
@@ -151,8 +152,7 @@ def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Cancelled):
         ingest_index(
             path,
-            index_dir=tmp_path,
-            decoder="ijson",
+            IndexOptions(tmp_path, decoder="ijson"),
             cancelled=lambda: bool(list(tmp_path.rglob(f"{BUILDING}*"))),
         )
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
@@ -171,9 +171,11 @@ import sys
 from pathlib import Path
 from tracelane.core.index.cache import locate
 from tracelane.core.index.indexing import Indexing
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.ingest.source import open_source
 source = open_source(sys.argv[1])
-running = Indexing(source, locate(dict(source.fingerprint), Path(sys.argv[2])), decoder="ijson", workers=2)
+options = IndexOptions(decoder="ijson", threads=2)
+running = Indexing(source, locate(dict(source.fingerprint), Path(sys.argv[2])), options)
 running.await_running()
 print(running.pid, flush=True)
 while not running.poll(1.0):
@@ -205,7 +207,7 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
 def test_protocol(tmp_path: Path) -> None:
     """Each line is a JSON object; the first says ready, the last that the index is committed."""
     source, place = wanted(trace_file(tmp_path, 3000), tmp_path)
-    line = json.dumps(order(source, place, decoder="orjson", workers=None, force=False, pictures=True))
+    line = json.dumps(order(source, place, DEFAULT_OPTIONS, pictures=True))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", indexing.MODULE],
         stdin=subprocess.PIPE,

@@ -44,7 +44,7 @@ def made(folder: Path) -> Trace:
     ]
     events.insert(0, events.pop(-2))  # far from its end event
     (folder / "t.json").write_text(json.dumps({"traceEvents": events}, indent=0))
-    return open_trace(folder / "t.json", index_dir=folder / "index", workers=1)
+    return open_trace(folder / "t.json", index_dir=folder / "index")
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def test_an_analysis_stops_wherever_it_is_told_to(
 ) -> None:
     """Asked at any of the points where it looks, it ends there; never asked, it comes to its end."""
     monkeypatch.setattr(scope_module, "CHUNK", 2)
-    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
     asked: list[int] = []
 
     def counted() -> bool:

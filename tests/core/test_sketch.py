@@ -11,6 +11,7 @@ import pytest
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.sketching import KEPT, Sketching
 from tracelane.core.ingest.coarse import write_picture
 from tracelane.core.ingest.reader import Reading
@@ -59,7 +60,7 @@ def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
     """The last picture has the lanes of the finished trace: order, titles, processes, span."""
     path = written(tmp_path, events())
     drawn = sketches(path, tmp_path)
-    sketch, trace = drawn[-1], trace_of(path, ingest_index(path, index_dir=tmp_path / "index"))
+    sketch, trace = drawn[-1], trace_of(path, ingest_index(path, IndexOptions(tmp_path / "index")))
     assert len(drawn) > 3
     assert [(*lane.name[:2], lane.title) for lane in sketch.lanes] == [
         (lane.kind, lane.pid, lane.title.removesuffix(" 5")) for lane in trace.lanes

@@ -132,9 +132,9 @@ def test_a_folder_names_what_is_still_being_written(tmp_path: Path) -> None:
     with pytest.raises(
         UnreadableError, match=r"without traces; rank1\.json\.tmp still being written: --wait"
     ):
-        open_trace(folder, index_dir=tmp_path / "index", workers=1)
+        open_trace(folder, index_dir=tmp_path / "index")
     (folder / "rank0.json").write_bytes(WHOLE)
-    notes = open_trace(folder, index_dir=tmp_path / "index", workers=1).sources[0].notes
+    notes = open_trace(folder, index_dir=tmp_path / "index").sources[0].notes
     assert [note for note in notes if note.startswith("rank1.json.tmp still being written")]
 
 

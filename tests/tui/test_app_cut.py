@@ -31,7 +31,7 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
     """What lies in the range is written, clocks taken back; without a range or over a file it is refused."""
     events = [complete(100 * n, 50, f"s{n}") for n in range(10)]
     (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
     app = TracelaneApp(trace, config=Config())
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -50,6 +50,6 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
         assert await ordered(app, pilot, f"cut {device}") == f"saved {device}: 3 slices"
     names = []
     for path in (out, moved, device):
-        index = open_trace(path, index_dir=tmp_path / "index", workers=1).indexes[0]
+        index = open_trace(path, index_dir=tmp_path / "index").indexes[0]
         names.append(index.strings(index.column("slices.name")))
     assert names == [["s3", "s4", "s5"], ["s1", "s2", "s3"], ["s4", "s5", "s6"]]

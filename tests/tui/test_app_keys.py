@@ -30,7 +30,7 @@ LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch"
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("app")
-    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 @asynccontextmanager
@@ -339,7 +339,7 @@ def test_nothing_heavy_at_start() -> None:
 async def test_a_changed_file_is_told(tmp_path: Path) -> None:
     """When the trace is gone, arguments say so and everything else still works."""
     path = small_file(tmp_path)
-    trace = open_trace(path, index_dir=tmp_path / "index", workers=1)
+    trace = open_trace(path, index_dir=tmp_path / "index")
     path.unlink()
     async with shown(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, LAUNCH)

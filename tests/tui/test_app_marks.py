@@ -17,6 +17,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.view import Asked, asked_session
@@ -33,7 +34,7 @@ from tracelane.tui.viewer.marks import import_marks, saved_session
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     """The small file, its index in a folder of its own."""
-    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
 
 
 def _file(trace: Trace, kind: str) -> Path:
@@ -72,7 +73,7 @@ def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
     """The file is named by what the trace holds, not by where it lies or when it was written."""
     other = tmp_path / "other"
     other.mkdir()
-    copy = open_trace(small_file(other), index_dir=tmp_path / "index", workers=1)
+    copy = open_trace(small_file(other), index_dir=tmp_path / "index")
     assert _file(copy, "marks") == _file(trace, "marks")
     assert _file(copy, "marks") != _file(copy, "view")
     assert shelf([], "marks") is None
@@ -82,7 +83,7 @@ def test_nothing_is_left_of_a_temporary_index(tmp_path: Path, monkeypatch: pytes
     """Where no cache can be written, marks and view lie in the private folder that goes with the index."""
     (tmp_path / "taken").write_text("a file, not a folder")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "taken", workers=1)
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "taken")
     private = trace.indexes[0].folder.parents[1]
     assert private.parent == tmp_path and private.name.startswith("tracelane-")
     for kind in ("marks", "view"):
@@ -217,7 +218,7 @@ def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
     """Indexed again, a trace has the marks that it had."""
     write_marks(_file(trace, "marks"), [Mark(1, 2, "x")])
     trace.close()
-    again = open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1, force=True)
+    again = open_trace(small_file(tmp_path), IndexOptions(tmp_path / "index", force=True))
     assert read_marks(_file(again, "marks")) == (Mark(1, 2, "x"),)
 
 

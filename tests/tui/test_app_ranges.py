@@ -20,7 +20,7 @@ LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch"
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """The small file, opened."""
     folder = tmp_path_factory.mktemp("ranges")
-    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:

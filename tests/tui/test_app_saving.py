@@ -22,7 +22,7 @@ from tracelane.tui.widgets.prompt import Prompt
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     """The small file, its index in a folder of its own."""
-    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
 
 
 async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:

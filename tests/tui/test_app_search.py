@@ -40,7 +40,7 @@ EVENTS = [
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("search")
     (folder / "t.json").write_text(json.dumps({"traceEvents": EVENTS}))
-    return open_trace(folder / "t.json", index_dir=folder / "index", workers=1)
+    return open_trace(folder / "t.json", index_dir=folder / "index")
 
 
 def app_of(trace: Trace) -> TracelaneApp:
@@ -157,7 +157,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
     events += [complete(0, 90, "hidden", "cpu_op", tid=2), complete(20, 9, "hidden", "cpu_op", tid=3)]
     events += [complete(60, 9, "wanted", "cpu_op", tid=3), complete(10, 5, "wanted", "kernel", tid=4)]
     (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
     app = app_of(trace)
     async with app.run_test(size=(100, 30)) as pilot:
         await typed(app, pilot, "colon", "filter wanted")

@@ -62,7 +62,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
 )
 def test_what_is_found_is_what_is_typed(name: str, corpus_cache: Path) -> None:
     """The steps that the analyses find are those of the ruler, of `step:` and of `step:nth:`."""
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache, workers=1)
+    trace = open_trace(CORPUS / name, index_dir=corpus_cache)
     found = find_steps(trace, 0)
     assert found is not None
     marks = step_marks(trace, trace.clocks)

@@ -47,7 +47,7 @@ def made(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Trace]:
     def make(events: list[dict[str, Any]]) -> Trace:
         path = tmp_path / "arrows.json"
         path.write_text(json.dumps({"traceEvents": events}))
-        return open_trace(path, index_dir=tmp_path / "index", workers=1)
+        return open_trace(path, index_dir=tmp_path / "index")
 
     return make
 

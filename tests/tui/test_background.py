@@ -16,7 +16,7 @@ from tracelane.tui.viewer import background
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     """Any trace."""
-    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index", workers=1)
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
 
 
 async def test_an_error_is_told(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from tests.tui.test_cli_indexing import processes_of
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.opening import meant_by
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import WORTH_IT
 from tracelane.core.index.store import Index
 from tracelane.core.ingest import child
@@ -98,5 +99,5 @@ def test_without_processes_it_opens_all_the_same(
     monkeypatch.setattr(opening_several, "take_keyboard", lambda: True)
     monkeypatch.setattr(child.sys, "executable", "/bin/false")
     meant = meant_by([folder], Choice(), tmp_path)
-    opened = open_several(meant, "run", tmp_path, "orjson", False)
+    opened = open_several(meant, "run", IndexOptions(tmp_path))
     assert isinstance(opened, Trace) and len(opened.sources) == RANKS

@@ -29,7 +29,7 @@ WIDTHS = (20, 40, 78, 118, 198)
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("details")
-    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 def found(trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:

@@ -22,7 +22,7 @@ ON_A_SELECTION = GROUPS[1:4]
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("keys")
-    return open_trace(small_file(folder), index_dir=folder / "index", workers=1)
+    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 def seen(app: TracelaneApp) -> tuple[object, ...]:

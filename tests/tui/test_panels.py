@@ -24,7 +24,7 @@ ALWAYS_THERE = ("table", "lanes-busy")
 def trace(tmp_path: Path) -> Trace:
     """Two ops, and nothing on a device."""
     (tmp_path / "t.json").write_text(json.dumps([complete(0, 10, "a"), complete(20, 5, "b")]))
-    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
 
 
 def test_the_chosen_tab_counts_its_panels() -> None:

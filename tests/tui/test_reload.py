@@ -40,7 +40,7 @@ def more(path: Path, count: int = 50, at: float = 1300.0) -> None:
 
 
 def opened(path: Path) -> Trace:
-    return open_trace(path, index_dir=path.parent / "index", workers=1)
+    return open_trace(path, index_dir=path.parent / "index")
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_files_that_came_or_went(path: Path) -> None:
     session = replace(first_session(trace, 80), selection=SliceId(0, LAUNCH), folded=folded, ruler="file")
     other = path.with_name("a.json")
     other.write_bytes(path.read_bytes())
-    both = open_trace([other, path], index_dir=path.parent / "index", workers=1)
+    both = open_trace([other, path], index_dir=path.parent / "index")
     now = session_over(carried(trace, session, ""), both)
     assert now is not None
     assert (now.selection, now.folded) == (None, frozenset())

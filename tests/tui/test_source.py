@@ -73,7 +73,7 @@ def trace(tmp_path: Path) -> Trace:
         event("gone.py(3): f", 4, 0, 10),
     ]
     (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index", workers=1)
+    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("line")
     events = [complete(100 * n, 50, f"{'mm' if n % 2 else 'add'}{n}") for n in range(10)]
     (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
-    return open_trace(folder / "t.json", index_dir=folder / "index", workers=1)
+    return open_trace(folder / "t.json", index_dir=folder / "index")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,11 +12,12 @@ import click
 from tracelane.core.base.errors import TracelaneError, UsageError
 
 from .opened import chosen_trace
-from .options import DECODER, FORCE, INDEX_DIR, TRACE, choice_options
+from .options import TRACE, choice_options, with_index_options
 from .scoped import STEP_NAME, steps_there
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
 
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 @STEP_NAME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
 @choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
+@with_index_options
 def chain(
     trace: str,
     name: str,
@@ -41,9 +39,7 @@ def chain(
     every: bool,
     step_name: str | None,
     as_json: bool,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Say what launched a kernel: annotation, op, launch, kernel, with the time between them.
@@ -54,7 +50,7 @@ def chain(
         pattern = re.compile(name)
     except re.error as error:
         raise UsageError(f"--name is no regular expression: {error}") from None
-    opened = chosen_trace([trace], index_dir, decoder, force, choice)
+    opened = chosen_trace([trace], index_options, choice)
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
     found, count = _found(opened, pattern, None if at is None else _time(opened, at, step_name), every)

@@ -12,12 +12,13 @@ from tracelane.core.base.errors import UsageError
 
 from .device_offset import DEVICE_OFFSET
 from .opened import chosen_trace
-from .options import DECODER, FORCE, INDEX_DIR, TRACE, choice_options
+from .options import TRACE, choice_options, with_index_options
 from .scoped import STEP_NAME, range_of, steps_there
 
 if TYPE_CHECKING:
     from tracelane.core.export.cut import Cut
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
 
 
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
 )
 @DEVICE_OFFSET
 @choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
+@with_index_options
 def cut(
     trace: str,
     begin: str | None,
@@ -47,9 +46,7 @@ def cut(
     lanes: str | None,
     out: Path,
     device_offsets: tuple[str, ...],
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
@@ -59,7 +56,7 @@ def cut(
 
     if begin is None and end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --from step:4")
-    opened = chosen_trace([trace], index_dir, decoder, force, choice)
+    opened = chosen_trace([trace], index_options, choice)
     if len(opened.indexes) != 1:
         raise UsageError(
             f"{trace} holds {len(opened.indexes)} traces: cut them one by one, of ranks with --rank N"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,12 +10,13 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .limits import parse_value
-from .options import DECODER, FORCE, INDEX_DIR, choice_options
+from .options import choice_options, with_index_options
 from .scoped import STEP_NAME, terminal_width
 from .sides import read_side
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.diff import Change, Difference
 
 EXCEEDED = 1
@@ -51,9 +51,7 @@ DEFAULT_METRICS = ("step.wall.median", "kernels.total", "ops.self_cpu")
 )
 @STEP_NAME
 @choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
+@with_index_options
 @click.pass_context
 def diff(
     context: click.Context,
@@ -65,9 +63,7 @@ def diff(
     limit: int | None,
     form: str,
     step_name: str | None,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops and kernels, the greatest change first.
@@ -86,7 +82,7 @@ def diff(
         raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
         group_of(name)
-    sides = [read_side(side, index_dir, decoder, force, choice, step_name) for side in (before, now)]
+    sides = [read_side(side, index_options, choice, step_name) for side in (before, now)]
     found = difference(sides[0], sides[1], least)
     held = _held(found, names)
     failed = [] if share is None else [change for change in held if change.exceeds(share, least)]

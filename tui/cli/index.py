@@ -10,31 +10,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, WORKERS, choice_options
+from .options import JSON, TRACE, WORKERS, choice_options, with_index_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracelane.core.base.progress import ProgressCallback
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
 
 
 @click.command()
 @TRACE
-@FORCE
 @JSON
 @WORKERS
 @choice_options
-@DECODER
-@INDEX_DIR
+@with_index_options
 def index(
     trace: str,
-    force: bool,
     as_json: bool,
     workers: int | None,
-    decoder: str,
-    index_dir: Path | None,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Read a trace and keep its index, so that it opens at once later.
@@ -49,10 +46,7 @@ def index(
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
             [trace],
-            index_dir=index_dir,
-            decoder=decoder,
-            workers=workers,
-            force=force,
+            index_options.with_threads(workers),
             choice=replace(choice, capture=choice.capture or ALL),
             progress=progress,
         )

@@ -11,22 +11,19 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACE, choice_options
+from .options import JSON, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
 
 
 @click.command()
 @TRACE
 @JSON
 @choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
-def info(
-    trace: str, as_json: bool, decoder: str, index_dir: Path | None, force: bool, choice: Choice
-) -> None:
+@with_index_options
+def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
 
     Of a folder all captures are told of, unless --capture says which.
@@ -38,9 +35,7 @@ def info(
 
     choice = replace(choice, capture=choice.capture or ALL)
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(
-            trace, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
-        )
+        opened = open_trace(trace, index_options, choice=choice, progress=progress)
     if not as_json:
         click.echo(writable(summary(opened)))
     elif len(opened.sources) == 1:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .device_offset import DEVICE_OFFSET
-from .options import DECODER, FORCE, INDEX_DIR, TRACES, choice_options
+from .options import TRACES, choice_options, with_index_options
 from .scoped import FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.scope import Scope
     from tracelane.core.trace import Trace
 
-OPTIONS = (FORCE, INDEX_DIR, DECODER, DEVICE_OFFSET)
+OPTIONS = (DEVICE_OFFSET,)
 PARTS = (WHERE, LANES, SKIP_FIRST, STEP_NAME, STEP, TO, FROM, TRACES)
 """Both in the order in which decorators are applied: help lists them the other way round."""
 
@@ -35,9 +36,7 @@ class Opened:
     skip_first: int | None
     lanes: str | None
     where: str | None
-    decoder: str
-    index_dir: Path | None
-    force: bool
+    index_options: IndexOptions
     choice: Choice
     device_offsets: tuple[str, ...]
 
@@ -49,7 +48,7 @@ class Opened:
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
         return scope_of(
-            chosen_trace(self.traces, self.index_dir, self.decoder, self.force, self.choice),
+            chosen_trace(self.traces, self.index_options, self.choice),
             self.begin,
             self.end,
             self.step,
@@ -61,18 +60,14 @@ class Opened:
         )
 
 
-def chosen_trace(
-    traces: Sequence[str], index_dir: Path | None, decoder: str, force: bool, choice: Choice
-) -> Trace:
+def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Choice) -> Trace:
     """Open traces; which of several captures is open is said on stderr."""
     from tracelane.core.index.choice import left_out_text
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(Path(traces[0]).name) as progress:
-        trace = open_trace(
-            traces, index_dir=index_dir, decoder=decoder, force=force, choice=choice, progress=progress
-        )
+        trace = open_trace(traces, index_options, choice=choice, progress=progress)
     if left_out := left_out_text(trace.captures, trace.shown_capture):
         click.echo(left_out, err=True)
     return trace
@@ -91,7 +86,7 @@ def with_options(
     with_values.__name__ = command.__name__
     # click lists options in the order of the decorators, the innermost last.
     own = getattr(command, "__click_params__", [])
-    wrapped = choice_options(with_values)
+    wrapped = with_index_options(choice_options(with_values))
     for option in (*OPTIONS, *more, *PARTS):
         wrapped = option(wrapped)
     wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]

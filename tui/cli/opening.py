@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -18,6 +17,7 @@ from .terminal import take_keyboard
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.indexing import Indexing
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
@@ -43,16 +43,14 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
     )
 
 
-def open_alone(
-    path: str, made: Made, title: str, index_dir: Path | None, decoder: str, force: bool
-) -> Trace | Indexing:
+def open_alone(path: str, made: Made, title: str, options: IndexOptions) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
     from tracelane.core.ingest.child import ChildrenError
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        wanted = wanted_index(path, index_dir=index_dir, force=force, progress=progress)
+        wanted = wanted_index(path, options, progress=progress)
         if not isinstance(wanted, tuple):
             return made(path, wanted)
         source, place = wanted
@@ -60,11 +58,11 @@ def open_alone(
             from tracelane.core.index.indexing import Indexing
 
             try:
-                indexing = Indexing(source, place, decoder=decoder, force=force, pictures=True)
+                indexing = Indexing(source, place, options, pictures=True)
                 return _after_a_moment(indexing, made)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
-        index = ingest_source(source, place, decoder=decoder, force=force, progress=progress)
+        index = ingest_source(source, place, options, progress=progress)
         return made(path, index)
 
 

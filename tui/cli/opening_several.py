@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ from .terminal import take_keyboard
 if TYPE_CHECKING:
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.opening import Meant
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from tracelane.tui.prepared import Prepared
 
 
-def open_several(
-    meant: Meant, title: str, index_dir: Path | None, decoder: str, force: bool
-) -> Trace | Gathering:
+def open_several(meant: Meant, title: str, options: IndexOptions) -> Trace | Gathering:
     """Return the trace of some files, or the processes that are indexing them where that takes more than a
     moment.
     """
@@ -38,12 +36,12 @@ def open_several(
     with ProgressBar(title) as progress:
         if STDIN not in meant.asked and take_keyboard():
             try:
-                gathering = gather(meant, index_dir=index_dir, decoder=decoder, force=force)
+                gathering = gather(meant, options)
                 if gathering is not None:
                     return _after_a_moment(gathering)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
-        opened = open_meant(meant, index_dir=index_dir, decoder=decoder, force=force, progress=progress)
+        opened = open_meant(meant, options, progress=progress)
     from tracelane.core.trace import trace_of_opened  # loading it would only delay processes that index
 
     return trace_of_opened(opened)

@@ -39,6 +39,21 @@ DECODER = click.option(
 )
 
 
+def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of where indexes lie and how they are built, as one `index_options`."""
+
+    @wraps(command)
+    def with_value(index_dir: Path | None, decoder: str, force: bool, **values: Any) -> None:
+        from tracelane.core.index.options import IndexOptions
+
+        command(**values, index_options=IndexOptions(index_dir, decoder, force=force))
+
+    wrapped: Callable[..., None] = with_value
+    for option in (FORCE, INDEX_DIR, DECODER):
+        wrapped = option(wrapped)
+    return wrapped
+
+
 def choice_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say which of several files' captures is meant, as one `choice`."""
 

@@ -107,7 +107,7 @@ def _baseline(text: str, opened: Opened) -> Summary:
     from .sides import read_side
 
     ranks = Choice(ranks=opened.choice.ranks)
-    return read_side(text, opened.index_dir, opened.decoder, opened.force, ranks, opened.step_name)
+    return read_side(text, opened.index_options, ranks, opened.step_name)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -12,6 +12,7 @@ from .scoped import scope_of
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.summary import Summary
 
 STEP = "step="
@@ -31,9 +32,7 @@ def split_side(text: str) -> tuple[str, str]:
 
 def read_side(
     text: str,
-    index_dir: Path | None,
-    decoder: str,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
     step_name: str | None = None,
 ) -> Summary:
@@ -49,7 +48,7 @@ def read_side(
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
         return read_summary(Path(path))
-    trace = chosen_trace([path], index_dir, decoder, force, choice)
+    trace = chosen_trace([path], index_options, choice)
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
         scope = scope_of(trace, None, None, step=part.removeprefix(STEP), step_name=step_name)

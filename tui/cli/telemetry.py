@@ -11,12 +11,13 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .opened import chosen_trace
-from .options import DECODER, FORCE, INDEX_DIR, JSON, TRACES, choice_options
+from .options import JSON, TRACES, choice_options, with_index_options
 from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, terminal_width
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
 
 
 @click.command()
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 @STEP_NAME
 @JSON
 @choice_options
-@DECODER
-@INDEX_DIR
-@FORCE
+@with_index_options
 def telemetry(
     traces: tuple[str, ...],
     logs: tuple[str, ...],
@@ -46,9 +45,7 @@ def telemetry(
     end: str | None,
     step_name: str | None,
     as_json: bool,
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Say what was understood of telemetry logs and how their clocks fit a trace, and what counters it has.
@@ -67,7 +64,7 @@ def telemetry(
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     options = log_options(log_zone, lag, cards)
-    trace = chosen_trace(traces, index_dir, decoder, force, choice)
+    trace = chosen_trace(traces, index_options, choice)
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)
     paths = logs or tuple(map(str, logs_beside(trace)))

@@ -14,7 +14,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
-from .options import DECODER, FORCE, INDEX_DIR, STDIN, TRACES, choice_options
+from .options import STDIN, TRACES, choice_options, with_index_options
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
 from .viewing import Viewing
@@ -22,6 +22,7 @@ from .waiting import wait_for
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.overlay.align import LogOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
@@ -73,9 +74,7 @@ class Asked(NamedTuple):
 @choice_options
 @smi_options
 @DEVICE_OFFSET
-@DECODER
-@INDEX_DIR
-@FORCE
+@with_index_options
 def view(
     traces: tuple[str, ...],
     begin: str | None,
@@ -97,9 +96,7 @@ def view(
     lag: float | None,
     cards: tuple[str, ...],
     device_offsets: tuple[str, ...],
-    decoder: str,
-    index_dir: Path | None,
-    force: bool,
+    index_options: IndexOptions,
     choice: Choice,
 ) -> None:
     """Open traces in the viewer; several are shown together.
@@ -144,8 +141,8 @@ def view(
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
 
-    viewing = Viewing(traces, index_dir, decoder, choice, prepare)
-    opened = viewing.open(force)
+    viewing = Viewing(traces, index_options, choice, prepare)
+    opened = viewing.open(index_options.force)
     if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
         viewing.show(opened)
         return

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
@@ -28,43 +29,35 @@ class Viewing:
     def __init__(
         self,
         traces: tuple[str, ...],
-        index_dir: Path | None,
-        decoder: str,
+        options: IndexOptions,
         choice: Choice,
         prepare: Callable[[Trace, Carried | None], Prepared],
     ) -> None:
         """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown."""
         self._traces, self._choice = traces, choice
-        self._index_dir, self._decoder = index_dir, decoder
+        self._options = options
         self._prepare = prepare
         self._made: Made = trace_alone
 
     def open(self, force: bool = False) -> Trace | Indexing | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
-        how = self._title, self._index_dir, self._decoder, force
+        options = self._options.with_force(force)
         if can_draw() and is_alone(self._traces, self._choice):
             self._made = trace_alone
-            return open_alone(self._traces[0], self._made, *how)
+            return open_alone(self._traces[0], self._made, self._title, options)
         if can_draw():
             from tracelane.core.index.opening import meant_by
 
-            meant = meant_by(self._traces, self._choice, self._index_dir)
+            meant = meant_by(self._traces, self._choice, options.index_dir)
             if len(meant.members) > 1:
-                return open_several(meant, *how)
+                return open_several(meant, self._title, options)
             self._made = partial(trace_meant, meant)
-            return open_alone(str(meant.members[0].path), self._made, *how)
+            return open_alone(str(meant.members[0].path), self._made, self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
         with ProgressBar(self._title) as progress:
-            return open_trace(
-                self._traces,
-                index_dir=self._index_dir,
-                decoder=self._decoder,
-                force=force,
-                choice=self._choice,
-                progress=progress,
-            )
+            return open_trace(self._traces, options, choice=self._choice, progress=progress)
 
     def show(self, opened: Trace | Indexing | Gathering) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""

@@ -1,0 +1,39 @@
+"""How traces are indexed: one value that travels from the command line to the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """Where indexes lie and how they are built."""
+
+    index_dir: Path | None = None  # None: the cache
+    decoder: str = "orjson"
+    threads: int | None = None  # None: as many as there are cores
+    force: bool = False  # build it anew even where an index is there
+
+    def with_force(self, force: bool) -> IndexOptions:
+        """Return the same options with another `force`."""
+        return self if force == self.force else replace(self, force=force)
+
+    def with_threads(self, threads: int | None) -> IndexOptions:
+        """Return the same options with another number of threads."""
+        return replace(self, threads=threads)
+
+    def to_message(self) -> dict[str, Any]:
+        """Return the options as a JSON object for another process."""
+        return {**asdict(self), "index_dir": None if self.index_dir is None else str(self.index_dir)}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> IndexOptions:
+        """Return the options of a JSON object made by `to_message`."""
+        folder = message["index_dir"]
+        return cls(**{**message, "index_dir": None if folder is None else Path(folder)})
+
+
+DEFAULT_OPTIONS = IndexOptions()
