@@ -14,11 +14,16 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "traces")).absolute()
 GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens"))
 
+CASES = Path(os.environ.get("TRACELANE_CASES", CORPUS.parent / "cases"))
+
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason=f"no corpus of real traces at {CORPUS} (set TRACELANE_CORPUS)"
 )
 needs_goldens = pytest.mark.skipif(
     not GOLDENS.is_dir(), reason=f"no reference numbers at {GOLDENS} (set TRACELANE_GOLDENS)"
+)
+needs_cases = pytest.mark.skipif(
+    not CASES.is_dir(), reason=f"no small cases at {CASES} (set TRACELANE_CASES)"
 )
 
 

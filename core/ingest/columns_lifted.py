@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.kineto import group_of
 from .columns import U32, AnyArray, LiftedColumn
 from .columns_time import values_of
 from .interning import StringTable
-from .lifted import LIFTED, Kind, Lifted, group_of, lifted_in
+from .lifted import LIFTED, Kind, Lifted, lifted_in
 from .packed import packed_floats, packed_integers, packed_numbers
 
 MOST_SHAPES = 5_000

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from ..base.kineto import GROUPS
+
 
 class Kind(Enum):
     """How values are kept: others (a string where a number should be) are not lifted but stay readable."""
@@ -28,48 +30,6 @@ class Lifted:
     kind: Kind
     groups: frozenset[str]  # category groups, see GROUPS
     used_by: str
-
-
-GROUPS: dict[str, frozenset[str]] = {
-    "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator"}),
-    "python": frozenset({"python_function"}),
-    "runtime": frozenset(
-        {
-            "cuda_runtime",
-            "cuda_driver",
-            "Runtime",
-            "runtime",
-            "xpu_runtime",
-            "xpu_driver",
-            "mtia_runtime",
-            "privateuse1_runtime",
-            "privateuse1_driver",
-            "glow_runtime",
-            "overhead",
-        }
-    ),
-    "device": frozenset(
-        {
-            "kernel",
-            "Kernel",
-            "gpu_memcpy",
-            "gpu_memset",
-            "Memcpy",
-            "Memset",
-            "gpu_user_annotation",
-            "cuda_sync",
-            "mtia_ccp_events",
-            "mtia_insight",
-            "hpu_op",
-            "collective_comm",
-            "xpu_sync",
-            "cuda_event",
-        }
-    ),
-    "memory": frozenset({"cpu_instant_event"}),
-    "other": frozenset(),  # every category not named above, and none at all
-}
-"""Category -> which lifted arguments are looked for; a category in no group belongs to "other"."""
 
 
 def _l(key: str, args: str, kind: Kind, groups: str, used_by: str) -> Lifted:
@@ -111,14 +71,6 @@ LIFTED: tuple[Lifted, ...] = (
     _l("cname", "", _T, "op python runtime device memory other", "colour: the event's own cname"),
 )
 """`cname` stands beside args, in the event itself; its `args` is empty."""
-
-
-_GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
-
-
-def group_of(category: object) -> str:
-    """Return the group of a category as decoded."""
-    return _GROUP_OF.get(category, "other") if type(category) is str else "other"
 
 
 def lifted_in(group: str, present: Collection[str]) -> list[tuple[Lifted, str]]:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..base.kineto import ANNOTATIONS, DEVICE, OPS, RUNTIME, STEP
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.lifted import GROUPS
-from .flows import flows_in
+from .launches import launch_flows_into, launch_of
 from .lookup import ancestors, previous_before, started_by
-
-LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async"})
-DEVICE = GROUPS["device"] | {"privateuse1_driver"}
-RUNTIME = GROUPS["runtime"] - {"overhead", "privateuse1_driver"}
-OPS = frozenset({"cpu_op", "Operator", "operator"})
-ANNOTATIONS = frozenset({"user_annotation"})
-NOT_LAUNCHED = frozenset({"gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event"})
-"""Device categories that tell of work but are none."""
-STEP = "ProfilerStep"
 
 
 @dataclass(frozen=True)
@@ -37,7 +28,7 @@ def chain_of(index: Index, position: int) -> list[ChainLink]:
     role = "slice"
     if category in RUNTIME:
         role = "launch"
-    elif category in DEVICE or (category not in OPS | ANNOTATIONS and _launch_flows(index, position)):
+    elif category in DEVICE or (category not in OPS | ANNOTATIONS and launch_flows_into(index, position)):
         role = "kernel"
     elif category in OPS:
         role = "op"
@@ -154,36 +145,6 @@ def enclosing(index: Index, position: int) -> list[int]:
             found.add(other)
     ordinals = index.column("slices.ordinal")
     return sorted(found, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
-
-
-def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
-    """Return the slice that launched a kernel and how it is known: by "flow", else by "correlation", else
-    the op of the same "external id"; (None, "") where the trace does not say.
-    """
-    correlation = index.lifted("correlation", kernel)
-    launches = _launch_flows(index, kernel)
-    if launches:
-        same = [p for p in launches if correlation and index.lifted("correlation", p) == correlation]
-        return (same or launches)[0], "flow"
-    if correlation:  # 0 is what devices write for "none"
-        for position in index.lifted_positions("correlation", int(correlation)).tolist():
-            if position != kernel and _category(index, position) in RUNTIME:
-                return position, "correlation"
-    external = index.lifted("external_id", kernel)
-    if external:
-        for position in index.lifted_positions("external_id", int(external)).tolist():
-            if position != kernel and _category(index, position) in OPS | ANNOTATIONS:
-                return position, "external id"
-    return None, ""
-
-
-def _launch_flows(index: Index, position: int) -> list[int]:
-    flows = flows_in(index, position, limit=16)
-    return [
-        f.source_position
-        for f in flows
-        if f.category in LAUNCH_FLOWS and f.source_position is not None and f.source_position != position
-    ]
 
 
 def _category(index: Index, position: int) -> str:

@@ -1,21 +1,35 @@
 """Which launch each piece of device work comes from, for a whole source at once, and what lies under a slice.
 
-`launch_of` in chain.py answers for one kernel; this is the same rule over columns.
+The launch of a device slice is, by the first of these rules that applies:
+
+1. *flow*: the slice in which its launch arrow starts, of several the one with its own correlation id;
+2. *correlation*: the runtime call with its correlation id, in the process that launches to its device, that
+   starts last before it;
+3. *external id*: the op or annotation with its External id, chosen alike.
+
+Correlation ids come again: counters wrap around, and files of several ranks are merged into one, each of
+which counts from 1. Hence the last call *before* the work, and hence `launching_process`. What stays doubtful
+(no call begins before the work; two begin together; the process is a guess) is marked in `ambiguous`.
+
+`launch_of` answers for one kernel by the same rules, without a look at all others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..base.intervals import merge
+from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from .chain import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
-from .lookup import row_starts
+from .flows import flows_in
+from .lookup import processes_of, row_starts
+from .nearest import Candidates, latest_before, launching_process
 
 VIA = ("", "flow", "correlation", "external id")
 
@@ -27,6 +41,7 @@ class Launches:
     kernels: U32  # positions
     launch: U32  # positions; NONE where the trace does not say
     via: AnyArray  # u1, index in VIA
+    ambiguous: AnyArray  # bool: another launch is as likely, or the launch begins after its work
 
     @cached_property
     def by_launch(self) -> I64:
@@ -72,34 +87,70 @@ class Launched:
 
 
 def launches_of(index: Index) -> Launches:
-    """Return the launches of all device work: by flow, else by correlation, else by External id."""
+    """Return the launches of all device work of a source, by the rules at the top of this file."""
     category = index.column("slices.category")
-    is_device = _mask(index, DEVICE - NOT_LAUNCHED)
     is_runtime = _mask(index, RUNTIME)
     is_host = is_runtime | _mask(index, OPS | ANNOTATIONS)
-    device = is_device[category]
+    device = _mask(index, DEVICE - NOT_LAUNCHED)[category]
 
-    number, flow_kernel, flow_launch = _flow_pairs(index)
-    hosted = is_host[category[flow_kernel]] if len(flow_kernel) else np.zeros(0, np.bool_)
+    target, source = _launch_flows(index)
     # Launch flows tell device work apart where the category does not, but never make one of a host slice.
-    number, flow_kernel, flow_launch = number[~hosted], flow_kernel[~hosted], flow_launch[~hosted]
-    mask = device.copy()
-    mask[flow_kernel] = True
-    mask &= ~_mask(index, NOT_LAUNCHED)[category]
-    kernels = np.flatnonzero(mask).astype(np.uint32)
-    launch = np.full(len(kernels), NONE, np.uint32)
-    via = np.zeros(len(kernels), np.uint8)
+    on_device = ~is_host[category[target]]
+    target, source = target[on_device], source[on_device]
+    device[target] = True
+    device &= ~_mask(index, NOT_LAUNCHED)[category]
+    kernels = np.flatnonzero(device).astype(np.uint32)
+    launches = Launches(
+        kernels,
+        np.full(len(kernels), NONE, np.uint32),
+        np.zeros(len(kernels), np.uint8),
+        np.zeros(len(kernels), np.bool_),
+    )
+    if len(target):
+        of = np.searchsorted(kernels, target)
+        inside = (of < len(kernels)) & (kernels[np.minimum(of, max(0, len(kernels) - 1))] == target)
+        of, source = of[inside], source[inside]
+        first = _of_same_correlation(index, kernels, of, source)
+        launches.launch[of[first]], launches.via[of[first]] = source[first], VIA.index("flow")
+    _join(index, launches, "correlation", is_runtime)
+    _join(index, launches, "external id", _mask(index, OPS | ANNOTATIONS))
+    return launches
 
-    if len(number):
-        of = np.searchsorted(kernels, flow_kernel)
-        inside = (of < len(kernels)) & (kernels[np.minimum(of, max(0, len(kernels) - 1))] == flow_kernel)
-        of, flow_launch = of[inside], flow_launch[inside]
-        first = _of_same_correlation(index, kernels, of, flow_launch)
-        launch[of[first]], via[of[first]] = flow_launch[first], 1
 
-    _join(index, "correlation", is_runtime, kernels, launch, via, 2)
-    _join(index, "external_id", _mask(index, OPS | ANNOTATIONS), kernels, launch, via, 3)
-    return Launches(kernels, launch, via)
+def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
+    """Return the slice that launched a kernel and which of VIA tells so; (None, "") where nothing does."""
+    correlation = index.lifted("correlation", kernel)
+    sources = launch_flows_into(index, kernel)
+    if sources:
+        same = [p for p in sources if correlation and index.lifted("correlation", p) == correlation]
+        return (same or sources)[0], "flow"
+    for via, on_host in (("correlation", RUNTIME), ("external id", OPS | ANNOTATIONS)):
+        key = via.replace(" ", "_")
+        number = index.lifted(key, kernel)
+        if not number:  # 0 is what devices write for "none"
+            continue
+        holders = index.lifted_positions(key, int(number))
+        calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]]]
+        if len(calls) and len(set(processes_of(index, calls).tolist())) > 1:
+            # Which process launches to this device is told by all of its work.
+            return launches_of(index).launch_of(kernel)
+        if len(calls):
+            starts = index.column("slices.start")[calls]
+            before = np.flatnonzero(starts <= index.start(kernel))
+            chosen = before[starts[before] == starts[before].max()] if len(before) else [starts.argmin()]
+            return int(calls[chosen[0]]), via
+    return None, ""
+
+
+def launch_flows_into(index: Index, position: int) -> list[int]:
+    """Return the slices in which the launch arrows that end in a slice start."""
+    return [
+        flow.source_position
+        for flow in flows_in(index, position, limit=16)
+        if flow.category in LAUNCH_FLOWS
+        and flow.source_position is not None
+        and flow.source_position != position
+    ]
 
 
 def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
@@ -151,14 +202,13 @@ def _summed(index: Index, kernels: U32, launches: int) -> Launched:
     )
 
 
-def _flow_pairs(index: Index) -> tuple[I64, U32, U32]:
-    """Return (place in target order, target, source) of all launch flows whose ends lie in slices."""
+def _launch_flows(index: Index) -> tuple[U32, U32]:
+    """Return (target, source) of all launch flows whose ends lie in two slices, in order of target."""
     order = index.column("flows.by_target")
     target, source = index.column("flows.target")[order], index.column("flows.source")[order]
     usable = _mask(index, LAUNCH_FLOWS)[index.column("flows.category")[order]]
     usable &= (target != NONE) & (source != NONE) & (target != source)
-    number = np.flatnonzero(usable)
-    return number, target[number], source[number]
+    return target[usable], source[usable]
 
 
 def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I64:
@@ -178,27 +228,74 @@ def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I
     return order[_firsts(of[order])]
 
 
-def _join(
-    index: Index, key: str, wanted: AnyArray, kernels: U32, launch: U32, via: AnyArray, code: int
-) -> None:
-    """Give kernels that have no launch yet the first slice of the wanted categories with their id."""
-    positions = index.column(f"lifted.{key}.position")
-    open_ = np.flatnonzero(launch == NONE)
-    if not len(positions) or not len(open_):
+def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None:
+    """Give work that has no launch yet the nearest host slice before it with the same id; see `Launches`.
+
+    `on_host` says which categories (by number) a launch may have. The id is the promoted argument that
+    `via` names; 0 is what devices write for "none".
+    """
+    key = via.replace(" ", "_")
+    holders = index.column(f"lifted.{key}.position")
+    open_ = np.flatnonzero(launches.launch == NONE)
+    if not len(holders) or not len(open_):
         return
-    values, has = _values(index, key, kernels[open_])
-    open_, values = open_[has & (values != 0)], values[has & (values != 0)]
-    if not len(open_):
+    ids, has = _values(index, key, launches.kernels[open_])
+    known = has & (ids != 0)
+    open_, ids = open_[known], ids[known]
+    calls = np.flatnonzero(on_host[index.column("slices.category")[holders]])
+    if not len(open_) or not len(calls):
         return
-    hosts = np.flatnonzero(wanted[index.column("slices.category")[positions]])
-    if not len(hosts):
-        return
-    ids = index.column(f"lifted.{key}.value")[hosts].astype(np.int64)
-    order = np.argsort(ids, kind="stable")  # positions ascend: the first of an id is the lowest
-    ids, hosts = ids[order], hosts[order]
-    place = np.minimum(np.searchsorted(ids, values), len(ids) - 1)
-    take = ids[place] == values
-    launch[open_[take]], via[open_[take]] = positions[hosts[place[take]]], code
+    positions = holders[calls]
+    starts = index.column("slices.start")
+    candidates = Candidates(
+        index.column(f"lifted.{key}.value")[calls].astype(np.int64),
+        starts[positions].astype(np.int64),
+        processes_of(index, positions),
+    )
+    kernels = launches.kernels[open_]
+    times: I64 = starts[kernels].astype(np.int64)
+    processes = _host_processes(index, launches, candidates, positions, kernels, ids, times)
+    nearest, ambiguous = latest_before(candidates, ids, times, processes)
+    hit = nearest >= 0
+    launches.launch[open_[hit]] = positions[nearest[hit]]
+    launches.via[open_[hit]] = VIA.index(via)
+    launches.ambiguous[open_[hit]] = ambiguous[hit]
+
+
+def _host_processes(
+    index: Index,
+    launches: Launches,
+    candidates: Candidates,
+    positions: U32,
+    kernels: U32,
+    ids: I64,
+    times: I64,
+) -> I64 | None:
+    """Return which process launches to the device of each kernel (-1: not known); None where ids do not come
+    again in several processes, so that nothing hangs on it.
+    """
+    if not candidates.shared_between_processes:
+        return None
+    device = processes_of(index, kernels)
+    linked = np.flatnonzero(launches.via == VIA.index("flow"))
+    by_flow: Mapping[int, I64] = {}
+    if len(linked):
+        targets = processes_of(index, launches.kernels[linked])
+        sources = processes_of(index, launches.launch[linked])
+        by_flow = {int(d): sources[targets == d] for d in np.unique(targets)}
+    ordinals = index.column("slices.ordinal")
+    result = np.full(len(kernels), -1, np.int64)
+    for one in np.unique(device).tolist():
+        mine = np.flatnonzero(device == one)
+        result[mine] = launching_process(
+            candidates,
+            ordinals[positions],
+            ids[mine],
+            times[mine],
+            ordinals[kernels[mine]],
+            by_flow.get(one),
+        )
+    return result
 
 
 def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..base.kineto import GROUPS
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from ..ingest.lifted import GROUPS, LIFTED, Kind, Lifted
+from ..ingest.lifted import LIFTED, Kind, Lifted
 from .compare import compared
 from .filter import Argument
 from .scan import holds

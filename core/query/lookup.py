@@ -6,7 +6,7 @@ import numpy as np
 
 from ..index.format import LaneKind, RowKind, SliceFlag
 from ..index.store import Index
-from ..ingest.columns import AnyArray
+from ..ingest.columns import I64, AnyArray
 
 DEEPEST_SEARCH = 64
 """Rows looked through for a child that an overlap has pushed down."""
@@ -80,6 +80,21 @@ def place_of(index: Index, position: int) -> tuple[int, int]:
     """Return (row number, index within the row) of the slice at a position."""
     row_number = index.row_of(position)
     return row_number, position - int(index.rows[row_number]["first"])
+
+
+def lanes_of(index: Index, positions: AnyArray) -> I64:
+    """Return the lane number of each slice."""
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    row = np.searchsorted(rows["first"], np.asarray(positions, np.uint64), "right") - 1
+    lanes: I64 = rows["lane"][row].astype(np.int64)
+    return lanes
+
+
+def processes_of(index: Index, positions: AnyArray) -> I64:
+    """Return the process number of each slice."""
+    processes: I64 = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
+    return processes
 
 
 def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
@@ -180,10 +195,12 @@ __all__ = [
     "children",
     "count_children",
     "is_unclosed",
+    "lanes_of",
     "nearest",
     "next_after",
     "place_of",
     "previous_before",
+    "processes_of",
     "row_starts",
     "rows_beneath",
     "slice_at",

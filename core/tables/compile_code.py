@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.kineto import OPS
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64
-from ..query.chain import OPS, enclosing
+from ..query.chain import enclosing
 from ..query.launches import Launches
 from .breakdown import columns_of_rows
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest

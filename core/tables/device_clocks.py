@@ -16,11 +16,11 @@ import numpy as np
 
 from ..base.clock import ClockKey, Clocks
 from ..base.errors import UsageError
+from ..base.kineto import ANNOTATIONS, OPS, RUNTIME
 from ..base.units import format_count, format_ns
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
-from ..query.chain import ANNOTATIONS, OPS, RUNTIME
 from ..query.launches import VIA
 from .devices import Device, device_keys, device_title, lane_categories
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.kineto import LAUNCH_FLOWS, RUNTIME
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
-from ..query.chain import LAUNCH_FLOWS, RUNTIME
 from .devices import WORK
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, lifted_of
 

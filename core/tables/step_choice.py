@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.clock import Clocks
+from ..base.kineto import GROUPS
 from ..index.store import SCAN_CHUNK, Index
 from ..ingest.columns import I64, AnyArray
-from ..ingest.lifted import GROUPS
 from ..query.steps import STEP_NAME, steps_of
 from .op_events import KINDS, lanes_of
 

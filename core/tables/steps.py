@@ -8,10 +8,10 @@ import numpy as np
 
 from ..base.clock import Clocks
 from ..base.intervals import EMPTY, Intervals, merge
+from ..base.kineto import RUNTIME
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
-from ..query.chain import RUNTIME
 from ..query.steps import STEP_NAME
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
 from .kept import kept

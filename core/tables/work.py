@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from ..ingest.lifted import GROUPS
-from ..query.chain import NOT_LAUNCHED
 from .devices import WORK, Device, devices, kernel_types, lane_categories
 from .scope import Scope
 

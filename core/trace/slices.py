@@ -14,7 +14,7 @@ from ..index.store import Index
 from ..query import lookup
 from ..query.args import Arguments
 from ..query.args import arguments as read_arguments
-from ..query.chain import chain_of, full_chain, launch_of
+from ..query.chain import chain_of, full_chain
 from ..query.detail import (
     InstantDetail,
     SampleDetail,
@@ -24,7 +24,7 @@ from ..query.detail import (
     slice_detail,
 )
 from ..query.flows import Flow, flows_in, flows_out
-from ..query.launches import Launched, Launches, kernels_under, launches_of
+from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
 from ..query.views import Arrow, Link, Row
 from .lanes import NO_CLOCKS, TraceLanes
 

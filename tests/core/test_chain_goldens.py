@@ -13,7 +13,7 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
 from tracelane.core.export.chains import chain_from, chain_json, slices_named
-from tracelane.core.query.chain import launch_of
+from tracelane.core.query.launches import launch_of
 
 CHAINS = sorted((GOLDENS / "chains").glob("*.chain.json")) if (GOLDENS / "chains").is_dir() else []
 VIA = {"ac2g flow": "flow", "correlation (no usable flow)": "correlation", None: None}

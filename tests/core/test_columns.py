@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracelane.core.base.kineto import GROUPS
 from tracelane.core.ingest.columns import TABLES, TIME_LIMIT, EventFlag, IdKind, Part
 from tracelane.core.ingest.columns_of import PartBuilder
 from tracelane.core.ingest.decode import decode_exact, decode_fast
-from tracelane.core.ingest.lifted import GROUPS, LIFTED, Kind
+from tracelane.core.ingest.lifted import LIFTED, Kind
 from tracelane.core.ingest.reader import Reading
 from tracelane.core.ingest.source import open_source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.query.chain import ANNOTATIONS, OPS
+from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.trace import Trace
 
 from ..arrow_ends import device_work_of_id

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.kineto import group_of
 from ..columns import EventFlag
 from ..columns_block import FLOW, KINDS, TIMED
-from ..lifted import LIFTED, Kind, Lifted, group_of, lifted_in
+from ..lifted import LIFTED, Kind, Lifted, lifted_in
 from .stretch import KEY_END
 from .template import Form, Slot, Template
 

@@ -1,0 +1,122 @@
+"""Ids that come again: of all host slices with an id, the one that a piece of device work means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..ingest.columns import I64, AnyArray
+
+SAMPLE = 20_000
+"""So many pieces of a device's work are looked at to find the process that launches them."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Host slices with an id, columns of equal length: what device work with that id may come from."""
+
+    ids: I64
+    starts: I64  # lane time in ns
+    processes: I64  # numbers in the process table
+
+    @cached_property
+    def shared_between_processes(self) -> bool:
+        """Whether some id occurs in more than one process."""
+        order = np.lexsort((self.processes, self.ids))
+        ids, processes = self.ids[order], self.processes[order]
+        return bool(((ids[1:] == ids[:-1]) & (processes[1:] != processes[:-1])).any())
+
+    def of_process(self, process: int) -> I64:
+        """Return the places of one process's candidates."""
+        places: I64 = np.flatnonzero(self.processes == process)
+        return places
+
+
+def latest_before(
+    candidates: Candidates, ids: I64, times: I64, processes: I64 | None = None
+) -> tuple[I64, AnyArray]:
+    """Return per piece of work (place of its candidate or -1, whether that is doubtful).
+
+    It is the candidate with the same id that starts last at or before `times`; where all start later, the
+    first of them (doubtful). Where `processes` names a process that has the id, only its candidates count;
+    where it has -1 and several processes have the id, the answer is doubtful. Two that start together are
+    doubtful too; the first in order is taken.
+    """
+    if processes is None:
+        return _latest(candidates.ids, candidates.starts, ids, times)
+    width = int(candidates.processes.max(initial=0)) + 2
+    numbers, codes = np.unique(np.concatenate([candidates.ids, ids]), return_inverse=True)
+    of_host, of_work = np.split(codes.astype(np.int64), [len(candidates.ids)])
+    del numbers
+    place, doubtful = _latest(of_host, candidates.starts, of_work, times)
+    inside, inside_doubtful = _latest(
+        of_host * width + candidates.processes, candidates.starts, of_work * width + processes, times
+    )
+    several = np.bincount(np.unique(of_host * width + candidates.processes) // width, minlength=len(codes))
+    doubtful |= (several[of_work] > 1) & (processes < 0)
+    own = (inside >= 0) & (processes >= 0)
+    return np.where(own, inside, place), np.where(own, inside_doubtful, doubtful)
+
+
+def _latest(keys: I64, starts: I64, wanted: I64, times: I64) -> tuple[I64, AnyArray]:
+    """Return per wanted key (place of the entry with it that starts last at or before a time, doubtful).
+
+    Keys and starts become one sorted number (rank of the key, rank of the start), so that one binary search
+    answers: with starts 10 and 90 of key 7, work at 50 finds 10, work at 5 finds none before it and takes 10.
+    """
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.bool_)
+    distinct = np.unique(starts)
+    width = len(distinct) + 1
+    names, code = np.unique(keys, return_inverse=True)
+    combined = code * width + np.searchsorted(distinct, starts)
+    order = np.argsort(combined, kind="stable")
+    combined = combined[order]
+    of = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
+    known = names[of] == wanted
+    # Rank of the last start at or before the time; 0 where all are later, as ranks begin at 0.
+    rank = np.searchsorted(distinct, times, "right") - 1
+    at = np.searchsorted(combined, of * width + rank, "right") - 1
+    before = (at >= 0) & (combined[np.maximum(at, 0)] // width == of) & (rank >= 0)
+    first = np.searchsorted(combined, of * width)
+    at = np.where(before, at, first)
+    at = np.minimum(np.where(known, at, 0), len(combined) - 1)
+    # Of entries that start together the first in order stands for all.
+    place = np.searchsorted(combined, combined[at])
+    tied = (place + 1 < len(combined)) & (combined[np.minimum(place + 1, len(combined) - 1)] == combined[at])
+    return np.where(known, order[place], -1), known & (~before | tied)
+
+
+def launching_process(
+    candidates: Candidates,
+    host_ordinals: AnyArray,
+    ids: I64,
+    times: I64,
+    ordinals: AnyArray,
+    by_flow: AnyArray | None,
+) -> int:
+    """Return the process that launches the work of one device, -1 where nothing tells.
+
+    Where arrows (`by_flow`: the processes from which they come) say so, that one; else the process that has
+    a call before most pieces of the work; of several alike, the one whose calls stand nearest in the file,
+    as merged files hold one rank after the other.
+    """
+    if by_flow is not None and len(by_flow):
+        return int(np.bincount(by_flow).argmax())
+    step = max(1, len(ids) // SAMPLE)
+    ids, times, ordinals = ids[::step], times[::step], ordinals[::step].astype(np.int64)
+    scores: list[tuple[int, float, int]] = []
+    for process in np.unique(candidates.processes).tolist():
+        own = candidates.of_process(process)
+        place, _ = _latest(candidates.ids[own], candidates.starts[own], ids, times)
+        hit = np.flatnonzero(place >= 0)
+        launch = own[place[hit]]
+        hit, launch = (side[candidates.starts[launch] <= times[hit]] for side in (hit, launch))
+        away = np.abs(ordinals[hit] - host_ordinals[launch].astype(np.int64))
+        scores.append((-len(hit), float(np.median(away)) if len(hit) else np.inf, process))
+    best = sorted(scores)[:2]
+    if not best or best[0][0] == 0 or (len(best) > 1 and best[0][:2] == best[1][:2]):
+        return -1
+    return best[0][2]

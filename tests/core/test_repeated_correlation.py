@@ -1,0 +1,112 @@
+"""Correlation ids that come again (wrapped around, merged ranks) join the nearest launch before the work."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CASES, needs_cases
+from tests.events import complete, index_of
+from tracelane.core import open_trace
+from tracelane.core.index.store import Index
+from tracelane.core.query.launches import launch_of, launches_of
+
+
+def launches_by_kernel(index: Index) -> dict[str, tuple[str | None, bool]]:
+    """Return per piece of device work (its launch and the start of it in µs, whether that is doubtful)."""
+    launches = launches_of(index)
+    names = index.strings(index.column("slices.name"))
+    result: dict[str, tuple[str | None, bool]] = {}
+    for place, kernel in enumerate(launches.kernels.tolist()):
+        launch, via = launches.launch_of(kernel)
+        assert launch_of(index, kernel) == (launch, via)
+        result[f"{names[kernel]}@{index.start(kernel) // 1000}"] = (
+            None if launch is None else f"{names[launch]}@{index.start(launch) // 1000}",
+            bool(launches.ambiguous[place]),
+        )
+    return result
+
+
+@needs_cases
+@pytest.mark.parametrize("name", ["corr_wrap", "corr_two_procs", "corr_two_procs_flows"])
+def test_each_kernel_starts_5_us_after_the_launch_of_its_own(name: str, tmp_path: Path) -> None:
+    """Whether ids wrap around or two ranks share them, every delay is 5 µs and nothing is doubtful."""
+    trace = open_trace([CASES / "adversarial" / f"{name}.json"], index_dir=tmp_path)
+    index, launches = trace.indexes[0], trace.launches(0)
+    assert len(launches.kernels) == 6
+    delays = {index.start(k) - index.end(n) for k, n in zip(launches.kernels.tolist(), launches.launch)}
+    assert delays == {5_000}
+    assert not launches.ambiguous.any()
+    trace.close()
+
+
+@needs_cases
+def test_ranks_in_lockstep_are_told_apart_by_the_file(tmp_path: Path) -> None:
+    """Where both ranks launch at the same time with the same ids, each device belongs to the rank whose
+    events stand beside its own.
+    """
+    trace = open_trace([CASES / "adversarial" / "merged2.json"], index_dir=tmp_path)
+    index, launches = trace.indexes[0], trace.launches(0)
+    pids = [p.pid for p in trace.processes]
+    for kernel, launch in zip(launches.kernels.tolist(), launches.launch.tolist()):
+        device, host = (
+            pids[int(index.lanes["process"][index.rows[index.row_of(at)]["lane"]])] for at in (kernel, launch)
+        )
+        assert (device, host) in {("0", "100"), ("1", "101")}
+    trace.close()
+
+
+def test_a_launch_after_its_work_is_doubtful(tmp_path: Path) -> None:
+    """Clocks that disagree may put the only launch behind its work: it is taken, and marked."""
+    events = [
+        complete(0, 5, "k", "kernel", pid=0, args={"correlation": 3}),
+        complete(50, 5, "launch", "cuda_runtime", args={"correlation": 3}),
+    ]
+    assert launches_by_kernel(index_of(events, tmp_path)) == {"k@0": ("launch@50", True)}
+
+
+def test_launches_that_begin_together_are_doubtful(tmp_path: Path) -> None:
+    """Of two calls with one id that begin at the same time either may be meant."""
+    events = [
+        complete(10, 5, "one", "cuda_runtime", args={"correlation": 3}),
+        complete(10, 5, "other", "cuda_runtime", tid=2, args={"correlation": 3}),
+        complete(20, 5, "k", "kernel", pid=0, args={"correlation": 3}),
+    ]
+    ((launch, doubtful),) = launches_by_kernel(index_of(events, tmp_path)).values()
+    assert launch in {"one@10", "other@10"} and doubtful
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
+    """Over random ids that come again in one process the launch is the last before, else the first after."""
+    pick = random.Random(seed)
+    calls = [(pick.randrange(1, 6), 10 * pick.randrange(0, 300)) for _ in range(40)]
+    work = [(pick.randrange(1, 7), pick.randrange(0, 3000)) for _ in range(60)]
+    events: list[dict[str, Any]] = [
+        complete(ts, 1, f"l{n}", "cuda_runtime", tid=n, args={"correlation": c})
+        for n, (c, ts) in enumerate(calls)
+    ]
+    events += [
+        complete(ts, 1, f"k{n}", "kernel", pid=0, tid=n, args={"correlation": c})
+        for n, (c, ts) in enumerate(work)
+    ]
+    index = index_of(events, tmp_path)
+    launches = launches_of(index)
+    names = index.strings(index.column("slices.name"))
+    starts = {name: index.start(position) // 1000 for position, name in enumerate(names)}
+    for place, kernel in enumerate(launches.kernels.tolist()):
+        correlation, time = work[int(names[kernel][1:])]
+        times = sorted(ts for c, ts in calls if c == correlation)
+        before = [ts for ts in times if ts <= time]
+        launch, via = launches.launch_of(kernel)
+        assert launch_of(index, kernel) == (launch, via)
+        if not times:
+            assert launch is None
+            continue
+        assert launch is not None
+        chosen = before[-1] if before else times[0]
+        assert starts[names[launch]] == chosen
+        assert bool(launches.ambiguous[place]) == (not before or times.count(chosen) > 1)
