@@ -5,6 +5,8 @@ VENV_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
+# Touched when the native core was compiled, or could not be: everything works without it, only slower.
+NATIVE := $(VENV)/.native
 # Processes that run tests, more than there are cores: many tests wait for a terminal.
 TESTERS ?= 3
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
@@ -15,12 +17,12 @@ BENCH ?=
 PLATFORM ?=
 PYTHONS ?=
 
-.PHONY: help setup demo test check format bench bundle screenshots clean
+.PHONY: help setup native demo test check format bench bundle screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-setup: $(STAMP)  ## make the virtual environment in .venv
+setup: $(NATIVE)  ## make the virtual environment in .venv
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -29,13 +31,20 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
 	@touch $@
 
-demo: $(STAMP)  ## make the demo trace and open it (without a terminal: print it)
+$(NATIVE): $(STAMP) $(wildcard core/native/*.[ch])
+	@$(MAKE) --no-print-directory native
+
+native: $(STAMP)  ## compile the native core with $CC, or cc, gcc or clang, where there is one
+	@$(BIN)/python bundle/native_build.py
+	@touch $(NATIVE)
+
+demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print it)
 	@$(BIN)/tracelane demo --out demo
 
-test: $(STAMP)  ## run all tests
+test: $(NATIVE)  ## run all tests
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile
 
-check: $(STAMP)  ## format and lint, types, rooms, docs
+check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict -p tracelane.core -p tracelane.tui
@@ -46,13 +55,13 @@ format: $(STAMP)  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
+bench: $(NATIVE)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
 	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)
 
 bundle: $(STAMP)  ## pack what an install without network needs, here or for PLATFORM=s390x
 	@$(BIN)/python bundle/make.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
 
-screenshots: $(STAMP)  ## draw the pictures of the README anew
+screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'
 	$(BIN)/python screenshots/make.py
 

@@ -26,7 +26,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-PARTS = ("core", "tui", "src", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("core", "tui", "src", "bundle", "pyproject.toml", "README.md", "LICENSE")
 COMPILED = ("numpy", "orjson", "ijson")
 WITHOUT_COMPILING = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
 """Compiled packages that can be built as pure Python, and the environment that says so."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,52 +12,91 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("core", "tui", "bundle", "pyproject.toml", "README.md", "LICENSE")
+"""What a wheel is made of."""
 
 
 def _tracked() -> set[str]:
     done = subprocess.run(
-        ["git", "ls-files", "-z", "core", "tui"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "-z", *PARTS], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
         pytest.skip("not a git checkout")
     return {name for name in done.stdout.split("\0") if name}
 
 
-def test_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
-    """The wheel's files are `git ls-files core tui` and its metadata, nothing else and nothing less."""
-    tracked = _tracked()
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for name in ("core", "tui"):
-        (copy / name).mkdir()
-    for name in sorted(tracked):
-        target = copy / name
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git knows, without the links of src/, as a checkout on a system without symlinks."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in sorted(_tracked()):
         if not (ROOT / name).is_file():
             pytest.skip(f"{name} is tracked but not in the working tree")
+        target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / name).read_bytes())
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        (copy / name).write_bytes((ROOT / name).read_bytes())
-    package = copy / "src" / "tracelane"
-    package.mkdir(parents=True)
-    for name in ("core", "tui"):
-        (package / name).symlink_to(Path("../..") / name)
+    (copy / "core" / "native" / "_tracelane.native.so").write_bytes(b"of another build")
+    return copy
+
+
+def _wheel(checkout: Path, out: Path, **environment: str) -> zipfile.ZipFile:
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
     built = subprocess.run(
-        [*pip, "--wheel-dir", str(tmp_path), str(copy)],
+        [*pip, "--no-build-isolation", "--wheel-dir", str(out), str(checkout)],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
     )
-    if built.returncode and "setuptools" in built.stderr and "find a version" in built.stderr:
-        pytest.skip("setuptools for building cannot be fetched here")
     assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
+    (wheel,) = out.glob("*.whl")
+    return zipfile.ZipFile(wheel)
+
+
+COMPILER = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), "")
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_library"),
+    [
+        pytest.param(
+            {"CC": COMPILER}, True, marks=pytest.mark.skipif(not COMPILER, reason="no C compiler here")
+        ),
+        ({"CC": "", "PATH": "/nowhere"}, False),
+        ({"CC": "false"}, False),
+        ({"TRACELANE_WHEEL": "any"}, False),
+    ],
+    ids=["compiler", "none", "failing", "any"],
+)
+def test_wheel_holds_exactly_the_two_packages(
+    checkout: Path, tmp_path: Path, environment: dict[str, str], has_library: bool
+) -> None:
+    """The wheel's files are those of core and tui, the C sources aside, and the library where it could be
+    compiled: then it is one for this platform and every Python 3, else one for all.
+    """
+    wheel = _wheel(checkout, tmp_path, **environment)
+    names = set(wheel.namelist())
     files = {name.removeprefix("tracelane/") for name in names if name.startswith("tracelane/")}
-    assert files == tracked
+    sources = {name for name in _tracked() if name.startswith(("core/", "tui/"))}
+    library = {name for name in files if "_tracelane.native" in name}
+    assert files - library == {name for name in sources if not name.endswith((".c", ".h"))}
+    assert len(library) == has_library
     assert all(name.startswith(("tracelane/", "tracelane-")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    tag = Path(str(wheel.filename)).stem.split("-", 2)[2]
+    assert tag.startswith("py3-none-") and (tag == "py3-none-any") != has_library
+
+
+def test_a_wheel_s_library_is_loaded(checkout: Path, tmp_path: Path) -> None:
+    """Unpacked, the library that was compiled for a wheel belongs to the Python files in it."""
+    if not COMPILER:
+        pytest.skip("no C compiler here")
+    _wheel(checkout, tmp_path, CC=COMPILER).extractall(tmp_path / "unpacked")
+    program = "from tracelane.core.native.library import native_library as n; print(n().reason or 'loaded')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path / "unpacked", capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "loaded"
 
 
 def test_core_runs_without_the_terminal() -> None:

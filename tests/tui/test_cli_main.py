@@ -118,11 +118,18 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_version() -> None:
-    """--version prints the version of the installed package."""
+    """--version names the installed package, whether it has its native core, and what it runs on."""
     from importlib.metadata import version
 
+    from tracelane.core.native.library import native_library
+
+    native = native_library()
     done = tracelane("--version")
-    assert (done.returncode, done.stdout) == (0, f"tracelane {version('tracelane')}\n")
+    first, *others = done.stdout.splitlines()
+    assert (done.returncode, first) == (0, f"tracelane {version('tracelane')}")
+    assert others[0] == f"  native core {f'no ({native.reason})' if native.functions is None else 'yes'}"
+    assert [line.split()[0] for line in others[1:]] == ["index", "Python", "numpy", "textual"]
+    assert f"  numpy {version('numpy')}" in others
 
 
 def test_help_needs_neither_textual_nor_numpy() -> None:

@@ -79,9 +79,9 @@ class Commands(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from importlib.metadata import version
+        from .version import version_text
 
-        click.echo(f"tracelane {version('tracelane')}")
+        click.echo(version_text())
         ctx.exit()
 
 

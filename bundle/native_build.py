@@ -1,0 +1,153 @@
+"""Compiles the native core (core/native/*.c) into one shared library without Python's API.
+
+    python bundle/native_build.py [--platform s390x] [--out FILE]
+
+For this machine with $CC, else cc, gcc or clang on the PATH; for other platforms with the `ziglang` package.
+Where there is no compiler, or it fails, a notice says so; tracelane works without the library, only slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "core" / "native"
+STEM = "_tracelane.native"
+FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-shared",
+)
+COMPILERS = ("cc", "gcc", "clang")
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What a wheel is made for: the tag of the wheel, and how zig is told to compile for it."""
+
+    tag: str
+    zig_target: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """How a shared library ends there."""
+        return ".dylib" if self.tag.startswith("macosx") else ".so"
+
+
+PLATFORMS = {
+    "x86_64": Platform("manylinux_2_17_x86_64.manylinux2014_x86_64", "x86_64-linux-gnu.2.17"),
+    "aarch64": Platform("manylinux_2_17_aarch64.manylinux2014_aarch64", "aarch64-linux-gnu.2.17"),
+    "s390x": Platform("manylinux_2_17_s390x.manylinux2014_s390x", "s390x-linux-gnu.2.17"),
+    # The library of zig for Power has the long double of IBM only, and begins with glibc 2.19.
+    "ppc64le": Platform("manylinux_2_19_ppc64le", "powerpc64le-linux-gnu.2.19", ("-mabi=ibmlongdouble",)),
+    "arm64": Platform("macosx_11_0_arm64", "aarch64-macos.11.0"),
+}
+"""Machine, as `platform.machine()` names it there -> its platform; arm64 is a Mac, aarch64 Linux."""
+
+
+class CompileError(Exception):
+    """Why there is no library, in one line."""
+
+
+def compile_here(out: Path) -> None:
+    """Compile for this machine to `out`; CompileError where no compiler is there or it fails."""
+    if os.name != "posix":
+        raise CompileError(f"{sys.platform} is no platform that it is written for")
+    given = os.environ.get("CC")
+    if given:
+        command = shlex.split(given)
+    else:
+        command = [next((name for name in COMPILERS if shutil.which(name)), "")]
+        if not command[0]:
+            raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH")
+    _compile([*command, *FLAGS], out, is_for_here=True)
+
+
+def compile_for(machine: str, out: Path) -> None:
+    """Compile for a platform to `out` with zig; without zig this machine's own compiler can serve."""
+    target = PLATFORMS[machine]
+    if importlib.util.find_spec("ziglang") is not None:
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig_target, "-s"]
+        _compile([*zig, *FLAGS, *target.flags], out, is_for_here=False)
+    elif machine == platform.machine():
+        compile_here(out)
+    else:
+        raise CompileError(f"compiling for {machine} needs the package ziglang")
+
+
+def local_tag() -> str:
+    """Return the tag of a wheel with a library that was compiled by this machine's compiler."""
+    machine = platform.machine()
+    return f"macosx_11_0_{machine}" if sys.platform == "darwin" else f"{sys.platform}_{machine}"
+
+
+def _compile(command: Sequence[str], out: Path, is_for_here: bool) -> None:
+    """Compile beside `out` and rename, so that nobody sees half a library; remove it after a failure."""
+    sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
+    out.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        compiled = Path(folder) / out.name
+        try:
+            done = subprocess.run(
+                [*command, *sources, "-o", str(compiled)], capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise CompileError(f"{command[0]} cannot be run: {error.strerror}") from None
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+            raise CompileError(f"{command[0]} failed: {lines[0] if lines else f'exit {done.returncode}'}")
+        if is_for_here:
+            _try_to_load(compiled)
+        compiled.replace(out)
+
+
+def _try_to_load(library: Path) -> None:
+    """Raise CompileError where this Python cannot load what was compiled: for another machine or C library."""
+    try:
+        ctypes.CDLL(str(library)).tl_version()
+    except (OSError, AttributeError) as error:
+        raise CompileError(f"what was compiled cannot be loaded: {error}") from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compile, or say in a line why not; to be without a library is no failure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--platform", choices=PLATFORMS, help="compile for it with zig; this machine without")
+    parser.add_argument("--out", type=Path, help="the library; beside its sources without")
+    options = parser.parse_args(arguments)
+    suffix = PLATFORMS[options.platform].suffix if options.platform else local_suffix()
+    out = options.out or SOURCES / f"{STEM}{suffix}"
+    try:
+        if options.platform:
+            compile_for(options.platform, out)
+        else:
+            compile_here(out)
+    except CompileError as error:
+        print(f"the native core is not compiled, tracelane reads more slowly without it: {error}")
+    return 0
+
+
+def local_suffix() -> str:
+    """Return how a shared library ends on this machine."""
+    return ".dylib" if sys.platform == "darwin" else ".so"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
