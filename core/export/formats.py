@@ -20,7 +20,7 @@ def as_object(table: Table, order: I64 | None = None, limit: int | None = None) 
     """Return the JSON object of a table: its rows by column key, totals, scope and notes."""
     return {
         "schema": SCHEMA,
-        "table": table.schema,
+        "table": table.name,
         "scope": table.scope,
         **dict(table.totals),
         "rows": list(table.rows(order, limit)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -180,11 +180,8 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
 def breakdown_table(found: Breakdown) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
     rows = [_row(device) for device in found.devices]
-    return replace(
-        _table("breakdown", "Device time", found.scope, COLUMNS, rows),
-        positions=np.array([device.longest for device in found.devices], np.int64),
-        sources=np.array([device.source for device in found.devices], np.int64),
-    )
+    jumps = [(device.source, device.longest) for device in found.devices]
+    return Table.from_rows("breakdown", "Device time", found.scope, COLUMNS, rows, jumps)
 
 
 def type_table(found: Breakdown) -> Table:
@@ -194,7 +191,7 @@ def type_table(found: Breakdown) -> Table:
         for device in found.devices
         for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
     ]
-    return _table("types", "Kernel types", found.scope, TYPE_COLUMNS, rows)
+    return Table.from_rows("types", "Kernel types", found.scope, TYPE_COLUMNS, rows)
 
 
 def stream_table(found: Breakdown) -> Table:
@@ -202,7 +199,7 @@ def stream_table(found: Breakdown) -> Table:
     rows = [
         {**_place(device), **_stream_row(stream)} for device in found.devices for stream in device.streams
     ]
-    return _table("streams", "Streams", found.scope, STREAM_COLUMNS, rows)
+    return Table.from_rows("streams", "Streams", found.scope, STREAM_COLUMNS, rows)
 
 
 def breakdown_object(found: Breakdown) -> dict[str, Any]:
@@ -255,23 +252,3 @@ def _stream_row(stream: StreamTimes) -> dict[str, Any]:
         "idle_ns": stream.idle_ns,
         "sum_ns": stream.sum_ns,
     }
-
-
-def _table(
-    schema: str, title: str, scope: str, columns: tuple[Column, ...], rows: list[dict[str, Any]]
-) -> Table:
-    return Table(schema, title, scope, columns, columns_of_rows(columns, rows))
-
-
-def columns_of_rows(columns: tuple[Column, ...], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return rows of a small table as its columns; None in a number column is NaN."""
-    data: dict[str, Any] = {}
-    for column in columns:
-        values = [row[column.key] for row in rows]
-        if column.unit == "text":
-            data[column.key] = values
-        elif any(value is None or isinstance(value, float) for value in values):
-            data[column.key] = np.array(values, np.float64)
-        else:
-            data[column.key] = np.array(values, np.int64)
-    return data

@@ -12,7 +12,8 @@ import numpy as np
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from .devices import COMMUNICATION, KERNEL_CATEGORIES
-from .work import dense, lifted_values
+from .groups import dense
+from .work import lifted_values
 
 NOTHING = np.iinfo(np.int64).min
 """Stands in a table of times where a rank has no part in a collective."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from .breakdown import columns_of_rows
 from .compile_calls import (
     FUNCTION,
     FUNCTION_NAME,
@@ -112,7 +109,7 @@ def compiled(scope: Scope) -> Compiled:
 def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
     """Return the signs of torch.compile that a scope shows; `code` is its device time by code."""
     rows: list[dict[str, Any]] = []
-    places: list[tuple[int, int]] = []
+    places: list[tuple[int, int | None]] = []
     again: list[Recompiled] = []
     for source in sources:
         for name, text, pattern, meaning in SIGNS:
@@ -136,7 +133,7 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
                     "meaning": "kernels that Inductor wrote ran on a device",
                 }
             )
-            places.append((int(code.sources[at]), int(code.positions[at])))  # type: ignore[index]
+            places.append(code.jump(at) or (0, None))
     notes = [_again(one) for one in again]
     if not rows:
         notes.append(NO_SIGN)
@@ -146,16 +143,15 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
         notes.append(NO_KERNELS if len(code) else CPU_KERNELS)
     applied = ran or bool(kernels)
     notes.insert(0, APPLIED if applied else NOT_APPLIED)
-    return Table(
+    return Table.from_rows(
         "compile",
         "torch.compile",
         scope.text,
         SIGN_COLUMNS,
-        columns_of_rows(SIGN_COLUMNS, rows),
-        {"applied": int(applied)},
-        tuple(notes),
-        positions=np.array([position for _, position in places], np.int64),
-        sources=np.array([source for source, _ in places], np.int64),
+        rows,
+        places,
+        totals={"applied": int(applied)},
+        notes=notes,
         jumps_to="the first",
     )
 

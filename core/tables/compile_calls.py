@@ -11,10 +11,11 @@ import numpy as np
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64
+from .groups import dense
 from .host import trace_starts
 from .op_events import KINDS
 from .scope import Scope
-from .work import dense, rank_of
+from .work import rank_of
 
 REGION = "Torch-Compiled Region"
 GRAPH = "## Call CompiledFxGraph "

@@ -13,7 +13,6 @@ from ..index.store import Index
 from ..ingest.columns import I64
 from ..query.chain import enclosing
 from ..query.launches import Launches
-from .breakdown import columns_of_rows
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest
 from .devices import KERNEL_TYPES
 from .scope import Scope
@@ -80,7 +79,7 @@ def code_table(scope: Scope) -> Table:
     trace does not tell, or whose launch is a replayed graph's, is in `unknown_ns` or where that call lies.
     """
     rows: list[dict[str, Any]] = []
-    longest: list[tuple[int, int]] = []
+    jumps: list[tuple[int, int]] = []
     compiled: dict[int, I64] = {}
     for work in work_of(scope):
         source = work.device.source
@@ -89,21 +88,13 @@ def code_table(scope: Scope) -> Table:
         found = scope.trace.launches(source)
         for row, position in _rows(work, found, compiled[source]):
             rows.append(row)
-            longest.append((source, position))
+            jumps.append((source, position))
     total = sum(row["total_ns"] for row in rows)
     for row in rows:
         row["share"] = row["total_ns"] / max(1, total)
-    order = sorted(range(len(rows)), key=lambda at: -rows[at]["total_ns"])
-    return Table(
-        "compile_code",
-        "Device time by code",
-        scope.text,
-        COLUMNS,
-        columns_of_rows(COLUMNS, [rows[at] for at in order]),
-        {"total_ns": total},
-        positions=np.array([longest[at][1] for at in order], np.int64),
-        sources=np.array([longest[at][0] for at in order], np.int64),
-    )
+    title, totals = "Device time by code", {"total_ns": total}
+    table = Table.from_rows("compile_code", title, scope.text, COLUMNS, rows, jumps, totals=totals)
+    return table.sort("total_ns")
 
 
 def compiled_slices(scope: Scope, source: int) -> I64:

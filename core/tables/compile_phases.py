@@ -11,7 +11,6 @@ import numpy as np
 from ..base.units import format_ns
 from ..index.format import NONE
 from ..ingest.columns import I64
-from .breakdown import columns_of_rows
 from .compile_calls import TIMED, Calls, calls, nearest
 from .scope import Scope
 from .table import Column, Table
@@ -70,7 +69,7 @@ def timed(scope: Scope, source: int) -> Calls:
 def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
     """Return a row per phase and what it did; `self_ns` adds up to all of the compile time."""
     rows: list[dict[str, Any]] = []
-    positions, sources = [], []
+    jumps: list[tuple[int, int]] = []
     for one in found:
         phase = phases(one)
         keys = phase * max(1, len(one.texts)) + one.name
@@ -89,28 +88,25 @@ def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
                     "max_ns": int(durations.max()),
                 }
             )
-            positions.append(int(one.positions[at[int(np.argmax(durations))]]))
-            sources.append(one.source)
+            jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
     spent = sum(row["self_ns"] for row in rows)
     for row in rows:
         row["share"] = row["self_ns"] / max(1, spent)
-    order = sorted(range(len(rows)), key=lambda at: -rows[at]["self_ns"])
     by_phase = {
         f"{phase.lower()}_ns": sum(row["self_ns"] for row in rows if row["phase"] == phase)
         for phase in PHASES
     }
     parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, by_phase.values()) if ns)
-    return Table(
+    return Table.from_rows(
         "compile_phases",
         "Compile time by phase",
         scope.text,
         PHASE_COLUMNS,
-        columns_of_rows(PHASE_COLUMNS, [rows[at] for at in order]),
-        {"compile_ns": spent, **by_phase},
-        (f"{format_ns(spent)} in all: {parts}",) if rows else (),
-        positions=np.array([positions[at] for at in order], np.int64),
-        sources=np.array([sources[at] for at in order], np.int64),
-    )
+        rows,
+        jumps,
+        totals={"compile_ns": spent, **by_phase},
+        notes=(f"{format_ns(spent)} in all: {parts}",) if rows else (),
+    ).sort("self_ns")
 
 
 def phases(one: Calls) -> I64:
@@ -134,7 +130,7 @@ def _phase(text: str) -> int:
 def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
     """Return the compilations that the trace holds in order of time, with the time of their phases."""
     rows: list[dict[str, Any]] = []
-    positions, sources = [], []
+    jumps: list[tuple[int, int]] = []
     origin = scope.trace.opening_span[0]
     for one in found:
         is_root = np.array([COMPILERS.fullmatch(text) is not None for text in one.texts] or [False])
@@ -158,17 +154,15 @@ def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
             }
             row |= {f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}
             rows.append(row)
-            positions.append(position)
-            sources.append(one.source)
-    return Table(
+            jumps.append((one.source, position))
+    return Table.from_rows(
         "compilations",
         "Compilations",
         scope.text,
         COMPILATION_COLUMNS,
-        columns_of_rows(COMPILATION_COLUMNS, rows),
-        {"count": len(rows), "total_ns": sum(row["total_ns"] for row in rows)},
-        positions=np.array(positions, np.int64),
-        sources=np.array(sources, np.int64),
+        rows,
+        jumps,
+        totals={"count": len(rows), "total_ns": sum(row["total_ns"] for row in rows)},
         jumps_to="the compilation",
     )
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..ingest.columns import I64
-from .breakdown import columns_of_rows
 from .compile_calls import (
     GRAPH,
     GRAPH_HASH,
@@ -20,6 +19,7 @@ from .compile_calls import (
     calls,
 )
 from .compile_phases import COMPILERS
+from .groups import Groups
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Column, Table
@@ -80,22 +80,20 @@ class Recompiled:
 def region_table(scope: Scope, found: list[Calls]) -> Table:
     """Return the regions as a tree: a row per path of regions that lie in each other, in order of time."""
     rows: list[dict[str, Any]] = []
-    positions, sources = [], []
+    jumps: list[tuple[int, int]] = []
     for one in found:
         for row, position in _tree(one):
             rows.append(row)
-            positions.append(position)
-            sources.append(one.source)
+            jumps.append((one.source, position))
     notes = ["a region in another: a graph break, or a region in which compilation is disabled"]
-    return Table(
+    return Table.from_rows(
         "compile_regions",
         "Compiled regions",
         scope.text,
         REGION_COLUMNS,
-        columns_of_rows(REGION_COLUMNS, rows),
-        notes=tuple(notes) if any(row["depth"] for row in rows) else (),
-        positions=np.array(positions, np.int64),
-        sources=np.array(sources, np.int64),
+        rows,
+        jumps,
+        notes=notes if any(row["depth"] for row in rows) else (),
     )
 
 
@@ -104,14 +102,10 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
     if not len(one):
         return []
     path = _paths(one)
-    count = np.bincount(path)
-    total, own = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
-    np.add.at(total, path, one.durations)
-    np.add.at(own, path, one.self_ns)
-    first = np.full(len(count), len(one), np.int64)
-    np.minimum.at(first, path, np.arange(len(one)))
-    most = np.zeros(len(count), np.int64)
-    np.maximum.at(most, path, one.durations)
+    groups = Groups(path, int(path.max()) + 1)
+    count, first = groups.counts, groups.first()
+    total, own = groups.sums(one.durations), groups.sums(one.self_ns)
+    most, longest = groups.most(one.durations), groups.longest(one.durations)
     children: dict[int, list[int]] = defaultdict(list)
     for number in np.argsort(first, kind="stable").tolist():
         outer = int(one.outer[first[number]])
@@ -132,7 +126,6 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
         notes = [NESTED] if depth else []
         if compiled not in ("", "0"):
             notes.append(AGAIN)
-        longest = int(np.flatnonzero((path == number) & (one.durations == most[number]))[0])
         row = {
             "rank": str(one.rank),
             "name": INDENT * depth + (f"{frame}/{compiled}" if match else one.texts[int(one.name[at])]),
@@ -147,7 +140,7 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
             "max_ns": int(most[number]),
             "note": ", ".join(notes),
         }
-        rows.append((row, int(one.positions[longest])))
+        rows.append((row, int(one.positions[longest[number]])))
     return rows
 
 
@@ -190,7 +183,7 @@ def recompiled(found: list[Calls]) -> tuple[Recompiled, ...]:
 def graph_table(scope: Scope, found: list[Calls]) -> Table:
     """Return a row per compiled FxGraph, by its hash, and in which steps it ran; most time first."""
     rows: list[dict[str, Any]] = []
-    positions, sources = [], []
+    jumps: list[tuple[int, int]] = []
     for one in found:
         steps = find_steps(scope.trace, one.source, scope.clocks, scope.steps or None)
         for number, text in enumerate(one.texts):
@@ -210,20 +203,17 @@ def graph_table(scope: Scope, found: list[Calls]) -> Table:
                     "steps": _listed(labels, 0 if steps is None else len(steps)),
                 }
             )
-            positions.append(int(one.positions[at[int(np.argmax(durations))]]))
-            sources.append(one.source)
-    order = sorted(range(len(rows)), key=lambda at: -rows[at]["total_ns"])
+            jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
     nameless = any(row["name"] == "None" for row in rows)
-    return Table(
+    return Table.from_rows(
         "compile_graphs",
         "Compiled graphs",
         scope.text,
         GRAPH_COLUMNS,
-        columns_of_rows(GRAPH_COLUMNS, [rows[at] for at in order]),
+        rows,
+        jumps,
         notes=("None: the back end gives its graphs no hash, so several may be one row",) if nameless else (),
-        positions=np.array([positions[at] for at in order], np.int64),
-        sources=np.array([sources[at] for at in order], np.int64),
-    )
+    ).sort("total_ns")
 
 
 def _steps_of(times: I64, starts: I64, ends: I64) -> list[int]:
@@ -247,7 +237,8 @@ def _listed(labels: list[str], steps: int) -> str:
 def step_table(scope: Scope, sources: list[int]) -> Table:
     """Return per step how many regions, graphs, cache lookups and compilations begin in it."""
     rows: list[dict[str, Any]] = []
-    positions, whose, notes = [], [], []
+    jumps: list[tuple[int, int]] = []
+    notes: list[str] = []
     for source in sources:
         steps = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if steps is None:
@@ -286,17 +277,15 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
                 }
             )
             seen |= names
-            positions.append(int(steps.positions[number]))
-            whose.append(source)
-    return Table(
+            jumps.append((source, int(steps.positions[number])))
+    return Table.from_rows(
         "compile_steps",
         "Compiled code by step",
         scope.text,
         STEP_COLUMNS,
-        columns_of_rows(STEP_COLUMNS, rows),
+        rows,
+        jumps,
         notes=tuple(dict.fromkeys(notes)),
-        positions=np.array(positions, np.int64),
-        sources=np.array(whose, np.int64),
         jumps_to="the step",
     )
 

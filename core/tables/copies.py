@@ -11,7 +11,6 @@ from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
-from .breakdown import columns_of_rows
 from .devices import KERNEL_TYPES, is_aiu
 from .scope import Scope
 from .table import Column, Table
@@ -70,24 +69,14 @@ def copies(scope: Scope) -> Table:
     what the profiler wrote of each, its mean weighted by time.
     """
     rows: list[dict[str, Any]] = []
-    longest: list[tuple[int, int]] = []
+    jumps: list[tuple[int, int]] = []
     for work in work_of(scope):
         for row, position in _rows(scope, work):
             rows.append(row)
-            longest.append((work.device.source, position))
-    order = sorted(range(len(rows)), key=lambda at: -rows[at]["time_ns"])
-    rows, longest = [rows[at] for at in order], [longest[at] for at in order]
+            jumps.append((work.device.source, position))
     totals = {key: sum(row[key] for row in rows) for key in ("count", "bytes", "time_ns")}
-    return Table(
-        "copies",
-        "Copies",
-        scope.text,
-        COLUMNS,
-        columns_of_rows(COLUMNS, rows),
-        totals,
-        positions=np.array([position for _, position in longest], np.uint32),
-        sources=np.array([source for source, _ in longest], np.int64),
-    )
+    table = Table.from_rows("copies", "Copies", scope.text, COLUMNS, rows, jumps, totals=totals)
+    return table.sort("time_ns")
 
 
 def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:

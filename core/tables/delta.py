@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..ingest.columns import F64, I64, AnyArray
-from .table import Column, Table, Value
+from .table import ABSENT, Column, Table, Value
 
 PRESENCE = "presence"
 BOTH, NEW, GONE = "both", "new", "gone"
 """Where a row is: in both tables, only in the present one, only in the baseline."""
-ABSENT = -1
 
 
 def delta(now: Table, baseline: Table, scope: str = "") -> Table:
@@ -23,9 +22,9 @@ def delta(now: Table, baseline: Table, scope: str = "") -> Table:
     Rows are found again by `key_columns`, of equal ones the first by the first. Those of `now` keep their
     order, those that are only in the baseline follow; what a side lacks is zero, of a statistic none. A row
     that is only in the baseline jumps to the baseline's slice. `against` is what the scope calls the
-    baseline, its own scope if empty. Raises ValueError where the tables are of two schemas.
+    baseline, its own scope if empty. Raises ValueError where the tables have two names.
     """
-    return _held_against(now, baseline, *joined(now, baseline), scope)
+    return _held_against(now, baseline, *now.join(baseline), scope)
 
 
 def delta_to_first(now: Table, baseline: Table, scope: str = "") -> Table:
@@ -37,8 +36,8 @@ def delta_to_first(now: Table, baseline: Table, scope: str = "") -> Table:
 
 
 def _held_against(now: Table, baseline: Table, here: I64, there: I64, scope: str) -> Table:
-    if now.schema != baseline.schema:
-        raise ValueError(f"a table of {now.schema} cannot be held against one of {baseline.schema}")
+    if now.name != baseline.name:
+        raise ValueError(f"a table of {now.name} cannot be held against one of {baseline.name}")
     columns: list[Column] = []
     data: dict[str, AnyArray | list[str]] = {}
     for column in _columns(now, baseline):
@@ -85,26 +84,6 @@ def delta_key(key: str) -> str:
 def relative_key(key: str) -> str:
     """Return the key of the column that holds another one's relative change."""
     return f"{key}_relative"
-
-
-def joined(now: Table, baseline: Table) -> tuple[I64, I64]:
-    """Return for each row of both tables together its row in the one and in the other, ABSENT for none."""
-    rows = {key: at for at, key in enumerate(_row_keys(baseline, now.key_columns))}
-    there = [rows.pop(key, ABSENT) for key in _row_keys(now, now.key_columns)]
-    left = sorted(rows.values())
-    here = [*range(len(there)), *[ABSENT] * len(left)]
-    return np.array(here, np.int64), np.array([*there, *left], np.int64)
-
-
-def _row_keys(table: Table, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
-    """Return what tells each row from all others: its key columns, and how many equal ones stand above it."""
-    parts = [[""] * len(table) if key not in table.data else list(table.data[key]) for key in keys]
-    met: dict[tuple[object, ...], int] = {}
-    found = []
-    for key in zip(*parts) if parts else [()] * len(table):
-        met[key] = count = met.get(key, -1) + 1
-        found.append((*key, count))
-    return found
 
 
 def _columns(now: Table, baseline: Table) -> list[Column]:
@@ -164,5 +143,5 @@ def _jumps(now: Table, baseline: Table, here: I64, there: I64) -> tuple[AnyArray
     for table, which, rows in ((now, here != ABSENT, here), (baseline, here == ABSENT, there)):
         if table.positions is not None:
             positions[which] = table.positions[rows[which]]
-            sources[which] = table.source if table.sources is None else table.sources[rows[which]]
+            sources[which] = 0 if table.sources is None else table.sources[rows[which]]
     return positions, sources

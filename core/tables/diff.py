@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ingest.columns import I64, AnyArray
-from .delta import ABSENT, delta, delta_key, joined
+from .delta import delta, delta_key
 from .metrics import Metric
 from .summary import LEADING, Summary
-from .table import Column, Table
+from .table import ABSENT, Column, Table
 
 OTHERS = "(others)"
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
@@ -76,7 +76,7 @@ def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
     mine, other = now.tables[name], before.tables[name]
     if name == "steps" or not (name in now.left_out or name in before.left_out):
         return mine, other
-    here, there = joined(mine, other)
+    here, there = mine.join(other)
     lonely = here[there == ABSENT], there[here == ABSENT]
     return (
         _pooled(name, mine, lonely[0], now, before),

@@ -11,14 +11,13 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.short_names import short_name
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
+from ..ingest.columns import I64, U32
 from ..query.gaps import gaps_of
 from ..query.views import Row
-from .idle import CLASSES, Idle, StreamGaps
-from .kernels import statistics
+from .groups import Groups, Labels, dense, joined
+from .idle import CLASSES, Idle
 from .step_spans import StepSpans
-from .table import Column, Table, Value
-from .work import dense
+from .table import Column, Table, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -90,49 +89,48 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
     `class` is the one with the most time; with steps it is told in how many of them gaps of a group begin.
     The jump leads to what ended the longest gap of a group.
     """
-    labels: dict[str, int] = {}
-    before = _joined([_named(stream, stream.before, labels) for stream in found.streams])
-    after = _joined([_named(stream, stream.after, labels) for stream in found.streams])
-    length = _joined([stream.ends - stream.starts for stream in found.streams])
-    kinds = _joined([stream.kinds.astype(np.int64) for stream in found.streams])
+    streams = found.streams
+    labels = Labels()
+    before, after = (
+        joined([labels.of_slices(one.work.index, getattr(one, side), short_name) for one in streams])
+        for side in ("before", "after")
+    )
+    length = joined([stream.ends - stream.starts for stream in streams])
+    kinds = joined([stream.kinds.astype(np.int64) for stream in streams])
     both = before * max(1, len(labels)) + after
     if len(labels) <= FEW:
-        group, pairs = dense(both)
+        codes, pairs = dense(both)
     else:
-        pairs, group = np.unique(both, return_inverse=True)
-    stats = statistics(group, length, len(pairs))
-    by_class = np.zeros((len(pairs), len(CLASSES)), np.int64)
-    np.add.at(by_class, (group, kinds), length)
-    order = np.argsort(-stats["total_ns"], kind="stable")
+        pairs, codes = np.unique(both, return_inverse=True)
+    groups = Groups(codes, len(pairs))
+    stats = groups.statistics(length)
+    by_class = np.stack([groups.sums(np.where(kinds == kind, length, 0)) for kind in range(len(CLASSES))])
     names = list(labels)
-    first, second = (part.tolist() for part in np.divmod(pairs[order], max(1, len(labels))))
+    first, second = (part.tolist() for part in np.divmod(pairs, max(1, len(labels))))
     total = int(length.sum())
-    data: dict[str, AnyArray | list[str]] = {
+    data: dict[str, Values] = {
         "before": [names[number] for number in first],
         "after": [names[number] for number in second],
-        "class": [CLASSES[number] for number in by_class[order].argmax(axis=1).tolist()],
-        "gaps": stats["count"][order],
-        "idle_ns": stats["total_ns"][order],
-        "share": stats["total_ns"][order] / max(1, total),
-        "mean_ns": stats["mean_ns"][order],
-        "median_ns": stats["median_ns"][order],
-        "max_ns": stats["max_ns"][order],
+        "class": [CLASSES[kind] for kind in by_class.argmax(axis=0).tolist()],
+        "gaps": stats["count"],
+        "idle_ns": stats["total_ns"],
+        "share": stats["total_ns"] / max(1, total),
+        **{key: stats[key] for key in ("mean_ns", "median_ns", "max_ns")},
     }
     columns: tuple[Column, ...] = COLUMNS
     totals: dict[str, Value] = {"gaps": len(length), "idle_ns": total}
     notes: tuple[str, ...] = ()
     if steps is not None:
-        held = steps.holding(_joined([stream.starts for stream in found.streams]))
+        held = steps.holding(joined([stream.starts for stream in streams]))
         columns = (*COLUMNS[:4], STEPS, *COLUMNS[4:])
-        data[STEPS.key] = _distinct_steps(group, held, len(pairs), len(steps))[order]
+        data[STEPS.key] = _distinct_steps(groups, held, len(steps))
         totals["steps"] = len(steps)
         which = f"of {len(steps):,}, those in which such a gap begins"
         notes = (f"steps are {steps.choice}: {steps.reason}; {which}",)
-    longest = stats["longest"][order]
-    ended = _joined([stream.after.astype(np.int64) for stream in found.streams])
+    ended = joined([stream.after for stream in streams], np.uint32)
     sources = np.repeat(
-        np.array([stream.work.device.source for stream in found.streams], np.int64),
-        [len(stream.after) for stream in found.streams],
+        np.array([stream.work.device.source for stream in streams], np.int64),
+        [len(stream.after) for stream in streams],
     )
     return Table(
         "recurring",
@@ -142,26 +140,14 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
         data,
         totals,
         notes,
-        positions=ended[longest].astype(np.uint32),
-        sources=sources[longest],
+        positions=ended[stats["longest"]],
+        sources=sources[stats["longest"]],
         keys=("before", "after"),
-    )
+    ).sort("idle_ns")
 
 
-def _distinct_steps(group: AnyArray, held: I64, groups: int, steps: int) -> I64:
+def _distinct_steps(groups: Groups, held: I64, steps: int) -> I64:
     """Return how many different steps the members of each group are held by; -1 is no step."""
     inside = held >= 0
-    pairs = np.unique(group[inside].astype(np.int64) * steps + held[inside])
-    return np.bincount(pairs // steps, minlength=groups).astype(np.int64)
-
-
-def _named(stream: StreamGaps, positions: U32, labels: dict[str, int]) -> I64:
-    """Return the number of each slice's short name among the labels so far, new ones appended."""
-    index = stream.work.index
-    places, numbers = dense(index.column("slices.name")[positions])
-    codes = [labels.setdefault(short_name(raw), len(labels)) for raw in index.strings(numbers)]
-    return np.array(codes, np.int64)[places]
-
-
-def _joined(parts: list[I64]) -> I64:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    pairs = np.unique(groups.codes[inside] * steps + held[inside])
+    return np.bincount(pairs // steps, minlength=groups.size).astype(np.int64)

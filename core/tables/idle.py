@@ -11,7 +11,6 @@ from ..base.short_names import short_name
 from ..index.format import NONE
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.chain import enclosing
-from .breakdown import columns_of_rows
 from .host import LaunchSide, launch_sides
 from .scope import Scope
 from .table import Column, Table
@@ -145,8 +144,8 @@ def idle_table(found: Idle) -> Table:
     notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
     rows = [_row(stream) for stream in found.streams]
     total = sum(stream.idle_ns for stream in found.streams)
-    data = columns_of_rows(COLUMNS, rows)
-    return Table("idle", "Idle time", found.scope, COLUMNS, data, {"idle_ns": total}, notes)
+    totals = {"idle_ns": total}
+    return Table.from_rows("idle", "Idle time", found.scope, COLUMNS, rows, totals=totals, notes=notes)
 
 
 def gap_table(found: Idle, limit: int = 20) -> Table:
@@ -160,15 +159,8 @@ def gap_table(found: Idle, limit: int = 20) -> Table:
         key=lambda gap: (-gap[0], gap[1], gap[2]),
     )[:limit]
     rows = [_gap_row(found.streams[number], at, found.origin) for _, number, at in ranked]
-    return Table(
-        "gaps",
-        "Longest gaps",
-        found.scope,
-        GAP_COLUMNS,
-        columns_of_rows(GAP_COLUMNS, rows),
-        positions=np.array([found.streams[n].after[at] for _, n, at in ranked], np.uint32),
-        sources=np.array([found.streams[n].work.device.source for _, n, _ in ranked], np.int64),
-    )
+    jumps = [(found.streams[n].work.device.source, int(found.streams[n].after[at])) for _, n, at in ranked]
+    return Table.from_rows("gaps", "Longest gaps", found.scope, GAP_COLUMNS, rows, jumps)
 
 
 def idle_object(found: Idle, limit: int = 20) -> dict[str, Any]:

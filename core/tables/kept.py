@@ -79,7 +79,7 @@ def _read(path: Path) -> Table | None:
     try:
         told = json.loads(path.read_bytes())
         return Table(
-            schema=told["schema"],
+            name=told["name"],
             title=told["title"],
             scope=told["scope"],
             columns=tuple(Column(**column) for column in told["columns"]),
@@ -87,7 +87,6 @@ def _read(path: Path) -> Table | None:
             totals=told["totals"],
             notes=tuple(told["notes"]),
             positions=_column(*told["positions"]),
-            source=told["source"],
             sources=_column(*told["sources"]),
             keys=tuple(told["keys"]),
         )
@@ -106,7 +105,7 @@ def _told(values: Any) -> tuple[str, Any]:
 
 def _table_object(table: Table) -> dict[str, Any]:
     return {
-        "schema": table.schema,
+        "name": table.name,
         "title": table.title,
         "scope": table.scope,
         "columns": [vars(column) for column in table.columns],
@@ -114,7 +113,6 @@ def _table_object(table: Table) -> dict[str, Any]:
         "totals": dict(table.totals),
         "notes": table.notes,
         "positions": _told(table.positions),
-        "source": table.source,
         "sources": _told(table.sources),
         "keys": table.keys,
     }

@@ -10,10 +10,11 @@ from ..base.errors import UsageError
 from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import number_of, text_of
 from ..query.values import argument_values
+from .groups import Groups, Labels
 from .table import ARG, Column, Unit
 from .work import Work
 
-ABSENT = "(none)"
+NO_VALUE = "(none)"
 
 
 def argument_key(text: str) -> str:
@@ -23,15 +24,14 @@ def argument_key(text: str) -> str:
     return text.removeprefix(ARG)
 
 
-def by_argument(key: str) -> Callable[[Work, dict[str, int]], I64]:
+def by_argument(key: str) -> Callable[[Work, Labels], I64]:
     """Return the grouping of work by an argument's value, work without it in a group of its own."""
 
-    def group(work: Work, labels: dict[str, int]) -> I64:
+    def codes(work: Work, labels: Labels) -> I64:
         values = argument_values(work.index, key, work.positions)
-        texts = [ABSENT if value is None else text_of(value) for value in values]
-        return np.array([labels.setdefault(text, len(labels)) for text in texts], np.int64)
+        return labels.codes([NO_VALUE if value is None else text_of(value) for value in values])
 
-    return group
+    return codes
 
 
 def argument_numbers(work: Work, key: str) -> F64:
@@ -43,7 +43,7 @@ def argument_numbers(work: Work, key: str) -> F64:
 
 
 def argument_columns(
-    works: Sequence[Work], group: I64, groups: int, keys: Sequence[str]
+    works: Sequence[Work], groups: Groups, keys: Sequence[str]
 ) -> tuple[tuple[Column, ...], Mapping[str, AnyArray]]:
     """Return for each argument two columns: its sum and its mean over those of a group that have it.
 
@@ -57,8 +57,8 @@ def argument_columns(
         has = ~np.isnan(numbers)
         if len(numbers) and not has.any():
             raise UsageError(f"no kernel has a number as its argument {key!r}")
-        count = np.bincount(group[has], minlength=groups)
-        total = np.bincount(group[has], weights=numbers[has], minlength=groups)
+        count = groups.counts_where(has)
+        total = np.bincount(groups.codes[has], weights=numbers[has], minlength=groups.size)
         total[count == 0] = np.nan
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / count

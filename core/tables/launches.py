@@ -11,12 +11,11 @@ import numpy as np
 from ..base.short_names import short_name
 from ..index.format import NONE
 from ..ingest.columns import I64, U32, AnyArray
-from .breakdown import columns_of_rows
+from .groups import Groups, Labels, joined
 from .host import launch_sides
-from .kernels import statistics
 from .scope import Scope
-from .table import Column, Table
-from .work import Work, dense, work_of
+from .table import Column, Table, Values
+from .work import Work, work_of
 
 LONG_CALL_NS = 50_000
 LONG_DELAY_NS = 100_000
@@ -103,6 +102,21 @@ class LaunchTimes:
     origin: int
     devices: tuple[DeviceLaunches, ...]
 
+    @property
+    def calls(self) -> I64:
+        """How long each call took, over all devices."""
+        return joined([device.calls for device in self.devices])
+
+    @property
+    def kernel_times(self) -> I64:
+        """How long the work of each call took, over all devices."""
+        return joined([device.kernel_times for device in self.devices])
+
+    @property
+    def delays(self) -> I64:
+        """How long each piece of work waited after its call was done, over all devices."""
+        return joined([device.delays for device in self.devices])
+
 
 def launches(scope: Scope) -> LaunchTimes:
     """Return the launches of the device work that starts in a scope, joined by flow, else by correlation."""
@@ -136,31 +150,18 @@ def launches(scope: Scope) -> LaunchTimes:
 
 def launch_table(found: LaunchTimes) -> Table:
     """Return a row per launch call's name, most launches first."""
-    labels: dict[str, int] = {}
-    groups = []
-    for device in found.devices:
-        index = device.work.index
-        places, numbers = dense(index.column("slices.name")[device.launches])
-        codes = [labels.setdefault(short_name(raw), len(labels)) for raw in index.strings(numbers)]
-        groups.append(np.array(codes, np.int64)[places])
-    group = _joined(groups)
-    call = _joined([device.calls for device in found.devices])
-    kernel = _joined([device.kernel_times for device in found.devices])
-    delay = _joined([device.delays for device in found.devices])
-    calls, kernels, of_delay = (
-        _sums(group, call, len(labels)),
-        _sums(group, kernel, len(labels)),
-        statistics(group, delay, len(labels)),
-    )
+    labels = Labels()
+    codes = [labels.of_slices(device.work.index, device.launches, short_name) for device in found.devices]
+    groups = Groups(joined(codes), len(labels))
+    call, kernel, delay = found.calls, found.kernel_times, found.delays
+    calls, kernels, of_delay = groups.sums(call), groups.sums(kernel), groups.statistics(delay)
     count = of_delay["count"]
-    highest = np.zeros(len(labels), np.int64)
-    np.maximum.at(highest, group, call)
-    data: dict[str, AnyArray | list[str]] = {
+    data: dict[str, Values] = {
         "name": list(labels),
         "count": count,
         "call_ns": calls,
         "call_mean_ns": calls / count,
-        "call_max_ns": highest,
+        "call_max_ns": groups.most(call),
         "kernel_ns": kernels,
         "kernel_mean_ns": kernels / count,
         "delay_ns": of_delay["total_ns"],
@@ -168,35 +169,30 @@ def launch_table(found: LaunchTimes) -> Table:
         "delay_median_ns": of_delay["median_ns"],
         "delay_p95_ns": of_delay["p95_ns"],
         "delay_max_ns": of_delay["max_ns"],
-        "short_kernels": _count(group, kernel < call, len(labels)),
-        "long_calls": _count(group, call > LONG_CALL_NS, len(labels)),
-        "long_delays": _count(group, delay > LONG_DELAY_NS, len(labels)),
+        "short_kernels": groups.counts_where(kernel < call),
+        "long_calls": groups.counts_where(call > LONG_CALL_NS),
+        "long_delays": groups.counts_where(delay > LONG_DELAY_NS),
     }
-    order = np.argsort(-count, kind="stable")
-    ordered = {key: [c[i] for i in order] if isinstance(c, list) else c[order] for key, c in data.items()}
-    position = np.concatenate([d.kernels for d in found.devices] or [np.empty(0, np.uint32)])
-    source = np.repeat(
+    positions = joined([device.kernels for device in found.devices], np.uint32)
+    sources = np.repeat(
         np.array([device.work.device.source for device in found.devices], np.int64),
         [len(device.kernels) for device in found.devices],
     )
-    at = of_delay["longest"][order]
     return Table(
         "launches",
         "Launches",
         found.scope,
         COLUMNS,
-        ordered,
+        data,
         {"count": len(delay), "without_launch": sum(device.without for device in found.devices)},
-        positions=position[at],
-        sources=source[at],
-    )
+        positions=positions[of_delay["longest"]],
+        sources=sources[of_delay["longest"]],
+    ).sort("count")
 
 
 def totals(found: LaunchTimes) -> dict[str, Any]:
     """Return the statistics over all launches: calls, kernels, delays, short kernels and outliers."""
-    call = _joined([device.calls for device in found.devices])
-    kernel = _joined([device.kernel_times for device in found.devices])
-    delay = _joined([device.delays for device in found.devices])
+    call, kernel, delay = found.calls, found.kernel_times, found.delays
     return {
         "count": len(call),
         "without_launch": sum(device.without for device in found.devices),
@@ -230,8 +226,7 @@ def queue_table(found: LaunchTimes) -> Table:
                         "max": int(lengths.max()),
                     }
                 )
-    data = columns_of_rows(QUEUE_COLUMNS, rows)
-    return Table("queues", "Queue length", found.scope, QUEUE_COLUMNS, data)
+    return Table.from_rows("queues", "Queue length", found.scope, QUEUE_COLUMNS, rows)
 
 
 def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
@@ -245,15 +240,8 @@ def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
         ranked += [(-int(delays[at]), number, int(at)) for at in hits]
     ranked = sorted(ranked)[:limit]
     rows = [_outlier(found, found.devices[number], at) for _, number, at in ranked]
-    return Table(
-        "outliers",
-        "Longest launch delays",
-        found.scope,
-        OUTLIER_COLUMNS,
-        columns_of_rows(OUTLIER_COLUMNS, rows),
-        positions=np.array([found.devices[n].kernels[at] for _, n, at in ranked], np.uint32),
-        sources=np.array([found.devices[n].work.device.source for _, n, _ in ranked], np.int64),
-    )
+    jumps = [(found.devices[n].work.device.source, int(found.devices[n].kernels[at])) for _, n, at in ranked]
+    return Table.from_rows("outliers", "Longest launch delays", found.scope, OUTLIER_COLUMNS, rows, jumps)
 
 
 def launches_object(found: LaunchTimes, limit: int = 20) -> dict[str, Any]:
@@ -300,20 +288,3 @@ def _summary(values: I64) -> dict[str, int | float] | None:
         "min_ns": int(values.min()),
         "max_ns": int(values.max()),
     }
-
-
-def _sums(group: I64, values: I64, groups: int) -> I64:
-    """Return the sum of each group, in int64."""
-    sums = np.zeros(groups, np.int64)
-    np.add.at(sums, group, values)
-    return sums
-
-
-def _count(group: I64, mask: AnyArray, groups: int) -> I64:
-    return np.bincount(group[mask], minlength=groups).astype(np.int64)
-
-
-def _joined(parts: list[I64]) -> I64:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -12,7 +12,6 @@ from ..base.short_names import short_name
 from ..base.units import format_bytes
 from ..ingest.columns import I64
 from .allocations import Allocator, allocators, unnamed
-from .breakdown import columns_of_rows
 from .copies import copies
 from .scope import Scope
 from .table import Column, Table
@@ -180,16 +179,14 @@ def allocator_table(found: Memory) -> Table:
     """Return a row per allocator."""
     rows = [_row(found, use) for use in found.uses]
     peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in found.uses]
-    positions = [use.allocator.op_at(at) for use, at in zip(found.uses, peaks)]
-    return Table(
+    return Table.from_rows(
         "memory",
         "Memory",
         found.scope,
         COLUMNS,
-        columns_of_rows(COLUMNS, rows),
+        rows,
+        [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(found.uses, peaks)],
         notes=found.notes,
-        positions=_positions(positions),
-        sources=np.array([use.allocator.source for use in found.uses], np.int64),
         keys=("rank", "name"),
         jumps_to="the op at the peak",
     )
@@ -228,30 +225,28 @@ def kept_table(found: Memory, limit: int = LARGEST) -> Table:
 
 
 def _live_table(
-    found: Memory, schema: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
+    found: Memory, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
 ) -> Table:
-    rows, positions, sources, notes = [], [], [], []
+    rows, jumps, notes = [], [], []
     for use, records in lists:
         for record in records[:limit].tolist():
             row, position = _live_row(found, use, record)
             rows.append(row)
-            positions.append(position)
-            sources.append(use.allocator.source)
+            jumps.append((use.allocator.source, position))
         if len(records) > limit:
             rest = int(np.abs(use.allocator.changes[records[limit:]]).sum())
             more = len(records) - limit
             notes.append(
                 f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"
             )
-    return Table(
-        schema,
+    return Table.from_rows(
+        name,
         title,
         found.scope,
         LIVE_COLUMNS,
-        columns_of_rows(LIVE_COLUMNS, rows),
-        notes=tuple(notes),
-        positions=_positions(positions),
-        sources=np.array(sources, np.int64),
+        rows,
+        jumps,
+        notes=notes,
         keys=("rank", "allocator", "name"),
         jumps_to="the op",
     )
@@ -281,10 +276,6 @@ def _live_row(found: Memory, use: AllocatorUse, record: int) -> tuple[dict[str, 
 
 def _name(one: Allocator, position: int) -> str:
     return short_name(one.index.string(int(one.index.column("slices.name")[position])))
-
-
-def _positions(found: list[int | None]) -> I64:
-    return np.array([-1 if position is None else position for position in found], np.int64)
 
 
 def curve_table(found: Memory) -> Table:

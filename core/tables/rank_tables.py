@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..ingest.columns import AnyArray
-from .breakdown import columns_of_rows
 from .ranks import Ranks, RankTimes
 from .table import Column, Table
 
@@ -52,19 +51,8 @@ STEP_COLUMNS = (
 def ranks_table(found: Ranks) -> Table:
     """Return a row per rank; Enter leads to the collective in which it waited longest."""
     rows = [{**_row(rank), "rank": rank.rank, "host": rank.host} for rank in found.ranks]
-    positions = np.array([rank.position for rank in found.ranks], np.int64)
-    sources = np.array([rank.source for rank in found.ranks], np.int64)
-    data = columns_of_rows(RANK_COLUMNS, rows)
-    return Table(
-        "ranks",
-        "Ranks",
-        found.scope,
-        RANK_COLUMNS,
-        data,
-        notes=found.notes,
-        positions=positions,
-        sources=sources,
-    )
+    jumps = [(rank.source, rank.position) for rank in found.ranks]
+    return Table.from_rows("ranks", "Ranks", found.scope, RANK_COLUMNS, rows, jumps, notes=found.notes)
 
 
 def collectives_table(found: Ranks, start_ns: int) -> Table:
@@ -112,16 +100,10 @@ def rank_steps_table(found: Ranks) -> Table:
         }
         for step in found.steps
     ]
-    return Table(
-        "rank_steps",
-        "Slowest rank of each step",
-        found.scope,
-        STEP_COLUMNS,
-        columns_of_rows(STEP_COLUMNS, rows),
-        notes=("a rank's own time is that of its step without its waiting for others in collectives",),
-        positions=np.array([step.position for step in found.steps], np.int64),
-        sources=np.array([step.slowest for step in found.steps], np.int64),
-    )
+    jumps = [(step.slowest, step.position) for step in found.steps]
+    notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
+    title = "Slowest rank of each step"
+    return Table.from_rows("rank_steps", title, found.scope, STEP_COLUMNS, rows, jumps, notes=notes)
 
 
 def ranks_object(found: Ranks) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
+from .groups import Groups, Labels
 from .kept import kept
 from .op_device import launches_of, work_positions
 from .op_events import KINDS, OP, lanes_of, lifted_of
 from .scope import Scope
 from .step_choice import Steps, find_steps
-from .table import Column, Table, Value
+from .table import Column, Table, Value, Values
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
 """TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
@@ -263,16 +264,16 @@ def percentile(values: I64, share: int) -> int:
 
 def _groups(table: Table) -> Table:
     """Return the steps' wall times by group (prefill, decode, batch size), first met first."""
-    wall = np.asarray(table.data["wall_ns"], np.int64)
-    groups = list(dict.fromkeys(str(group) for group in table.data["group"]))
-    of = np.array([groups.index(str(group)) for group in table.data["group"]], np.int64)
-    parts = [wall[of == number] for number in range(len(groups))]
-    data: dict[str, AnyArray | list[str]] = {
-        "group": [group or "all" for group in groups],
-        "count": np.array([len(part) for part in parts], np.int64),
-        "mean_ns": np.array([int(part.sum()) // len(part) for part in parts], np.int64),
-        **{f"p{p}_ns": np.array([percentile(part, p) for part in parts], np.int64) for p in PERCENTILES},
-        "max_ns": np.array([int(part.max()) for part in parts], np.int64),
+    wall = table.numbers("wall_ns")
+    labels = Labels()
+    groups = Groups(labels.codes(table.texts("group")), len(labels))
+    walls = [wall[groups.codes == number] for number in range(groups.size)]
+    data: dict[str, Values] = {
+        "group": [group or "all" for group in labels],
+        "count": groups.counts,
+        "mean_ns": groups.sums(wall) // groups.counts,
+        **{f"p{p}_ns": np.array([percentile(part, p) for part in walls], np.int64) for p in PERCENTILES},
+        "max_ns": groups.most(wall),
     }
     columns = (
         Column("group", "Group", "text"),

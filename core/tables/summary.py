@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.comparable import comparable_name
-from ..ingest.columns import AnyArray
 from .metrics import Metric, metrics
 from .scope import Scope
-from .table import Column, Table
+from .table import Column, Table, Values
 
 _COUNT = Column("count", "count", "count")
 KERNELS = (Column("name", "kernel", "text"), _COUNT, Column("total_ns", "total", "ns"))
@@ -59,7 +58,7 @@ class Summary:
         tables, left_out = dict(self.tables), dict(self.left_out)
         for name, table in self.tables.items():
             if len(table) > rows:
-                tables[name] = _rows_of(table, slice(0, rows))
+                tables[name] = table.take(slice(rows))
                 left_out[name] = _left_out(table, rows, LEADING[name])
         return replace(self, tables=tables, left_out=left_out)
 
@@ -109,31 +108,23 @@ def _steps(scope: Scope) -> Table:
     from .steps import steps
 
     found = steps(scope).steps
-    data: dict[str, AnyArray | list[str]] = {"place": [str(place) for place in range(1, len(found) + 1)]}
+    data: dict[str, Values] = {"place": [str(place) for place in range(1, len(found) + 1)]}
     data |= {column.key: np.asarray(found.data[column.key], np.int64) for column in STEPS[1:]}
     return Table("summary_steps", "Steps", scope.text, STEPS, data, keys=("place",))
 
 
 def _summed(name: str, scope: Scope, columns: tuple[Column, ...], labels: list[str], table: Table) -> Table:
     """Return the rows of each label added up, by the leading column."""
-    numbers: dict[str, int] = {}
-    group = np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int64)
-    sums: dict[str, AnyArray] = {}
-    for column in columns[1:]:
-        sums[column.key] = np.zeros(len(numbers), np.int64)
-        np.add.at(sums[column.key], group, np.asarray(table.data[column.key], np.int64))
-    order = np.argsort(-sums[LEADING[name]], kind="stable")
-    texts = list(numbers)
-    data: dict[str, AnyArray | list[str]] = {columns[0].key: [texts[at] for at in order.tolist()]}
-    data |= {key: values[order] for key, values in sums.items()}
-    return Table(f"summary_{name}", name.capitalize(), scope.text, columns, data, keys=(columns[0].key,))
+    label, *sums = columns
+    data: dict[str, Values] = {
+        label.key: labels,
+        **{column.key: table.numbers(column.key) for column in sums},
+    }
+    whole = Table(f"summary_{name}", name.capitalize(), scope.text, columns, data)
+    return whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
 
 
-def _rows_of(table: Table, rows: slice) -> Table:
-    return replace(table, data={key: values[rows] for key, values in table.data.items()})
-
-
-def _left_out(table: Table, kept: int, leading: str) -> LeftOut:
-    rest = _rows_of(table, slice(kept, None))
-    sums = {c.key: int(np.asarray(rest.data[c.key]).sum()) for c in table.columns if c.unit != "text"}
-    return LeftOut(len(rest), sums, int(np.asarray(rest.data[leading]).max()))
+def _left_out(table: Table, rows: int, leading: str) -> LeftOut:
+    rest = table.take(slice(rows, None))
+    sums = {c.key: int(rest.numbers(c.key).sum()) for c in table.columns if c.unit != "text"}
+    return LeftOut(len(rest), sums, int(rest.numbers(leading).max()))

@@ -13,6 +13,7 @@ from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
 from .devices import WORK, Device, devices, kernel_types, lane_categories
+from .groups import dense
 from .scope import Scope
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
@@ -168,17 +169,6 @@ def lifted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, Any
         return values[low : low + count].astype(np.int64), np.ones(count, np.bool_)
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return values[place].astype(np.int64), known[place] == wanted
-
-
-def dense(values: AnyArray) -> tuple[I64, I64]:
-    """Return (place of each value among the distinct ones, these ascending) of small unsigned numbers."""
-    if not len(values):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    low = int(values.min())
-    seen = np.zeros(int(values.max()) - low + 1, np.bool_)
-    shifted = values - values.dtype.type(low)
-    seen[shifted] = True
-    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
 
 
 def rank_of(index: Index, source: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from tests.events import complete, index_of
 from tracelane.core.export.formats import as_csv, shown
 from tracelane.core.tables.breakdown import breakdown, breakdown_table
-from tracelane.core.tables.delta import delta, delta_to_first, joined
+from tracelane.core.tables.delta import delta, delta_to_first
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
@@ -85,7 +85,7 @@ def test_columns_and_rows_that_only_one_side_has() -> None:
     assert [row["presence"] for row in delta(_table(), PAST).rows()] == ["gone", "gone"]
     assert len(delta(_table(), _table())) == 0
     with pytest.raises(ValueError, match="of t cannot"):
-        delta(NOW, replace(PAST, schema="u"))
+        delta(NOW, replace(PAST, name="u"))
 
 
 def test_all_against_the_first() -> None:
@@ -126,7 +126,7 @@ def test_every_table_against_itself_and_another_range(trace: Trace) -> None:
         assert set(same.data["presence"]) == {"both"}
         changes = [column for column in same.columns if column.change]
         assert changes and not any(np.nan_to_num(same.data[column.key]).any() for column in changes)
-        here, there = joined(new, old)
+        here, there = new.join(old)
         table, back = delta(new, old), delta(old, new)
         assert len(table) == len(back) == len({*_keys(old), *_keys(new)})
         for column in new.columns:

@@ -13,7 +13,8 @@ import pytest
 from tests.core.hta import EXACT, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
 from tracelane.core.base.short_names import short_name
-from tracelane.core.tables.kernels import kernels, statistics
+from tracelane.core.tables.groups import Groups
+from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.scope import Scope
 
 WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "memory"}
@@ -69,7 +70,7 @@ def test_statistics_match_plain_python() -> None:
     for largest in (1, 50, 10**6, 1 << 61):
         group = [0, 1, 2, *(chance.randrange(3) for _ in range(40))]
         values = [chance.randrange(largest) // 50 for _ in group]
-        found = statistics(np.array(group), np.array(values), 3)
+        found = Groups(np.array(group), 3).statistics(np.array(values))
         for number in range(3):
             mine = [v for g, v in zip(group, values) if g == number]
             assert found["count"][number] == len(mine)
@@ -87,4 +88,4 @@ def test_statistics_match_plain_python() -> None:
 def test_nothing_has_an_empty_table() -> None:
     """Statistics of nothing are empty columns."""
     none = np.empty(0, np.int64)
-    assert all(len(column) == 0 for column in statistics(none, none, 0).values())
+    assert all(len(column) == 0 for column in Groups(none, 0).statistics(none).values())

@@ -284,14 +284,11 @@ class Tables(Panels, Following):
         pane = message.table.parent
         if not isinstance(pane, TablePane) or (table := pane.shown_table) is None:
             return
-        if table.positions is None:
+        jump = table.jump(message.row)
+        if jump is None:
             self.say("this row has no single slice to go to")
             return
-        source = table.source if table.sources is None else int(table.sources[message.row])
-        position = int(table.positions[message.row])
-        if position < 0:
-            self.say("this row has no single slice to go to")
-            return
+        source, position = jump
         ordinal = int(self.trace.indexes[source].column("slices.ordinal")[position])
         self.action_jump(source, ordinal)
 

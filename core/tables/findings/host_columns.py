@@ -12,9 +12,9 @@ from ...base.intervals import Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...ingest.columns import I64, AnyArray
+from ..groups import dense
 from ..op_events import KINDS, PYTHON
 from ..scope import Scope
-from ..work import dense
 
 OTHER = 255
 LONG_NAME = 80

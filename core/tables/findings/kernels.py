@@ -13,7 +13,7 @@ from ...index.format import NONE
 from ...ingest.columns import I64, AnyArray
 from ..compile_calls import nearest
 from ..devices import KERNEL_TYPES
-from ..kernels import statistics
+from ..groups import Groups
 from ..op_events import OP, RUNTIME, lifted_of
 from ..work import Work
 from .device import NO_LAUNCHES
@@ -70,7 +70,7 @@ def uneven_kernel(facts: Facts) -> Verdict:
         code = _shapes(facts, work, places)
         groups, which = np.unique(code, return_inverse=True)
         duration = work.durations[places]
-        stats = statistics(which, duration, len(groups))
+        stats = Groups(which, len(groups)).statistics(duration)
         slow = duration > limits["times"] * stats["median_ns"][which]
         slow &= (stats["count"][which] >= limits["count"]) & (stats["median_ns"][which] > 0)
         if not slow.any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..breakdown import columns_of_rows
 from ..table import Column, Table
 from .finding import Findings
 
@@ -37,4 +36,4 @@ def findings_table(found: Findings) -> Table:
         }
         for finding in found.findings
     ]
-    return Table("findings", "Findings", found.scope, COLUMNS, columns_of_rows(COLUMNS, rows))
+    return Table.from_rows("findings", "Findings", found.scope, COLUMNS, rows)

@@ -1,0 +1,159 @@
+"""Groups of rows: what each row belongs to, and sums, extremes and statistics of each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..ingest.columns import F64, I64, AnyArray
+
+if TYPE_CHECKING:
+    from ..index.store import Index
+
+STATISTICS = (
+    "count",
+    "total_ns",
+    "mean_ns",
+    "median_ns",
+    "p95_ns",
+    "min_ns",
+    "max_ns",
+    "stdev_ns",
+    "longest",
+)
+BITS = 63
+"""Of a sort key that holds group and duration in one int64."""
+
+
+class Labels(dict[str, int]):
+    """Texts and their numbers, in order of appearance; the same text of several sources is one number."""
+
+    def codes(self, texts: Sequence[str]) -> I64:
+        """Return the number of each text; new ones are added."""
+        return np.array([self.setdefault(text, len(self)) for text in texts], np.int64)
+
+    def of_slices(self, index: Index, positions: AnyArray, label: Callable[[str], str] = str) -> I64:
+        """Return the number of the label of each slice's name; each distinct name is read once."""
+        places, numbers = dense(index.column("slices.name")[positions])
+        return self.codes([label(text) for text in index.strings(numbers)])[places]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of each of n rows, as numbers from 0 to `size` - 1. Values below are arrays of n numbers."""
+
+    codes: I64
+    size: int
+
+    @cached_property
+    def counts(self) -> I64:
+        """How many rows each group has."""
+        return np.bincount(self.codes, minlength=self.size).astype(np.int64)
+
+    def counts_where(self, mask: AnyArray) -> I64:
+        """Return how many rows of each group are in the mask."""
+        return np.bincount(self.codes[mask], minlength=self.size).astype(np.int64)
+
+    def sums(self, values: I64) -> I64:
+        """Return the sum of each group, exact in int64."""
+        sums = np.zeros(self.size, np.int64)
+        np.add.at(sums, self.codes, values)
+        return sums
+
+    def most(self, values: I64, nothing: int = 0) -> I64:
+        """Return the greatest value of each group, `nothing` where none is greater."""
+        most = np.full(self.size, nothing, np.int64)
+        np.maximum.at(most, self.codes, values)
+        return most
+
+    def least(self, values: I64) -> I64:
+        """Return the least value of each group, the greatest int64 of an empty one."""
+        least = np.full(self.size, np.iinfo(np.int64).max)
+        np.minimum.at(least, self.codes, values)
+        return least
+
+    def first(self) -> I64:
+        """Return the first row of each group; n where it has none."""
+        first = np.full(self.size, len(self.codes), np.int64)
+        np.minimum.at(first, self.codes, np.arange(len(self.codes)))
+        return first
+
+    def longest(self, values: I64, most: I64 | None = None) -> I64:
+        """Return the row of each group's greatest value, the first of equal ones; 0 of an empty group."""
+        most = self.most(values, np.iinfo(np.int64).min) if most is None else most
+        longest = np.zeros(self.size, np.int64)
+        hits = np.flatnonzero(values == most[self.codes])[::-1]
+        longest[self.codes[hits]] = hits  # the last one written is the first in order
+        return longest
+
+    def ordered(self, values: I64) -> I64:
+        """Return the values by (group, value)."""
+        low = int(values.min())
+        width = (int(values.max()) - low).bit_length()
+        if width + self.size.bit_length() <= BITS:
+            keys = (self.codes << width) | (values - low)
+            keys.sort()
+            keys &= (1 << width) - 1
+            keys += low
+            return keys
+        return values[np.lexsort((values, self.codes))]
+
+    def statistics(self, values: I64) -> dict[str, AnyArray]:
+        """Return count, sum, mean, median, p95, min, max, sample deviation and the row of the longest, by
+        the names in STATISTICS. Sums are int64; every group has at least one value.
+        """
+        if not len(values):
+            return dict.fromkeys(STATISTICS, np.empty(0, np.int64))
+        ordered, count = self.ordered(values), self.counts
+        begins = np.cumsum(count) - count
+        total = np.add.reduceat(ordered, begins)
+        mean = total / count
+        lowest, highest = ordered[begins], ordered[begins + count - 1]
+        squares = ordered - np.repeat(mean, count)
+        np.square(squares, out=squares)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            stdev = np.sqrt(np.add.reduceat(squares, begins) / (count - 1))
+        stdev[count == 1] = np.nan
+        return {
+            "count": count,
+            "total_ns": total,
+            "mean_ns": mean,
+            "median_ns": _quantile(ordered, begins, count, 0.5),
+            "p95_ns": _quantile(ordered, begins, count, 0.95),
+            "min_ns": lowest,
+            "max_ns": highest,
+            "stdev_ns": stdev,
+            "longest": self.longest(values, highest),
+        }
+
+
+def joined(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
+    """Return arrays as one; without any, an empty one."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def dense(values: AnyArray) -> tuple[I64, I64]:
+    """Return (place of each value among the distinct ones, these ascending) of small unsigned numbers."""
+    if not len(values):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    low = int(values.min())
+    seen = np.zeros(int(values.max()) - low + 1, np.bool_)
+    shifted = values - values.dtype.type(low)
+    seen[shifted] = True
+    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
+
+
+def _quantile(ordered: I64, begins: I64, count: I64, share: float) -> F64:
+    """Return a quantile of each group, linear between its two neighbours."""
+    place = (count - 1) * share
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, count - 1)
+    low = ordered[begins + below]
+    result: F64 = low + (ordered[begins + above] - low) * (place - below)
+    return result

@@ -1,0 +1,109 @@
+"""The verbs of a table: each gives the same rows as the plain definition, exactly, and changes nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracelane.core.tables.groups import Groups
+from tracelane.core.tables.table import ABSENT, Column, Table, Tables, concat
+
+NAME, NS, MEAN = (
+    Column("name", "name", "text"),
+    Column("ns", "time", "ns"),
+    Column("mean", "mean", "ns", True),
+)
+BIG = 2**62 + 1
+ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-(2**40), 2**40)), max_size=20)
+
+
+def _table(rows: list[tuple[str, int]], name: str = "t") -> Table:
+    jumps = [(at % 2, at) for at in range(len(rows))]
+    return Table.from_rows(name, "T", "all", (NAME, NS), [{"name": n, "ns": ns} for n, ns in rows], jumps)
+
+
+def _pairs(table: Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in table.rows()]
+
+
+def test_rows_become_columns_and_come_back() -> None:
+    """Whole numbers stay exact beyond what a float holds; what is missing is none again."""
+    rows = [{"name": "a", "ns": BIG, "mean": None}, {"name": "b", "ns": 1, "mean": 0.5}]
+    table = Table.from_rows("t", "T", "all", (NAME, NS, MEAN), rows, [(1, 7), (0, None)])
+    assert list(table.rows()) == rows
+    assert table.numbers("ns").dtype == np.int64
+    assert (table.jump(0), table.jump(1), len(table)) == ((1, 7), None, 2)
+
+
+@given(ROWS)
+def test_take_keeps_rows_together(rows: list[tuple[str, int]]) -> None:
+    """Rows are taken by number, by mask and by slice, each with its slice to jump to."""
+    table = _table(rows)
+    order = np.arange(len(rows))[::-1]
+    assert _pairs(table.take(order)) == rows[::-1]
+    assert [table.take(order).jump(at) for at in range(len(rows))] == [
+        table.jump(at) for at in order.tolist()
+    ]
+    assert _pairs(table.take(table.numbers("ns") > 0)) == [row for row in rows if row[1] > 0]
+    assert _pairs(table.take(slice(3))) == rows[:3] and _pairs(table) == rows
+
+
+@given(ROWS)
+def test_group_adds_up_exactly(rows: list[tuple[str, int]]) -> None:
+    """A group has the sum of its rows, in order of appearance."""
+    sums: dict[str, int] = defaultdict(int)
+    for name, ns in rows:
+        sums[name] += ns
+    assert _pairs(_table(rows).group("name", ["ns"])) == list(sums.items())
+
+
+@given(ROWS, ROWS)
+def test_join_finds_each_row_once(here: list[tuple[str, int]], there: list[tuple[str, int]]) -> None:
+    """All rows of both sides are there once; of equal names the first is matched with the first."""
+    mine, other = _table(here).join(_table(there))
+    assert [at for at in mine.tolist() if at != ABSENT] == list(range(len(here)))
+    assert sorted(at for at in other.tolist() if at != ABSENT) == list(range(len(there)))
+    for a, b in zip(mine.tolist(), other.tolist()):
+        if ABSENT not in (a, b):
+            name = here[a][0]
+            assert there[b][0] == name
+            assert sum(n == name for n, _ in here[:a]) == sum(n == name for n, _ in there[:b])
+
+
+def test_tables_stand_below_each_other() -> None:
+    """What a table lacks is empty text, zero, or none for a statistic; every row says its table."""
+    more = Table.from_rows("t", "T", "all", (NAME, MEAN), [{"name": "z", "mean": 2.0}], [(0, 5)])
+    table = concat([_table([("a", BIG)]), more], Column("step", "step", "text"), ["0", "1"])
+    assert list(table.rows()) == [
+        {"step": "0", "name": "a", "ns": BIG, "mean": None},
+        {"step": "1", "name": "z", "ns": 0, "mean": 2.0},
+    ]
+    assert [table.jump(0), table.jump(1), table.keys] == [(0, 0), (0, 5), ("step", "name")]
+
+
+def test_tables_are_found_by_name() -> None:
+    """A missing name is answered with those that exist; another table may lead."""
+    tables = Tables("all", 0, (_table([("a", 1)], "first"), _table([("b", 2)], "second")))
+    assert tables["second"].texts("name") == ["b"]
+    assert (tables.main.name, tables.led_by("second").main.name) == ("first", "second")
+    with pytest.raises(KeyError, match="first, second"):
+        tables["third"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**61), 2**61)), min_size=1, max_size=20))
+def test_groups_find_extremes_in_exact_numbers(rows: list[tuple[int, int]]) -> None:
+    """Least, greatest, first and longest are rows of the group, the first of equal ones."""
+    codes, values = (np.array(column, np.int64) for column in zip(*rows))
+    groups = Groups(codes, 4)
+    for number in set(codes.tolist()):
+        own = [(at, value) for at, (code, value) in enumerate(rows) if code == number]
+        numbers = [value for _, value in own]
+        assert groups.least(values)[number] == min(numbers)
+        assert groups.most(values, -(2**62))[number] == max(numbers)
+        assert groups.first()[number] == own[0][0]
+        assert groups.longest(values)[number] == next(at for at, value in own if value == max(numbers))
+        assert groups.counts[number] == len(own)
