@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,20 +43,37 @@ HIDDEN = GROUPS["device"] | GROUPS["python"]
 
 @dataclass(frozen=True)
 class Steps:
-    """The n steps of one source in time order; trace time in ns."""
+    """The n steps of one source in time order; trace time in ns.
+
+    Marks of one process with the same name that overlap (one on each thread, or one inside the other) are one
+    step: from the first start to the last end.
+    """
 
     source: int
     choice: str  # what they are called
     reason: str  # why these
-    positions: I64
+    positions: I64  # of the longest mark of each
     starts: I64
     ends: I64
     labels: tuple[str, ...]
     groups: tuple[str, ...]  # "" where the name tells of none
+    processes: I64  # numbers in the source's process table; each process counts its own steps
 
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.positions)
+
+    def take(self, places: I64) -> Steps:
+        """Return some of the steps."""
+        return replace(
+            self,
+            positions=self.positions[places],
+            starts=self.starts[places],
+            ends=self.ends[places],
+            labels=tuple(self.labels[at] for at in places.tolist()),
+            groups=tuple(self.groups[at] for at in places.tolist()),
+            processes=self.processes[places],
+        )
 
 
 def find_steps(
@@ -175,22 +192,50 @@ def _made(
     if not len(positions):
         return None
     index = trace.indexes[source]
-    lanes = lanes_of(index, positions)
+    process = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
     pids = {process.number: process.pid for process in trace.processes if process.source == source}
-    process = index.lanes["process"]
-    offsets = np.array([clocks.offset(source, pids[int(process[lane])]) for lane in lanes.tolist()], np.int64)
+    offsets = np.array([clocks.offset(source, pids[number]) for number in process.tolist()], np.int64)
     starts = index.column("slices.start")[positions].astype(np.int64) + offsets
     ends = starts + index.duration(positions)
-    order = np.lexsort((ends, starts))
-    names = index.strings(index.column("slices.name")[positions[order]])
+    names = index.column("slices.name")[positions]
+    first, low, high, longest = _united(process, names.astype(np.int64), starts, ends)
+    order = np.lexsort((process[first], high, low))
+    low, high, first, longest = low[order], high[order], first[order], longest[order]
     labels, groups = [], []
-    for number, text in enumerate(names):
+    counted: dict[int, int] = {}
+    for number, text in zip(process[first].tolist(), index.strings(names[first])):
+        place = counted.get(number, 0)
+        counted[number] = place + 1
         label, group = _label(text)
-        labels.append(label if label else str(number))
+        labels.append(label if label else str(place))
         groups.append(group)
     return Steps(
-        source, choice, reason, positions[order], starts[order], ends[order], tuple(labels), tuple(groups)
+        source, choice, reason, positions[longest], low, high, tuple(labels), tuple(groups), process[first]
     )
+
+
+def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I64, I64, I64]:
+    """Return (first mark, start, end, longest mark) of each step, marks as places in these columns: those of
+    one process and name that overlap are one step.
+    """
+    order = np.lexsort((-ends, starts, names, processes)).tolist()
+    lengths = ends - starts
+    first: list[int] = []
+    high: list[int] = []
+    longest: list[int] = []
+    for place in order:
+        if first:
+            last = first[-1]
+            alike = processes[last] == processes[place] and names[last] == names[place]
+            if alike and starts[place] < high[-1]:
+                high[-1] = max(high[-1], int(ends[place]))
+                if lengths[place] > lengths[longest[-1]]:
+                    longest[-1] = place
+                continue
+        first.append(place)
+        high.append(int(ends[place]))
+        longest.append(place)
+    return np.array(first, np.int64), starts[first], np.array(high, np.int64), np.array(longest, np.int64)
 
 
 def _label(name: str) -> tuple[str, str]:

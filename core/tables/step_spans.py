@@ -1,4 +1,4 @@
-"""The steps of a whole trace: those of all sources together, each from its first start to its last end."""
+"""The steps of a whole trace: those of all processes together, each from first start to last end."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class StepSpans:
 def step_spans(
     trace: Trace, clocks: Clocks | None = None, name: str | None = None, source: int | None = None
 ) -> StepSpans | None:
-    """Return the steps of all sources (or of one), None where there are none; `name` as in find_steps.
+    """Return the steps of all processes (of one source), None where there are none; `name` as in find_steps.
 
-    The k-th step of a label in one source is the same step as the k-th of that label in another.
+    The k-th step of a label in one process is the same step as the k-th of that label in another.
     """
     sources = range(len(trace.indexes)) if source is None else (source,)
     found = [steps for at in sources if (steps := find_steps(trace, at, clocks, name)) is not None]
@@ -50,9 +50,10 @@ def step_spans(
         return None
     spans: dict[tuple[str, int], tuple[int, int]] = {}
     for steps in found:
-        met: dict[str, int] = {}
-        for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist()):
-            met[label] = count = met.get(label, 0) + 1
+        met: dict[tuple[int, str], int] = {}
+        columns = (steps.processes.tolist(), steps.labels, steps.starts.tolist(), steps.ends.tolist())
+        for process, label, start, end in zip(*columns):
+            met[process, label] = count = met.get((process, label), 0) + 1
             low, high = spans.get((label, count), (start, end))
             spans[label, count] = min(low, start), max(high, end)
     ordered = sorted(spans, key=spans.__getitem__)

@@ -170,12 +170,7 @@ class Facts:
             return found
         low, high = self.scope.range
         inside = np.flatnonzero((found.starts >= low) & (found.ends <= high))
-        if not len(inside):
-            return None
-        labels = tuple(found.labels[at] for at in inside.tolist())
-        groups = tuple(found.groups[at] for at in inside.tolist())
-        columns = found.positions[inside], found.starts[inside], found.ends[inside]
-        return Steps(self.source, found.choice, found.reason, *columns, labels, groups)
+        return found.take(inside) if len(inside) else None
 
     @cached_property
     def judged(self) -> Intervals:

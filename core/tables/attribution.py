@@ -1,0 +1,160 @@
+"""To which step device work belongs: that of the call that launched it.
+
+A device runs behind the host: by the host's clock its work falls into a later step, or after the last one. So
+a piece of device work belongs, by the first of these rules that tells:
+
+1. *launch*: to the step in which its launch begins, among the steps of the launching process (of all, where
+   that process marks none);
+2. *annotation*: without a known launch, to the step whose name an annotation on its own stream spans
+   (`gpu_user_annotation`);
+3. *start*: to the step in which it begins itself.
+
+What none tells belongs to no step. Counts, times and bytes over all steps and what belongs to none add up to
+the whole exactly; busy times (unions) need not, as the work of two steps may overlap.
+
+TensorBoard instead lengthens a step to the end of what it launched, HTA cuts device work at the host's
+window; the latter is the second view here (`by window`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from ..index.format import NONE
+from ..index.store import Index
+from ..ingest.columns import I64, U32, AnyArray
+from ..query.lookup import lanes_of, processes_of
+from .host import trace_starts
+from .scope import Scope
+from .step_choice import Steps
+
+DEVICE_ANNOTATION = "gpu_user_annotation"
+
+
+class StepRule(IntEnum):
+    """How the step of a piece of device work is known."""
+
+    NONE = 0
+    LAUNCH = 1
+    ANNOTATION = 2
+    START = 3
+
+
+@dataclass(frozen=True)
+class StepsOfWork:
+    """The step of each piece of device work, columns of equal length."""
+
+    positions: U32
+    steps: I64  # places in the Steps; -1: none
+    rules: AnyArray  # u1, StepRule
+
+    def count_by_rule(self) -> dict[str, int]:
+        """Return how many pieces of work each rule gave to a step or to none."""
+        counts = np.bincount(self.rules, minlength=len(StepRule))
+        return {rule.name.lower(): int(counts[rule]) for rule in StepRule}
+
+
+def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWork:
+    """Return the step of each of these slices of the steps' source, positions ascending.
+
+    Slices are taken for device work; launches begin, and windows lie, in trace time under the scope's clocks.
+    """
+    positions = np.asarray(positions, np.uint32)
+    index = scope.trace.indexes[steps.source]
+    result = np.full(len(positions), -1, np.int64)
+    rules = np.zeros(len(positions), np.uint8)
+    if not len(positions) or not len(steps):
+        return StepsOfWork(positions, result, rules)
+
+    launches = scope.trace.launches(steps.source)
+    launch = np.full(len(positions), NONE, np.uint32)
+    if len(launches.kernels):
+        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
+        known = launches.kernels[place] == positions
+        launch[known] = launches.launch[place[known]]
+
+    launched = np.flatnonzero(launch != NONE)
+    calls = launch[launched]
+    begins = trace_starts(scope, steps.source, calls)
+    result[launched] = step_at(steps, begins, processes_of(index, calls))
+    rules[launched] = np.where(result[launched] >= 0, StepRule.LAUNCH, StepRule.NONE)
+
+    alone = np.flatnonzero(launch == NONE)
+    if len(alone):
+        by_annotation = _annotated(scope, index, steps, positions[alone])
+        by_start = step_at(steps, trace_starts(scope, steps.source, positions[alone]), None)
+        result[alone] = np.where(by_annotation >= 0, by_annotation, by_start)
+        rules[alone[by_start >= 0]] = StepRule.START
+        rules[alone[by_annotation >= 0]] = StepRule.ANNOTATION
+    return StepsOfWork(positions, result, rules)
+
+
+def step_at(steps: Steps, times: I64, processes: I64 | None) -> I64:
+    """Return the place of the step that holds each time, -1 for none; the latest begun where several do.
+
+    With `processes` only the steps of that process count, where it has any.
+    """
+    result = np.full(len(times), -1, np.int64)
+    own = np.zeros(len(times), np.bool_)
+    if processes is not None:
+        for process in np.unique(steps.processes).tolist():
+            mine = processes == process
+            own |= mine
+            result[mine] = _holding(steps, np.flatnonzero(steps.processes == process), times[mine])
+    result[~own] = _holding(steps, np.arange(len(steps)), times[~own])
+    return result
+
+
+def _holding(steps: Steps, places: I64, times: I64) -> I64:
+    """Return which of some steps, given by place in order of start, holds each time; -1 for none."""
+    starts, ends = steps.starts[places], steps.ends[places]
+    reach = np.maximum.accumulate(ends)
+    at = np.searchsorted(starts, times, "right") - 1
+    # Steps may overlap: an earlier one that still lasts holds what the latest does not.
+    while True:
+        begun = np.maximum(at, 0)
+        back = np.flatnonzero((at >= 0) & (times >= ends[begun]) & (times < reach[begun]))
+        if not len(back):
+            break
+        at[back] -= 1
+    held: I64 = np.where((at >= 0) & (times < ends[begun]), places[begun], -1)
+    return held
+
+
+def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
+    """Return the step that an annotation of its name spans on the lane of each slice, -1 for none."""
+    names, categories = index.column("slices.name"), index.column("slices.category")
+    kinds = np.array([category == DEVICE_ANNOTATION for category in index.categories], np.bool_)
+    spans = np.flatnonzero(kinds[categories]).astype(np.uint32)
+    result = np.full(len(positions), -1, np.int64)
+    if not len(spans):
+        return result
+    step_of_name: dict[int, list[int]] = {}
+    for place, name in enumerate(names[steps.positions].tolist()):
+        step_of_name.setdefault(name, []).append(place)
+    starts, lanes = trace_starts(scope, steps.source, positions), lanes_of(index, positions)
+    span_starts, span_lanes = trace_starts(scope, steps.source, spans), lanes_of(index, spans)
+    span_ends = span_starts + index.duration(spans)
+    for lane in np.unique(span_lanes).tolist():
+        here = np.flatnonzero(span_lanes == lane)
+        here = here[np.argsort(span_starts[here], kind="stable")]
+        # Where a name repeats, the k-th annotation on a lane is that of the k-th step.
+        turns: dict[int, int] = {}
+        marks, places = [], []
+        for number in here.tolist():
+            name = int(names[spans[number]])
+            if name in step_of_name:
+                turn = turns.get(name, 0)
+                turns[name] = turn + 1
+                marks.append(number)
+                places.append(step_of_name[name][min(turn, len(step_of_name[name]) - 1)])
+        mine = np.flatnonzero(lanes == lane)
+        if not marks or not len(mine):
+            continue
+        at = np.searchsorted(span_starts[marks], starts[mine], "right") - 1
+        inside = (at >= 0) & (starts[mine] < span_ends[marks][np.maximum(at, 0)])
+        result[mine[inside]] = np.array(places, np.int64)[at[inside]]
+    return result
