@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.safe_text import safe
 from tracelane.core.index.choice import ALL
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.zones import offset_text
@@ -43,7 +44,22 @@ def view_line(trace: Trace, session: Session) -> str:
         words += ["--lanes", session.only]
     if session.zone:
         words += ["--tz", session.zone]
-    return shlex.join(words)
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as shells read it; in one with characters that a terminal would act on they stand as
+    escapes between $' and ', which bash and zsh read.
+    """
+    if safe(word) == word:
+        return shlex.quote(word)
+    parts = []
+    for character in word:
+        if safe(character) == character and character not in "'\\":
+            parts.append(character)
+        else:
+            parts += [f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape")]
+    return f"$'{''.join(parts)}'"
 
 
 def _logs(trace: Trace, session: Session) -> list[str]:

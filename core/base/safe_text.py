@@ -1,39 +1,193 @@
-"""Text from a trace made fit for a terminal: no control, escape, bidirectional or invisible characters."""
+"""Text from a trace made harmless: to a terminal, in JSON, in a spreadsheet, in Markdown.
+
+A character that could act instead of being read (controls, escapes, changes of the writing direction,
+invisible ones) is written as its number, ⟨U+001B⟩ (in JSON as its escape): a reader sees that it was there.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BLANKS = frozenset("\t\n\r\v\f\x85\u2028\u2029\u00a0")
-_DROPPED = frozenset({"Cf"})  # bidi marks and overrides, zero-width joiners, tags, byte order marks
-_REPLACED = frozenset({"Cc", "Cs", "Co", "Cn"})
+_ACTIVE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories that are never written as they are: controls, formats (bidi, zero-width, tags), surrogates,
+private and unassigned characters, line and paragraph separators."""
+_INVISIBLE = (
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800)),
+    *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+)
+"""Ranges in other categories that terminals draw as nothing: fillers, joiners, variation selectors, the blank
+of Braille."""
+_FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
+"""What a cell begins with that a spreadsheet would calculate."""
+_QUOTED = re.compile('[",\r\n]')
+_MARKUP = re.compile(r"[\\`*\[\]<>|@&~^${}]|(?<![^\W_])_|_(?![^\W_])|(?<![^\W\d_])#|://|www\.", re.IGNORECASE)
+"""Underscores and # within words mean nothing to Markdown."""
+_RULE = re.compile("[-=+ ]+")
+"""A line that makes a heading of the one before, or is drawn as a rule."""
+_LONGEST_KEPT = 1000
+"""Characters of a text whose harmless form is remembered: long ones would fill the memory."""
 
 
 def safe(text: str) -> str:
-    """Return the text on one line, harmless to any terminal.
-
-    Line breaks and tabs become a space, other controls, lone surrogates and unassigned characters U+FFFD;
-    invisible format characters (among them all that turn the writing direction) are dropped.
-    """
+    """Return the text on one line, harmless to any terminal: line breaks and tabs become a space."""
     if text.isascii() and text.isprintable():
         return text
-    return _cleaned(text)
+    return _remembered(text) if len(text) <= _LONGEST_KEPT else text.translate(_ONE_LINE)
+
+
+def safe_lines(text: str) -> str:
+    """Return the text harmless to any terminal; its line breaks stay."""
+    if text.isascii() and (text.isprintable() or text.replace("\n", "").isprintable()):
+        return text
+    return text.translate(_LINES)
+
+
+def json_text(value: Any, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+    """Return a value as JSON; what is not printable in it is escaped, other scripts stay readable.
+
+    `default` gives a stand-in for what JSON has no form for.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
+    return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
+
+
+def csv_line(values: Iterable[object]) -> str:
+    """Return values as a line of CSV, numbers as they are, None as nothing.
+
+    A text that a spreadsheet would calculate (=, +, -, @) gets an apostrophe before it; line breaks are
+    written as their numbers, between quotes, so that a row is one line for every reader.
+    """
+    cells = [_csv_cell(value) for value in values]
+    return (",".join(cells) if cells != [""] else '""') + "\n"
+
+
+def markdown_code(text: str) -> str:
+    """Return a text as inline code of Markdown, in which nothing is a link, an image, HTML or a mention."""
+    text = safe(text)
+    if not text.strip():
+        return text
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    fence = "`" * (_longest_run(text) + 1)
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def markdown_cell(text: str, code: bool = False) -> str:
+    """Return a text for a cell of a Markdown table, as code where it holds markup or `code` asks for it."""
+    text = safe(text)
+    return markdown_code(text).replace("|", "\\|") if code or has_markup(text) else text
+
+
+def markdown_block(text: str) -> str:
+    """Return lines as a block of Markdown in which they stand as they are."""
+    text = safe_lines(text).rstrip()
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def has_markup(text: str) -> bool:
+    """Tell whether Markdown might take something in a text for more than its characters."""
+    # owner/project#1 is a link on GitHub.
+    return _MARKUP.search(text) is not None or ("/" in text and "#" in text)
+
+
+def markdown_words(text: str) -> str:
+    """Return prose for Markdown on one line, those of its words that hold markup as inline code."""
+    text = safe(text)
+    if _RULE.fullmatch(text):
+        return markdown_code(text)
+    parts: list[str] = []
+    code: list[str] = []
+    for word in text.split(" "):
+        if has_markup(word):
+            code.append(word)
+            continue
+        if code:
+            parts.append(markdown_code(" ".join(code)))
+            code = []
+        parts.append(word)
+    if code:
+        parts.append(markdown_code(" ".join(code)))
+    return " ".join(parts)
+
+
+def _longest_run(text: str) -> int:
+    """Return the length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = str(value)
+    if isinstance(value, int | float):
+        return text
+    quoted = _QUOTED.search(text) is not None
+    if not (text.isascii() and text.isprintable()):
+        text = text.translate(_CELL)
+    if text.lstrip()[:1] in _FORMULA and text.strip():
+        text = "'" + text
+    return '"' + text.replace('"', '""') + '"' if quoted else text
+
+
+def _is_active(character: str) -> bool:
+    if unicodedata.category(character) in _ACTIVE:
+        return True
+    number = ord(character)
+    return number > 0x300 and any(low <= number <= high for low, high in _INVISIBLE)
+
+
+class _Characters(dict[int, int | str]):
+    """What to write for each character, worked out when one is met: a table for `str.translate`."""
+
+    def __init__(self, kept: str = "", blanks: frozenset[str] = frozenset()) -> None:
+        super().__init__({ord(character): character for character in kept})
+        self._blanks = blanks
+
+    def __missing__(self, number: int) -> int | str:
+        character = chr(number)
+        if character in self._blanks:
+            value: int | str = " "
+        elif _is_active(character):
+            value = self.escape(number)
+        else:
+            value = number
+        self[number] = value
+        return value
+
+    def escape(self, number: int) -> str:
+        """Return what is written for a character that could act."""
+        return f"⟨U+{number:04X}⟩"
+
+
+class _JsonCharacters(_Characters):
+    """The same for JSON, where blanks other than the usual one are escaped too."""
+
+    def __missing__(self, number: int) -> int | str:
+        if chr(number).isprintable():
+            return super().__missing__(number)
+        value = self[number] = self.escape(number)
+        return value
+
+    def escape(self, number: int) -> str:
+        """Return the escape of a character, of one beyond 16 bits as two."""
+        if number <= 0xFFFF:
+            return f"\\u{number:04x}"
+        high, low = divmod(number - 0x10000, 0x400)
+        return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_ONE_LINE = _Characters(blanks=_BLANKS)
+_LINES = _Characters(kept="\n")
+_CELL = _Characters()
+_JSON = _JsonCharacters(kept="\n")
 
 
 @lru_cache(maxsize=1 << 14)
-def _cleaned(text: str) -> str:
-    return "".join(_safe_character(character) for character in text)
-
-
-@lru_cache(maxsize=1 << 12)
-def _safe_character(character: str) -> str:
-    if character in _BLANKS:
-        return " "
-    category = unicodedata.category(character)
-    if category in _DROPPED:
-        return ""
-    if category in _REPLACED:
-        return REPLACEMENT
-    return character
+def _remembered(text: str) -> str:
+    return text.translate(_ONE_LINE)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..base.safe_text import safe_lines
 from .cut import cut
 from .report import Example
 
@@ -50,7 +51,7 @@ def bundle(
             whole = Path(folder) / "bundle.zip"
             with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as packed:
                 for name, text in texts.items():
-                    packed.writestr(name, text)
+                    packed.writestr(name, safe_lines(text))
                     names.append(name)
                 for name, data in logs.items():
                     told = data.decode("utf-8", "replace")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import Any
 
+from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
 from ..base.units import format_bytes, format_ns
 from ..ingest.columns import I64
 from ..tables.table import Column, Table, Value
@@ -30,29 +28,34 @@ def as_object(table: Table, order: I64 | None = None, limit: int | None = None) 
 
 def as_json(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
     """Return the table as indented JSON text."""
-    return json.dumps(as_object(table, order, limit), indent=1, ensure_ascii=False) + "\n"
+    return json_text(as_object(table, order, limit), indent=1) + "\n"
 
 
 def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
     """Return the table as CSV with a header of column keys; values are unrounded."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([column.key for column in table.columns])
-    for row in table.rows(order, limit):
-        writer.writerow(["" if value is None else value for value in row.values()])
-    return out.getvalue()
+    rows = table.rows(order, limit)
+    return csv_line(column.key for column in table.columns) + "".join(csv_line(row.values()) for row in rows)
 
 
 def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the table as Markdown with readable units, its scope above and its notes below."""
-    lines = [f"**{table.title}** ({table.scope})", ""]
-    lines.append("| " + " | ".join(column.heading for column in table.columns) + " |")
+    """Return the table as Markdown with readable units, its scope above and its notes below.
+
+    Columns in which some text holds markup are set as code.
+    """
+    lines = [f"**{markdown_words(table.title)}** ({markdown_words(table.scope)})", ""]
+    lines.append("| " + " | ".join(markdown_cell(column.heading) for column in table.columns) + " |")
     lines.append("|" + "|".join(" --- " if c.unit == "text" else " ---: " for c in table.columns) + "|")
-    for row in table.rows(order, limit):
-        cells = (shown(column, row[column.key]).replace("|", "\\|") for column in table.columns)
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", *table.notes] if table.notes else []
+    rows = list(table.rows(order, limit))
+    cells = [_markdown_column(column, [row[column.key] for row in rows]) for column in table.columns]
+    lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
+    lines += ["", *map(markdown_words, table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _markdown_column(column: Column, values: list[Value]) -> list[str]:
+    texts = [shown(column, value) for value in values]
+    code = column.unit == "text" and any(map(has_markup, texts))
+    return [markdown_cell(text, code) for text in texts]
 
 
 def shown(column: Column, value: Value) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import TracelaneError
+from ..base.safe_text import json_text
 from ..index.store import Index
 
 SCHEMA = 1
@@ -82,7 +83,7 @@ def write_marks(path: Path, marks: Sequence[Mark], paths: Sequence[str] = ()) ->
 
 def marks_json(marks: Sequence[Mark], paths: Sequence[str] = ()) -> str:
     """Return marks as JSON text that `read_marks` understands; `paths` tell people of which traces."""
-    return json.dumps(_object(marks, paths), indent=1) + "\n"
+    return json_text(_object(marks, paths), indent=1) + "\n"
 
 
 def _object(marks: Sequence[Mark], paths: Sequence[str]) -> dict[str, Any]:
@@ -112,8 +113,7 @@ def write_object(path: Path, value: dict[str, Any]) -> None:
         path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1)
-            file.write("\n")
+            file.write(json_text(value, indent=1) + "\n")
         os.replace(temporary, path)
     except OSError as error:
         if temporary:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.safe_text import markdown_block, markdown_cell, markdown_words
 from ..base.units import format_count, format_ns
 from ..tables.breakdown import breakdown, breakdown_table
 from ..tables.diff import Difference
@@ -80,24 +81,26 @@ def report(
     baseline: Difference | None = None,
 ) -> str:
     """Return the report; `ledger` says in lines what was read and what was not."""
-    parts = [f"# Performance report: {title}", _summary(scope, ledger), _environment(scope)]
+    parts = [f"# Performance report: {markdown_words(title)}", _summary(scope, ledger), _environment(scope)]
     if baseline is not None:
         parts.append(_baseline(baseline))
     parts += [_steps(scope), _table("Device time", breakdown_table(breakdown(scope)), "no device worked")]
     whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
     parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
-    parts += [f"## Ops, as PyTorch prints them\n\n{_code(printed.ops)}"]
+    parts += [f"## Ops, as PyTorch prints them\n\n{markdown_block(printed.ops)}"]
     parts += [_table("Kernels", kernels(scope, "short"), "nothing ran on a device", ROWS)]
     if printed.telemetry:
-        parts.append(f"## Telemetry\n\n{_code(printed.telemetry)}")
+        parts.append(f"## Telemetry\n\n{markdown_block(printed.telemetry)}")
     example = example_of(scope)
-    parts.append(f"## A picture of {example.label or 'it all'}\n\n{_code(printed.picture)}")
+    parts.append(
+        f"## A picture of {markdown_words(example.label or 'it all')}\n\n{markdown_block(printed.picture)}"
+    )
     parts.append("## Still to add by hand\n\n" + "\n".join(f"- [ ] {item}" for item in CHECKLIST))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
 def _summary(scope: Scope, ledger: Sequence[str]) -> str:
-    lines = [f"What the numbers speak of: {scope.text}.", *ledger]
+    lines = [f"What the numbers speak of: {markdown_words(scope.text)}.", *ledger]
     found = steps_in(scope)
     if found is None or not len(found):
         lines.append(
@@ -106,7 +109,7 @@ def _summary(scope: Scope, ledger: Sequence[str]) -> str:
     else:
         wall = found.ends - found.starts
         lines.append(
-            f"Iterations: {format_count(len(found))} ({found.choice}: {found.reason}), "
+            f"Iterations: {format_count(len(found))} ({markdown_words(f'{found.choice}: {found.reason}')}), "
             f"median {format_ns(percentile(wall, 50))}, p95 {format_ns(percentile(wall, 95))}."
         )
     return "\n".join(f"- {line}" for line in lines)
@@ -115,19 +118,19 @@ def _summary(scope: Scope, ledger: Sequence[str]) -> str:
 def _environment(scope: Scope) -> str:
     pairs = environment(scope.trace)
     lines = ["## Environment", "", "| what | value |", "| --- | --- |"]
-    lines += [f"| {what} | {_cell(value)} |" for what, value in pairs]
+    lines += [f"| {markdown_cell(what)} | {markdown_cell(value)} |" for what, value in pairs]
     return "\n".join(lines if pairs else ["## Environment", "", "The trace says nothing of it."])
 
 
 def _steps(scope: Scope) -> str:
     found = steps(scope)
     if not len(found.steps):
-        return "## Steps\n\n" + "\n".join(found.steps.notes)
+        return "## Steps\n\n" + "\n".join(map(markdown_words, found.steps.notes))
     return _table("Steps", found.steps, "", STEPS) + "\n\n" + _bare(as_markdown(found.groups))
 
 
 def _baseline(found: Difference) -> str:
-    lines = [f"## Against {found.before.title}", "", "| metric | before | now | change |"]
+    lines = [f"## Against {markdown_words(found.before.title)}", "", "| metric | before | now | change |"]
     lines.append("| --- | ---: | ---: | ---: |")
     lines.extend(_changes(found))
     return "\n".join(lines)
@@ -156,12 +159,3 @@ def _table(title: str, table: Table, nothing: str, limit: int | None = None) -> 
 def _bare(text: str) -> str:
     """Return a table's Markdown without the line that names it."""
     return text.partition("\n\n")[2].strip("\n")
-
-
-def _code(text: str) -> str:
-    fence = "````" if "```" in text else "```"
-    return f"{fence}text\n{text.rstrip()}\n{fence}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -11,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.errors import Cancelled
+from ..base.output import write_new_file
 from ..base.progress import CancelledCallback, never
+from ..base.safe_text import csv_line, json_text
 from ..ingest.columns import I64
 from ..query.hits import Hits
 from ..query.search import Rows
@@ -112,22 +111,16 @@ class SliceRows:
 
 def csv_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
     """Yield the slices as CSV, line by line, the names of the columns first."""
-    line = io.StringIO()
-    write = csv.writer(line, lineterminator="\n").writerow
-    write(found.columns)
-    yield line.getvalue()
+    yield csv_line(found.columns)
     for row in found.rows(limit):
-        line.seek(0)
-        line.truncate()
-        write(row)
-        yield line.getvalue()
+        yield csv_line(row)
 
 
 def json_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
     """Yield the slices as a JSON list, entry by entry."""
     before = "[\n"
     for row in found.rows(limit):
-        yield before + json.dumps(dict(zip(found.columns, row)), ensure_ascii=False)
+        yield before + json_text(dict(zip(found.columns, row)))
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 
@@ -137,15 +130,7 @@ def write_rows(found: SliceRows, path: Path, cancelled: CancelledCallback = neve
     that fails. Raises OSError, Cancelled.
     """
     pieces = json_pieces if path.suffix.lower() == ".json" else csv_pieces
-    with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        try:
-            for piece in pieces(found):
-                if cancelled():
-                    raise Cancelled
-                file.write(piece)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+    write_new_file(path, pieces(found), cancelled)
 
 
 def _plain(text: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import UnreadableError
+from ..base.safe_text import json_text
 from ..tables.metrics import Metric
 from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary
 from ..tables.table import Column, Table
@@ -54,13 +55,13 @@ def as_json(summary: Summary, rows: int = ROWS) -> str:
     lines = []
     for key, value in whole.items():
         if key in COLUMNS and value:
-            items = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in value)
-            lines.append(f" {json.dumps(key)}: [\n  {items}\n ]")
+            items = ",\n  ".join(json_text(row) for row in value)
+            lines.append(f" {json_text(key)}: [\n  {items}\n ]")
         elif key == "metrics":
-            items = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(each)}" for name, each in value.items())
-            lines.append(f" {json.dumps(key)}: {{\n  {items}\n }}")
+            items = ",\n  ".join(f"{json_text(name)}: {json_text(each)}" for name, each in value.items())
+            lines.append(f" {json_text(key)}: {{\n  {items}\n }}")
         else:
-            lines.append(f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
+            lines.append(f" {json_text(key)}: {json_text(value)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from tracelane.core.base.safe_text import safe
 
-R = "\N{REPLACEMENT CHARACTER}"
-
 
 @pytest.mark.parametrize(
     ("raw", "shown"),
@@ -19,16 +17,16 @@ R = "\N{REPLACEMENT CHARACTER}"
         ("plain", "plain"),
         ("größe 測試 é", "größe 測試 é"),
         ("a\tb\nc\r\nd", "a b c  d"),
-        ("\x1b]0;owned\x07", f"{R}]0;owned{R}"),
-        ("\x9b31m", f"{R}31m"),
-        ("a\u202eb\u2066c\u200fd", "abcd"),
-        ("x\u200by\ufeffz\u200d", "xyz"),
-        ("\ud800", R),
-        ("\x00\x7f", R + R),
+        ("\x1b]0;owned\x07", "⟨U+001B⟩]0;owned⟨U+0007⟩"),
+        ("\x9b31m", "⟨U+009B⟩31m"),
+        ("a\u202eb\u2066c\u200fd", "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200F⟩d"),
+        ("x\u200by\ufeffz\u200d", "x⟨U+200B⟩y⟨U+FEFF⟩z⟨U+200D⟩"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("\x00\x7f", "⟨U+0000⟩⟨U+007F⟩"),
     ],
 )
 def test_known_troublemakers(raw: str, shown: str) -> None:
-    """Escapes, direction changers and invisible characters are replaced or dropped, real text stays."""
+    """Escapes, direction changers and invisible characters are written as their numbers, real text stays."""
     assert safe(raw) == shown
 
 

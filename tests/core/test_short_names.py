@@ -50,7 +50,7 @@ TABLE = [
         "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
         "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
     ),
-    ("\x1b[31mred\x1b[0m", "\N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}[0m"),
+    ("\x1b[31mred\x1b[0m", "⟨U+001B⟩[31mred⟨U+001B⟩[0m"),
 ]
 
 

@@ -80,7 +80,7 @@ def test_usage_errors_exit_64(arguments: list[str], capsys: pytest.CaptureFixtur
         (
             ValueError("two\nlines \x1b[31m"),
             1,
-            "tracelane: this should not have happened: ValueError: two lines \ufffd[31m "
+            "tracelane: this should not have happened: ValueError: two lines ⟨U+001B⟩[31m "
             "(TRACELANE_DEBUG=1 shows where)\n",
         ),
     ],

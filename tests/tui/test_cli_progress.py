@@ -6,8 +6,9 @@ import io
 
 import pytest
 
+from tracelane.core.base.output import ERASE
 from tracelane.core.base.progress import Progress
-from tracelane.tui.text.progress import ERASE, REFRESH_S, ProgressBar
+from tracelane.tui.text.progress import REFRESH_S, ProgressBar
 
 
 class Terminal(io.StringIO):

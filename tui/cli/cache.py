@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracelane.core.base.output import print_text
+
 if TYPE_CHECKING:
     from tracelane.core.index.cached import CacheEntry
 
@@ -47,16 +49,16 @@ def list_() -> None:
 
     entries = list_cache()
     for entry in entries:
-        click.echo(f"{entry.bytes / 1e6:10.1f} MB  {_date(entry.used)}  {safe(entry.path)}{_state(entry)}")
+        print_text(f"{entry.bytes / 1e6:10.1f} MB  {_date(entry.used)}  {safe(entry.path)}{_state(entry)}")
     for one in evicted():
         made_room = f"made room {_date(one.when)}, {one.bytes / 1e6:.1f} MB: {safe(one.path)}"
-        click.echo(made_room, err=True)
+        print_text(made_room, error=True)
     if not entries:
-        click.echo("no indexes are kept", err=True)
+        print_text("no indexes are kept", error=True)
     elif (root := cache_root()) is not None:
         limit = limit_of(root)
         allowed = "without a limit" if limit == UNLIMITED else f"of {format_bytes(limit)} at most"
-        click.echo(f"{format_bytes(sum(entry.bytes for entry in entries))} {allowed}", err=True)
+        print_text(f"{format_bytes(sum(entry.bytes for entry in entries))} {allowed}", error=True)
 
 
 @cache.command()
@@ -69,7 +71,7 @@ def clear(older_than: float | None) -> None:
 
     removed, size, kept = clear_cache(older_than=older_than)
     in_use = f", {kept} in use and kept" if kept else ""
-    click.echo(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", err=True)
+    print_text(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", error=True)
 
 
 def _state(entry: CacheEntry) -> str:

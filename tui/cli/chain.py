@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.safe_text import json_text
 
 from .opened import chosen_trace
 from .options import TRACE, choice_options, with_index_options
@@ -63,9 +64,9 @@ def chain(
 
     for number, (source, position, is_kernel) in enumerate(found):
         write = chain_text if is_kernel else launched_text
-        click.echo(("\n" if number else "") + write(opened, source, opened.launches(source), position))
+        print_text(("\n" if number else "") + write(opened, source, opened.launches(source), position))
     if len(found) < count:
-        click.echo(f"\n{len(found)} of {count:,} that match: --all shows all, --at TIME the one there")
+        print_text(f"\n{len(found)} of {count:,} that match: --all shows all, --at TIME the one there")
 
 
 def _time(trace: Trace, text: str, step_name: str | None) -> int:
@@ -107,10 +108,10 @@ def _found(
 
 def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
     """Write the list an entry at a time: it may be long."""
-    click.echo("[", nl=False)
-    for number, entry in enumerate(_entries(trace, found)):
-        click.echo((",\n " if number else "\n ") + json.dumps(entry), nl=False)
-    click.echo("\n]")
+    entries = enumerate(_entries(trace, found))
+    print_text("[", end="")
+    print_pieces((",\n " if number else "\n ") + json_text(entry) for number, entry in entries)
+    print_text("\n]")
 
 
 def _entries(trace: Trace, found: list[tuple[int, int, bool]]) -> Iterator[object]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text, safe
 
 from .limits import Limit, parse_limit
 from .opened import Opened, opened_options
@@ -49,10 +49,10 @@ def check(
     kept = [limit.is_kept(found[limit.metric]) for limit in limits]
     if as_json:
         rows = [_row(limit, found[limit.metric].value, good) for limit, good in zip(limits, kept)]
-        click.echo(json.dumps({"schema": 1, "table": "check", "kept": all(kept), "limits": rows}, indent=1))
+        print_text(json_text({"schema": 1, "table": "check", "kept": all(kept), "limits": rows}, indent=1))
     else:
         for limit, good in zip(limits, kept):
-            click.echo(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}")
+            print_text(safe(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}"))
     if not all(kept):
         context.exit(EXCEEDED)
 

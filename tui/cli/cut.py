@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
 from .opened import chosen_trace
@@ -70,7 +72,7 @@ def cut(
         done = write_cut(
             opened.indexes[0], start, stop, out, lanes=chosen, devices=devices, progress=progress
         )
-    click.echo(_told(done, out))
+    print_text(_told(done, out))
 
 
 def _lanes(trace: Trace, pattern: str) -> list[int]:
@@ -93,7 +95,7 @@ def _told(done: Cut, out: Path) -> str:
         "metadata event": done.metadata,
     }
     told = [f"{count:,} {kind}{'s' if count != 1 else ''}" for kind, count in kinds.items() if count]
-    text = f"{out}: {', '.join(told)}"
+    text = safe(f"{out}: {', '.join(told)}")
     if done.left_out:
-        text += f"\ntoo large to be kept: {', '.join(done.left_out)}"
+        text += f"\ntoo large to be kept: {safe(', '.join(done.left_out))}"
     return text

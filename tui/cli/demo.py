@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tracelane.core.base.output import print_text
+
 FOLDER = "tracelane-demo"
 
 
@@ -29,7 +31,7 @@ def demo(ctx: click.Context, out: Path, no_open: bool) -> None:
 
     paths = write_demo(out)
     for path in paths:
-        click.echo(safe(str(path)), err=not no_open)
+        print_text(safe(str(path)), error=not no_open)
     if not no_open:
         from .view import view
 

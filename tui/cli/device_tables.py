@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .opened import Opened, with_options
 from .scoped import FORMAT, terminal_width
@@ -67,21 +68,21 @@ class Request(Opened):
             width, limit = terminal_width(), self.limit or TABLE_ROWS
             texts = [table_text(first, width, order, limit)]
             texts += [table_text(table, width) for table in others if len(table)]
-            click.echo("\n\n".join(texts))
+            print_text("\n\n".join(texts))
         elif self.form == "md":
             texts = [formats.as_markdown(first, order, self.limit)]
             texts += [formats.as_markdown(table) for table in others if len(table)]
-            click.echo("\n".join(texts), nl=False)
+            print_text("\n".join(texts), end="")
         elif self.form == "csv":
-            click.echo(formats.as_csv(first, order, self.limit), nl=False)
+            print_text(formats.as_csv(first, order, self.limit), end="")
         elif told is not None:
             if self.sort:
-                click.echo("--sort is for tables: JSON stands in its own order", err=True)
+                print_text("--sort is for tables: JSON stands in its own order", error=True)
             if self.limit and not limited:
-                click.echo("--limit is for tables: JSON has all of it", err=True)
-            click.echo(json.dumps(told(), indent=1, ensure_ascii=False))
+                print_text("--limit is for tables: JSON has all of it", error=True)
+            print_text(json_text(told(), indent=1))
         else:
-            click.echo(formats.as_json(first, order, self.limit), nl=False)
+            print_text(formats.as_json(first, order, self.limit), end="")
 
 
 def request_options(command: Callable[..., None]) -> Callable[..., None]:

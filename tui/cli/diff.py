@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text, markdown_words, safe
 
 from .limits import parse_value
 from .options import choice_options, with_index_options
@@ -87,11 +88,11 @@ def diff(
     held = _held(found, names)
     failed = [] if share is None else [change for change in held if change.exceeds(share, least)]
     if form == "json":
-        click.echo(json.dumps(_object(found, limit, failed), indent=1, ensure_ascii=False))
+        print_text(json_text(_object(found, limit, failed), indent=1))
     else:
         _print(found, form, limit)
     for change in failed:
-        click.echo(f"tracelane: {told(change)}; {fail_above} is allowed", err=True)
+        print_text(f"tracelane: {told(change)}; {fail_above} is allowed", error=True)
     if failed:
         context.exit(EXCEEDED)
 
@@ -116,11 +117,12 @@ def _print(found: Difference, form: str, limit: int | None) -> None:
 
     names = [name for name in ORDER if name != "steps" or len(found.tables["steps"]) > 1]
     tables = [metric_table(found), *(compact(name, found.tables[name]) for name in names)]
-    click.echo(f"A  {found.before.title}: {found.before.scope}")
-    click.echo(f"B  {found.now.title}: {found.now.scope}\n")
+    sides = [f"{side.title}: {side.scope}" for side in (found.before, found.now)]
     if form == "md":
-        click.echo("\n".join(as_markdown(table, limit=limit) for table in tables), nl=False)
+        print_text("".join(f"{letter}  {markdown_words(side)}\n" for letter, side in zip("AB", sides)))
+        print_text("\n".join(as_markdown(table, limit=limit) for table in tables), end="")
         return
+    print_text("".join(f"{letter}  {safe(side)}\n" for letter, side in zip("AB", sides)))
     first, *rest = tables
     texts = [table_text(first, terminal_width())]
     for table in rest:
@@ -129,7 +131,7 @@ def _print(found: Difference, form: str, limit: int | None) -> None:
             if len(table)
             else f"{table.title}: nothing changed"
         )
-    click.echo("\n\n".join(texts))
+    print_text("\n\n".join(texts))
 
 
 def _object(found: Difference, limit: int | None, failed: list[Change]) -> dict[str, Any]:

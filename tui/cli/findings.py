@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .device_tables import Request, request_options
 from .options import JSON
@@ -41,10 +42,10 @@ def findings(request: Request, as_json: bool) -> None:
     found = found.first(request.limit)
     origin = scope.trace.span_at(scope.clocks)[0]
     if as_json or request.form == "json":
-        click.echo(json.dumps(forms.findings_object(found, origin), indent=1, ensure_ascii=False))
+        print_text(json_text(forms.findings_object(found, origin), indent=1))
     elif request.form == "csv":
-        click.echo(formats.as_csv(findings_table(found)), nl=False)
+        print_text(formats.as_csv(findings_table(found)), end="")
     elif request.form == "md":
-        click.echo(forms.findings_markdown(found), nl=False)
+        print_text(forms.findings_markdown(found), end="")
     else:
-        click.echo(findings_text(found, terminal_width(), origin))
+        print_text(findings_text(found, terminal_width(), origin))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .options import JSON, TRACE, WORKERS, choice_options, with_index_options
 
@@ -75,9 +77,9 @@ def _tell(made: Index, seconds: float, as_json: bool) -> None:
     facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
     facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
     if as_json:
-        click.echo(json.dumps(facts))
+        print_text(json_text(facts))
         return
-    click.echo(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
-    click.echo(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
+    print_text(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
+    print_text(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
     for note in made.notes:
-        click.echo(f"  {safe(note)}", err=True)
+        print_text(f"  {safe(note)}", error=True)

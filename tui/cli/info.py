@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .options import JSON, TRACE, choice_options, with_index_options
 
@@ -37,11 +38,11 @@ def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice)
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_options, choice=choice, progress=progress)
     if not as_json:
-        click.echo(writable(summary(opened)))
+        print_text(writable(summary(opened)))
     elif len(opened.sources) == 1:
         # A file as it was typed; of a folder which file it is.
         path = opened.sources[0].path if Path(trace).is_dir() else trace
-        click.echo(json.dumps({**trace_info(opened), "path": str(path)}))
+        print_text(json_text({**trace_info(opened), "path": str(path)}))
     else:
         raise UsageError(
             f"--json tells of one trace, and {trace} holds {len(opened.sources)}: choose with --rank N"

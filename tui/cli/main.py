@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -19,6 +20,8 @@ import click
 
 from tracelane.core.base.collector import collect_rarely
 from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
 
 COMMANDS = {
     "view": "view",
@@ -81,7 +84,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from .version import version_text
 
-        click.echo(version_text())
+        print_text(version_text())
         ctx.exit()
 
 
@@ -131,7 +134,7 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as error:
-        error.show()
+        _print_usage(error)
         return EXIT_USAGE
     except click.ClickException as error:
         return _fail(error.format_message(), EXIT_FAILED)
@@ -159,12 +162,17 @@ def _unexpected(error: Exception) -> int:
 
 def _fail(message: str, code: int) -> int:
     """Say what went wrong in one line; with TRACELANE_DEBUG=1 also where."""
-    from tracelane.core.base.safe_text import safe
-
     if os.environ.get(DEBUG, "0") not in ("", "0"):
-        traceback.print_exc()
-    print(f"tracelane: {safe(' '.join(message.split()))}", file=sys.stderr)
+        print_text(traceback.format_exc(), end="", error=True)
+    print_text(f"tracelane: {safe(' '.join(message.split()))}", error=True)
     return code
+
+
+def _print_usage(error: click.UsageError) -> None:
+    """Say how a command is used and what was wrong, as click does."""
+    lines = io.StringIO()
+    error.show(lines)
+    print_text(lines.getvalue(), end="", error=True)
 
 
 def _never_refuse(stream: TextIO) -> None:

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import click
 
+from tracelane.core.base.output import print_text
+
 from .device_tables import Request, request_options
 
 First: TypeAlias = Literal["allocators", "peak", "kept", "copies", "curve"]
@@ -29,7 +31,7 @@ def memory(request: Request, first: First) -> None:
 
     found = analysis.memory(request.scope())
     if request.where and request.form == "csv" and first != "copies":
-        click.echo(analysis.FILTERED, err=True)  # where notes have no place
+        print_text(analysis.FILTERED, error=True)  # where notes have no place
     limit = request.limit or analysis.LARGEST
     tables = {
         "allocators": analysis.allocator_table(found),

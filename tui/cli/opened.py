@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from tracelane.core.base.output import print_text
 
 from .device_offset import DEVICE_OFFSET
 from .options import TRACES, choice_options, with_index_options
@@ -69,7 +69,7 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
     if left_out := left_out_text(trace.captures, trace.shown_capture):
-        click.echo(left_out, err=True)
+        print_text(left_out, error=True)
     return trace
 
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+
 from .opened import Opened, opened_options
 from .scoped import FORMAT, terminal_width
 
@@ -62,16 +65,16 @@ def ops(
         table = analysis.ops(scope, grouping)
         order = order_of(table, sort, form)
     if form == "table" and by == "step":
-        click.echo(table_text(table, terminal_width(), limit=limit or ROWS))
+        print_text(table_text(table, terminal_width(), limit=limit or ROWS))
         return
     if form == "table":
-        click.echo(f"{table.title}: {table.scope}")
-        click.echo(ops_text(table, order, limit or ROWS, analysis.has_memory(scope.trace, table)), nl=False)
+        print_text(safe(f"{table.title}: {table.scope}"))
+        print_text(ops_text(table, order, limit or ROWS, analysis.has_memory(scope.trace, table)), end="")
         for note in table.notes:
-            click.echo(note)
+            print_text(safe(note))
         return
     write = {"json": formats.as_json, "csv": formats.as_csv, "md": formats.as_markdown}[form]
-    click.echo(write(table, order, limit), nl=False)
+    print_text(write(table, order, limit), end="")
 
 
 def order_of(table: Table, sort: str | None, form: str) -> I64:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
 from tracelane.core.index.inputs import traces_in
 
 RECENT = 10
@@ -22,18 +24,18 @@ def pick() -> int:
     known = {Path(name).absolute() for name in here}
     choices = [*here, *(path for path in _recent() if Path(path) not in known)]
     if not choices:
-        click.echo(NOTHING, err=True)
+        print_text(NOTHING, error=True)
         return 0
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         for choice in choices:
-            click.echo(_safe(choice))
+            print_text(safe(choice))
         return 0
     for number, choice in enumerate(choices, 1):
         if number == 1 and here:
-            click.echo("in this directory")
+            print_text("in this directory")
         if number == len(here) + 1:
-            click.echo("opened lately")
-        click.echo(f"{number:4}  {_safe(choice)}")
+            print_text("opened lately")
+        print_text(f"{number:4}  {safe(choice)}")
     chosen = _ask(len(choices))
     if chosen is None:
         return 0
@@ -61,9 +63,3 @@ def _recent() -> list[str]:
     from tracelane.core.index.cached import list_cache
 
     return [entry.path for entry in list_cache() if Path(entry.path).is_file()][:RECENT]
-
-
-def _safe(text: str) -> str:
-    from tracelane.core.base.safe_text import safe
-
-    return safe(text)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import CacheError, UsageError
+from tracelane.core.base.output import print_text, write_new_file
+from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
 
 from .opened import Opened, opened_options
 from .smi import log_options, smi_options
@@ -95,9 +97,9 @@ def report(
     )
     if out is not None:
         _write(hide(text), out)
-    click.echo(f"{bundle}: {', '.join(names)}")
+    print_text(safe(f"{bundle}: {', '.join(names)}"))
     if not example.label and not any(name.startswith("trace") for name in names):
-        click.echo("the trace has no steps and is too large to come along whole: choose with --from and --to")
+        print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
 
 
 def _baseline(text: str, opened: Opened) -> Summary:
@@ -112,20 +114,23 @@ def _baseline(text: str, opened: Opened) -> Summary:
 
 def _write(text: str, out: Path | None) -> None:
     if out is None:
-        click.echo(text, nl=False)
+        print_text(text, end="")
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        write_new_file(out, [text])
     except OSError as error:
         raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
-    click.echo(str(out))
+    print_text(safe(str(out)))
 
 
 def _ledger(scope: Scope) -> list[str]:
     """Return a line per file: its name, span and what of it was read."""
     from tracelane.tui.panels.problems import ledger_state
 
-    return [f"`{Path(source.path).name}`: {ledger_state([source])[0]}" for source in scope.trace.sources]
+    return [
+        f"{markdown_code(Path(source.path).name)}: {markdown_words(ledger_state([source])[0])}"
+        for source in scope.trace.sources
+    ]
 
 
 def _ops(scope: Scope) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from tracelane.core.base.output import print_pieces
 
 from .opened import Opened, opened_options
 from .scoped import terminal_width
@@ -47,11 +48,9 @@ def slices(opened: Opened, limit: int | None, form: str) -> None:
     scope = replace(opened, where=None).scope()
     found = SliceRows(scope.trace, matches(scope.trace, wanted, scope.clocks), scope.range, scope.lanes)
     if form != "table":
-        for piece in (csv_pieces if form == "csv" else json_pieces)(found, limit):
-            sys.stdout.write(piece)
+        print_pieces((csv_pieces if form == "csv" else json_pieces)(found, limit))
     else:
-        for line in _table(found, limit or ROWS, terminal_width()):
-            click.echo(line)
+        print_pieces(line + "\n" for line in _table(found, limit or ROWS, terminal_width()))
 
 
 def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .opened import Opened, opened_options
 from .scoped import FORMAT, terminal_width
@@ -33,18 +34,18 @@ def steps(opened: Opened, groups: bool, limit: int | None, form: str) -> None:
         whole = formats.as_object(table, limit=limit)
         if not groups:
             whole["groups"] = list(result.groups.rows())
-        click.echo(json.dumps(whole, indent=1, ensure_ascii=False))
+        print_text(json_text(whole, indent=1))
         return
     if form != "table":
         write = formats.as_csv if form == "csv" else formats.as_markdown
-        click.echo(write(table, limit=limit), nl=False)
+        print_text(write(table, limit=limit), end="")
         return
     width = terminal_width()
     if not groups:
-        click.echo(table_text(table, width, limit=limit or ROWS))
+        print_text(table_text(table, width, limit=limit or ROWS))
         totals = result.steps.totals
         if "steady_ns" in totals:
             first, steady = (format_ns(float(totals[key] or 0)) for key in ("first_ns", "steady_ns"))
-            click.echo(f"first step {first}, those after it {steady} (median)")
-        click.echo()
-    click.echo(table_text(result.groups, width))
+            print_text(f"first step {first}, those after it {steady} (median)")
+        print_text("")
+    print_text(table_text(result.groups, width))

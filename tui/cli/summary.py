@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+
 from .opened import Opened, opened_options
 
 
@@ -26,12 +29,12 @@ def summary(opened: Opened, rows: int, as_json: bool) -> None:
 
     found = summed(opened.scope(), opened.title)
     if as_json:
-        click.echo(json_text(found, rows), nl=False)
+        print_text(json_text(found, rows), end="")
         return
-    click.echo(f"{found.title}: {found.scope}")
+    print_text(safe(f"{found.title}: {found.scope}"))
     width = max(len(name) for name in found.metrics)
     for name, metric in found.metrics.items():
-        click.echo(f"{name:{width}}  {shown(Column(name, name, metric.unit), metric.value)}")
+        print_text(f"{name:{width}}  {shown(Column(name, name, metric.unit), metric.value)}")
     for table in found.tables.values():
-        click.echo()
-        click.echo(table_text(table, terminal_width(), limit=rows))
+        print_text("")
+        print_text(table_text(table, terminal_width(), limit=rows))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import json_text
 
 from .opened import chosen_trace
 from .options import JSON, TRACES, choice_options, with_index_options
@@ -100,7 +101,7 @@ def telemetry(
         name = f"{by}s" if by else "range"
         rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}
         whole = {"schema": 1, "logs": told, "counters": list(counters.rows()), **rows}
-        click.echo(json.dumps(whole, ensure_ascii=False))
+        print_text(json_text(whole))
         return
     labels = {key: device.label for key, device in wall.devices.items()}
     if len(trace.sources) > 1:
@@ -111,4 +112,4 @@ def telemetry(
         texts.append(steps_text(steps, trace.opening_span[0]))
     if len(counters):
         texts.append(table_text(counters, terminal_width()))
-    click.echo("\n\n".join(texts))
+    print_text("\n\n".join(texts))

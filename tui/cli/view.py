@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
@@ -148,7 +149,7 @@ def view(
         return
     _print(_with_logs(opened, logs, options), asked, width, height)
     if not logs and (offer := offered_log(opened, "--smi {path} lays it over")):
-        print(offer)
+        print_text(offer)
 
 
 def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trace:
@@ -192,10 +193,13 @@ def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) ->
     if wants_colour():
         from rich.console import Console
 
-        Console(width=width).print(picture(trace, session, width, height), soft_wrap=True)
+        console = Console(width=width)
+        with console.capture() as drawn:
+            console.print(picture(trace, session, width, height), soft_wrap=True)
+        print_coloured(drawn.get(), end="")
     else:
-        print(plain_picture(trace, session, width, height))
-    print(writable(summary(trace, lanes=False)))
+        print_text(plain_picture(trace, session, width, height))
+    print_text(writable(summary(trace, lanes=False)))
 
 
 def asked_session(trace: Trace, asked: Asked, width: int) -> Session:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from typing import TYPE_CHECKING
+
+from tracelane.core.base.output import StatusLine, print_text
+from tracelane.core.base.safe_text import safe
 
 if TYPE_CHECKING:
     from tracelane.core.index.waiting import Awaited
 
 POLL_S = 0.5
-ERASE = "\r\x1b[K"
 
 
 def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:
@@ -33,22 +33,16 @@ class _Line:
     """One line of stderr that is written over; where that is no terminal, a line for each new reason."""
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+        self._line = StatusLine()
         self._said: tuple[str, str] | None = None
 
     def say(self, awaited: Awaited) -> None:
-        from tracelane.core.base.safe_text import safe
-
-        text = safe(f"waiting: {awaited.text} (Ctrl+C ends)")
-        if self._live:
-            columns = shutil.get_terminal_size((80, 24)).columns or 80
-            sys.stderr.write(ERASE + text[: columns - 1])
+        text = f"waiting: {awaited.text} (Ctrl+C ends)"
+        if self._line.is_live:
+            self._line.show(text)
         elif self._said != (awaited.path, awaited.why):
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+            print_text(safe(text), error=True)
         self._said = awaited.path, awaited.why
 
     def close(self) -> None:
-        if self._live and self._said is not None:
-            sys.stderr.write(ERASE)
-            sys.stderr.flush()
+        self._line.clear()

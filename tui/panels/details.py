@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.base.safe_text import safe
+from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import RowKind
@@ -333,4 +333,4 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
         value["event"] = arguments.event
     if details.around.entries:
         value[details.around.what.replace(" ", "_")] = around_object(details.around)
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return json_text(value, indent=2, default=str)

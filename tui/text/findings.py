@@ -18,11 +18,11 @@ FAR_NS = 3600 * 10**9
 def findings_text(found: Findings, width: int, origin: int, limit: int | None = None) -> str:
     """Return all findings as text of at most `width` columns; evidence stands at +time since the origin."""
     width = max(width, LEAST_WIDTH)
-    lines = [f"Findings: {found.scope}"]
+    lines = [safe(f"Findings: {found.scope}")]
     if not found.findings:
         lines.append("nothing found")
     for number, finding in enumerate(found.findings[:limit], 1):
-        lines += ["", f"{number}. {finding.title}: {claim_text(finding)}"]
+        lines += ["", safe(f"{number}. {finding.title}: {claim_text(finding)}")]
         lines += [INDENT + line for line in finding_lines(finding, width - len(INDENT), origin)]
     if limit is not None and len(found.findings) > limit:
         lines += ["", f"… {len(found.findings) - limit} more"]
@@ -36,7 +36,7 @@ def missing_lines(found: Findings, width: int) -> list[str]:
     why: dict[str, list[str]] = {}
     for rule, reason in found.not_judged:
         why.setdefault(reason, []).append(rule)
-    texts = (f"not judged, as {reason}: {', '.join(rules)}" for reason, rules in why.items())
+    texts = (safe(f"not judged, as {reason}: {', '.join(rules)}") for reason, rules in why.items())
     return [line for text in texts for line in wrap(text, width, subsequent_indent=INDENT)]
 
 

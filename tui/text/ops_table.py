@@ -26,7 +26,7 @@ def ops_text(table: Table, order: I64, limit: int, memory: bool) -> str:
     """
     if not len(table):
         return "no ops in it"
-    word = str(table.totals["device"])
+    word = safe(str(table.totals["device"]))
     has_device = bool(np.any(table.data["self_device_ns"]))
     device_memory = memory and any(column.key == "device_mem" for column in table.columns)
     headers = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
@@ -42,7 +42,7 @@ def ops_text(table: Table, order: I64, limit: int, memory: bool) -> str:
     widths = [min(max(map(len, names)) + 4, NAME_WIDTH)] + [WIDTH] * (len(headers) - 1)
     extra = next((c for c in table.columns if c.key in ("input_shapes", "stack", "module")), None)
     if extra is not None:
-        headers.append(extra.title)
+        headers.append(safe(extra.title))
         most = SHAPES_WIDTH if extra.key == "input_shapes" else SOURCE_WIDTH
         parts = [part for text in table.data[extra.key] for part in _lines(extra.key, text)]
         widths.append(min(max(map(len, parts)) + 4, most))

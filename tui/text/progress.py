@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TextIO
 
+from tracelane.core.base.output import StatusLine
 from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
 
@@ -16,7 +15,6 @@ REFRESH_S = 0.1
 SETTLE_S = 0.5
 """Rates are shown only after this long: earlier they jump about."""
 BAR_CELLS = 24
-ERASE = "\r\x1b[K"
 MB = 1e6
 
 
@@ -63,12 +61,9 @@ class ProgressBar:
         self, title: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._title = safe(title)
-        self._stream = sys.stderr if stream is None else stream
+        self._status = StatusLine(stream)
         self._clock = clock
-        self._shown = False
-        self._live = self._stream.isatty()
-        encoding = (getattr(self._stream, "encoding", None) or "ascii").lower()
-        self._glyphs = "█░" if encoding.startswith("utf") else "#-"
+        self._glyphs = "█░" if self._status.encoding.startswith("utf") else "#-"
         self._pace = Pace()
         self._next = 0.0
 
@@ -82,23 +77,17 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the work is, at most ten times a second."""
-        if not self._live:
+        if not self._status.is_live:
             return
         now = self._clock()
         if not self._pace.begins(progress, now) and now < self._next:
             return
         self._next = now + REFRESH_S
-        columns = shutil.get_terminal_size((80, 24)).columns or 80
-        self._stream.write(ERASE + self._line(progress, self._pace.words(progress, now))[: columns - 1])
-        self._stream.flush()
-        self._shown = True
+        self._status.show(self._line(progress, self._pace.words(progress, now)))
 
     def close(self) -> None:
         """Take the line away."""
-        if self._shown:
-            self._stream.write(ERASE)
-            self._stream.flush()
-            self._shown = False
+        self._status.clear()
 
     def line(self, progress: Progress, elapsed: float) -> str:
         """Return the line for a state of the work, `elapsed` seconds after its only stage began."""

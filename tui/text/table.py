@@ -21,19 +21,20 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
         [safe(shown(column, row[column.key])) for column in table.columns] for row in table.rows(order, limit)
     ]
     sizes = [
-        max([cell_len(column.heading), *(cell_len(row[place]) for row in rows)])
+        max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
         for place, column in enumerate(table.columns)
     ]
     sizes = _fitted(table.columns, sizes, width)
-    lines = [f"{table.title}: {table.scope}"]
+    lines = [safe(f"{table.title}: {table.scope}")]
+    notes = [safe(note) for note in table.notes]
     if not rows:
         lines.append("nothing in it")
-        return "\n".join([*lines, *table.notes])
-    lines.append(_line([column.heading for column in table.columns], table.columns, sizes))
+        return "\n".join([*lines, *notes])
+    lines.append(_line([safe(column.heading) for column in table.columns], table.columns, sizes))
     lines.extend(_line(row, table.columns, sizes) for row in rows)
     if len(rows) < len(table):
         lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
-    return "\n".join([*lines, *table.notes])
+    return "\n".join([*lines, *notes])
 
 
 def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> list[int]:

@@ -24,14 +24,15 @@ def log_text(told: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 def _log_lines(told: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[str]:
     interval = f" · every {told['interval_s']:g} s" if told["interval_s"] else ""
-    yield f"{safe(told['path'])} · {told['tool'] or 'unknown tool'}, {told['format']}{interval}"
+    tool = f"{told['tool'] or 'unknown tool'}, {told['format']}"
+    yield f"{safe(told['path'])} · {safe(tool)}{interval}"
     counts = [f"{format_count(told['rows'])} rows", f"{format_count(told['missing'])} without values"]
     counts.append(f"{format_count(told['unparsed'])} lines not understood")
     if told["messages"]:
         counts.append(f"{format_count(told['messages'])} messages among them")
     yield "  " + ", ".join(counts)
     for line in told["unparsed_lines"][:LINES_SHOWN]:
-        yield f"  ! line {line['line']}: {line['why']}"
+        yield f"  ! line {line['line']}: {safe(str(line['why']))}"
     if told["utc_offset_s"] is None:
         yield f"  clock: {safe(told['reason'] or 'not fitted')}"
     else:
@@ -42,14 +43,14 @@ def _log_lines(told: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[s
         yield f"    {safe(told['reason'])}"
     for device in told["devices"]:
         pid = told["device_of"].get(device)
-        label = f" ({labels[pid]})" if pid in labels else ""
+        label = f" ({safe(labels[pid])})" if pid in labels else ""
         yield f"  device {safe(device)}: " + (f"process {safe(pid)}{label}" if pid else "not in the trace")
     width = max((cell_len(_name(column)) for column in told["columns"]), default=0)
     for column in told["columns"]:
         name = _name(column) + " " * (width - cell_len(_name(column)))
         yield f"  {name}  {safe(column['meaning'] or '')}".rstrip()
         if column["warning"]:
-            yield f"  {' ' * width}  ⚠ {column['warning']}"
+            yield f"  {' ' * width}  ⚠ {safe(column['warning'])}"
     for note in told["notes"]:
         yield f"  {safe(note)}"
 
@@ -60,7 +61,7 @@ def _name(column: Mapping[str, Any]) -> str:
 
 def steps_text(table: Table, zero: int) -> str:
     """Return the table of steps in aligned columns, starts counted from `zero`, its notes below."""
-    heads = [column.heading for column in table.columns]
+    heads = [safe(column.heading) for column in table.columns]
     rows = [[_cell(table, key, value, zero) for key, value in row.items()] for row in table.rows()]
     widths = [max(map(cell_len, cells)) for cells in zip(heads, *rows)]
     left = [column.unit == "text" for column in table.columns]
@@ -71,7 +72,8 @@ def steps_text(table: Table, zero: int) -> str:
             space = " " * (width - cell_len(cell))
             padded.append(cell + space if text else space + cell)
         lines.append("  ".join(padded).rstrip())
-    return "\n".join([*lines, *table.notes]) if rows else "\n".join(table.notes)
+    notes = [safe(note) for note in table.notes]
+    return "\n".join([*lines, *notes] if rows else notes)
 
 
 def _cell(table: Table, key: str, value: Value, zero: int) -> str:

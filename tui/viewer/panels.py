@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
+from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.overlay.counters import files_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.trace import Trace
@@ -78,6 +79,7 @@ class Panels(Viewer):
     def _copied(self, text: str) -> None:
         from ..panels.shown_text import ShownText
 
+        text = safe_lines(text)
         self.copy_to_clipboard(text)
         self.push_screen(ShownText("Copied, where the terminal allows it (OSC 52)", text))
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import write_new_file
+from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Table
@@ -65,7 +67,7 @@ class Saving(Marks, SavingSlices):
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":
-            text = self.export_screenshot(title=Path(self.trace.sources[0].path).name)
+            text = self.export_screenshot(title=safe(Path(self.trace.sources[0].path).name))
         else:
             canvas = self.main.query_one(LaneCanvas)
             size = canvas.size
@@ -89,8 +91,7 @@ class Saving(Marks, SavingSlices):
 def written(path: Path, text: str) -> str:
     """Write a new file and return what to say; Refusal says in one line why it was not written."""
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        write_new_file(path, [text])
     except FileExistsError:
         raise Refusal(f"{path} is there already: give another name") from None
     except (OSError, ValueError) as error:

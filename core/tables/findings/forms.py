@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.ids import SliceId
+from ...base.safe_text import markdown_words
 from ...base.units import format_ns, format_share
 from .finding import Evidence, Finding, Findings
 
@@ -33,15 +34,17 @@ def findings_of(told: dict[str, Any], origin: int) -> Findings:
 
 def findings_markdown(found: Findings) -> str:
     """Return the findings as a numbered list, for an issue or a report."""
-    lines = [f"**Findings** ({found.scope})", ""]
+    lines = [f"**Findings** ({markdown_words(found.scope)})", ""]
     if not found.findings:
         lines.append("Nothing found.")
     for number, finding in enumerate(found.findings, 1):
-        lines.append(f"{number}. **{finding.title}** ({claim_text(finding)}): {finding.text}.")
+        claim, text = markdown_words(claim_text(finding)), markdown_words(finding.text)
+        lines.append(f"{number}. **{markdown_words(finding.title)}** ({claim}): {text}.")
         lines.append(f"   Usually helps: {finding.helps}")
         lines.append(f"   (`{finding.rule}`: {finding.threshold}; from: {finding.origin})")
     if found.not_judged:
-        lines += ["", "Not judged: " + "; ".join(f"`{rule}`: {why}" for rule, why in found.not_judged) + "."]
+        missing = [f"`{rule}`: {markdown_words(why)}" for rule, why in found.not_judged]
+        lines += ["", "Not judged: " + "; ".join(missing) + "."]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,98 @@
+"""The way out: everything that is printed or written as text leaves through here and is harmless after it.
+
+A test holds the other modules to it. Not text are cuts of traces and indexes, data that is read again; the
+frames of the viewer are made harmless where they are drawn.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from .errors import Cancelled
+from .progress import CancelledCallback, never
+from .safe_text import safe, safe_lines
+
+ERASE = "\r\x1b[K"
+_COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def print_text(text: str, end: str = "\n", error: bool = False) -> None:
+    """Print lines to standard output, or to standard error."""
+    _print(safe_lines(text) + end, error)
+
+
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print a long text piece by piece to standard output, as they come."""
+    if sys.stdout is None:
+        return
+    for piece in pieces:
+        sys.stdout.write(safe_lines(piece))
+    sys.stdout.flush()
+
+
+def print_coloured(text: str, end: str = "\n") -> None:
+    """Print lines whose only escapes are the colours that a drawing of ours gave them.
+
+    What was drawn was made harmless before, so no colour in it comes from a trace.
+    """
+    parts = _COLOURS.split(text)
+    parts[::2] = map(safe_lines, parts[::2])
+    _print("".join(parts) + end, error=False)
+
+
+def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallback = never) -> None:
+    """Write a text file that is not there yet, piece by piece; nothing of it is left where that fails.
+
+    Raises OSError (FileExistsError), Cancelled.
+    """
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        try:
+            for piece in pieces:
+                if cancelled():
+                    raise Cancelled
+                file.write(safe_lines(piece))
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+class StatusLine:
+    """A line of a terminal that is written over; standard error unless a stream is given."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Begin without a line."""
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = False
+        self.is_live = self._stream is not None and self._stream.isatty()
+        """Whether there is a terminal to write over."""
+        self.encoding = (getattr(self._stream, "encoding", None) or "ascii").lower()
+
+    def show(self, text: str) -> None:
+        """Put a text in the place of the line before, cut to the width of the terminal."""
+        columns = shutil.get_terminal_size((80, 24)).columns or 80
+        self._stream.write(ERASE + safe(text)[: columns - 1])
+        self._stream.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._stream.write(ERASE)
+            self._stream.flush()
+            self._shown = False
+
+
+def _print(text: str, error: bool) -> None:
+    stream = sys.stderr if error else sys.stdout
+    if stream is None:  # closed by whoever started us
+        return
+    if error and sys.stdout is not None:
+        sys.stdout.flush()  # the two may be one file
+    stream.write(text)
+    stream.flush()
