@@ -33,10 +33,10 @@ from .lanes.canvas import LaneCanvas
 from .lanes.look import glyphs
 from .lanes.minimap import Minimap
 from .lanes.ruler import Ruler
-from .main_screen import MainScreen
-from .panels.palette import CommandProvider
 from .panels.panel import Panel
 from .panels.problems import ledger_state
+from .screens.main import MainScreen
+from .screens.palette import CommandProvider
 from .session import Session
 from .themes import THEMES
 from .viewer.asking import Asking

@@ -20,13 +20,13 @@ from .app import TracelaneApp
 from .carried import Carried, session_over
 from .commands import command
 from .config import Config
-from .files_screen import FilesScreen
 from .gathering_text import failure_of, file_lines, header_pieces, one_line
 from .lanes import messages
 from .lanes.canvas import LaneCanvas
 from .lanes.minimap import Minimap
-from .opening_screen import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .prepared import Prepared
+from .screens.files import FilesScreen
+from .screens.opening import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .session import Session
 from .settling import scroll_kept, settled, sources_in
 from .text.progress import Pace
@@ -78,8 +78,6 @@ class GatheringApp(TracelaneApp):
         the view is what it was when they were shown the last time.
         """
         super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
-        self.trouble: Exception | None = None
-        """Why there is no trace to show, once the App has left."""
         self.has_all = False
         """Whether the trace on show is that of all files."""
         self._gathering = gathering

@@ -16,8 +16,8 @@ from .app import TracelaneApp
 from .commands import command
 from .config import Config
 from .draw.layout import layout_of
-from .opening_screen import WITHOUT_TRACE, OpeningScreen, opening_keys
 from .prepared import Prepared
+from .screens.opening import WITHOUT_TRACE, OpeningScreen, opening_keys
 from .session import Session
 
 SETTLED = "settled"
@@ -38,8 +38,6 @@ class OpeningApp(TracelaneApp):
         cursor are shown from the start.
         """
         super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
-        self.trouble: Exception | None = None
-        """Why there is no trace to show, once the App has left."""
         self._indexing = indexing
         self._title = title
         self._prepare = prepare

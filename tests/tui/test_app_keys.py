@@ -17,9 +17,9 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.panels.help import HelpScreen
-from tracelane.tui.panels.pick import PickScreen
-from tracelane.tui.panels.shown_text import ShownText
+from tracelane.tui.screens.copied_text import CopiedText
+from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.widgets.bars import Footer
 from tracelane.tui.widgets.prompt import Prompt
 from tracelane.tui.widgets.text_pane import TextPane
@@ -240,7 +240,7 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
         await pilot.press("y")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert isinstance(app.screen, ShownText)
+        assert isinstance(app.screen, CopiedText)
         assert '"correlation": 5' in app.clipboard
         assert '"correlation": 5' in screen_text(app)
 

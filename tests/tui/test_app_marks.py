@@ -22,8 +22,8 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.view import Asked, asked_session
 from tracelane.tui.clock import time_frame
-from tracelane.tui.panels.pick import PickScreen
-from tracelane.tui.panels.shown_text import ShownText
+from tracelane.tui.screens.copied_text import CopiedText
+from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
 from tracelane.tui.times import parse_span
 from tracelane.tui.view_line import view_line
@@ -167,7 +167,7 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         await pilot.press(*"only stream", "enter", ":", *"steps aten::linear", "enter", ":")
         await pilot.press(*"copy view", "enter")
         await pilot.pause()
-        assert isinstance(app.screen, ShownText)
+        assert isinstance(app.screen, CopiedText)
         line = view_line(trace, app.session)
         assert app.clipboard == line
         words = shlex.split(line)

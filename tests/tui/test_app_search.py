@@ -23,8 +23,8 @@ from tracelane.tui.draw.rows import SliceRow
 from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap
-from tracelane.tui.panels.pick import PickScreen
 from tracelane.tui.panels.table import TablePane
+from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.viewer import searching
 from tracelane.tui.viewer.panels import PANEL_DELAY
 from tracelane.tui.widgets.bars import Bar, Footer

@@ -10,8 +10,8 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, parse_order, words
 from tracelane.tui.commands import COMMANDS, GROUPS, commands_table
 from tracelane.tui.keys import clashes, footer_keys, shown_keys, unbound_message
-from tracelane.tui.main_screen import bindings
-from tracelane.tui.panels.help import help_blocks, help_text
+from tracelane.tui.screens.help import help_blocks, help_text
+from tracelane.tui.screens.main import bindings
 from tracelane.tui.viewer.base import doer
 
 

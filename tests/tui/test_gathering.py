@@ -26,9 +26,9 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
 from tracelane.tui.gathering_app import GatheringApp
-from tracelane.tui.opening_screen import QUESTION, StopQuestion
-from tracelane.tui.panels.help import HelpScreen
 from tracelane.tui.prepared import Prepared
+from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.opening import QUESTION, StopQuestion
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 
 US = 1000

@@ -26,8 +26,8 @@ from tracelane.core.trace import trace_of
 from tracelane.tui.config import Config
 from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.opening_app import OpeningApp
-from tracelane.tui.opening_screen import QUESTION, StopQuestion
 from tracelane.tui.prepared import Prepared
+from tracelane.tui.screens.opening import QUESTION, StopQuestion
 from tracelane.tui.session import RowKey, Session, Viewport
 from tracelane.tui.widgets.bars import Footer
 

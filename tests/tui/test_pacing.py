@@ -13,7 +13,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
 from tracelane.core.demo.trace import write_demo
-from tracelane.tui.pace import (
+from tracelane.tui.terminal.pace import (
     MOST_UNANSWERED,
     PATIENCE_S,
     PATIENCE_WITH_KNOWN_S,
@@ -165,7 +165,7 @@ def test_more_frames_on_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
     behind others, or none comes.
     """
     now = 0.0
-    monkeypatch.setattr("tracelane.tui.pace.monotonic", lambda: now)
+    monkeypatch.setattr("tracelane.tui.terminal.pace.monotonic", lambda: now)
     pace = Pace()
 
     def under_way() -> int:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tests.tui.walk import Recorder, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import open_trace
-from tracelane.tui.shown import MOVE, RESET, Shown
+from tracelane.tui.terminal.shown import MOVE, RESET, Shown
 
 SIZE = (30, 6)
 TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\n|[^\x1b\n]")

@@ -12,7 +12,7 @@ from tests.tui.test_app_keys import message, settled, shown
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.panels.source import SourceScreen
+from tracelane.tui.screens.source import SourceScreen
 from tracelane.tui.source_places import LARGEST, Place, existing, lines_of, places_in
 from tracelane.tui.widgets.table import VirtualTable
 

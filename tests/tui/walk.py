@@ -21,7 +21,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.lanes.look import glyphs
 from tracelane.tui.session import ZOOM_LEAP, ZOOM_STEP
-from tracelane.tui.shown import RESET, Shown
+from tracelane.tui.terminal.shown import RESET, Shown
 
 SIZE = (200, 50)
 NEAR_NS = 1000

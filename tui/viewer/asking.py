@@ -20,8 +20,8 @@ from ..clock import time_frame
 from ..command_line import parse_order, words
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
-from ..panels.palette import Commands
-from ..panels.pick import PickScreen
+from ..screens.palette import Commands
+from ..screens.pick import PickScreen
 from ..session import InstantId
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
@@ -160,7 +160,7 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
 
     def do_help(self) -> None:
         """Show all keys."""
-        from ..panels.help import HelpScreen
+        from ..screens.help import HelpScreen
 
         self.push_screen(HelpScreen(self.config.keys))
 

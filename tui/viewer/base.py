@@ -23,9 +23,9 @@ from ..commands import Command
 from ..config import Config
 from ..draw.layout import Layout, layout_of
 from ..keys import shown_keys
-from ..pacing import PacedApp
 from ..prepared import Prepared
 from ..session import Session
+from ..terminal.pacing import PacedApp
 from ..things import Thing, thing_by_id
 from ..widgets.bars import Footer
 
@@ -102,6 +102,7 @@ class Viewer(PacedApp):
     def run_command(self, command_id: str) -> None:
         """Do a command of the table; what cannot be done is said in the footer."""
         self.say("")
+        self.session_log.note(f"command {command_id}")
         try:
             move = MOVES.get(command_id)
             if move is not None:
@@ -111,6 +112,8 @@ class Viewer(PacedApp):
                 getattr(self, doer(command_id))()
         except (Refusal, TracelaneError) as refusal:
             self.say(str(refusal))
+        except Exception as error:
+            self.report_error(error)
 
     def go(self, session: Session, together: str = "") -> None:
         """Change the session and remember the one before."""

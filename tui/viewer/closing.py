@@ -9,7 +9,7 @@ from ..actions.history import History
 from ..actions.refusal import Refusal
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
-from ..terminal_driver import TerminalDriver
+from ..terminal.driver import TerminalDriver
 from .panels import Panels
 from .searching import Searching
 

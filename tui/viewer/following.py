@@ -11,7 +11,7 @@ from ..actions import follow, select
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..lanes.canvas import LaneCanvas
-from ..panels.pick import PickScreen
+from ..screens.pick import PickScreen
 from ..things import Thing, thing_by_id
 from ..widgets.table import Column
 from .base import Viewer

@@ -18,8 +18,8 @@ from tracelane.core.trace import Trace
 from ..actions.refusal import Refusal
 from ..config import Config
 from ..panels.panel import Panel
-from ..panels.pick import PickScreen
 from ..panels.table import TablePane
+from ..screens.pick import PickScreen
 from ..session import Session
 from ..things import Thing
 from ..widgets.table import Column

@@ -27,9 +27,9 @@ from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..command_line import file_named
 from ..config import Config
-from ..panels.pick import PickScreen
+from ..screens.pick import PickScreen
 from ..session import Session
-from ..terminal_driver import TerminalDriver
+from ..terminal.driver import TerminalDriver
 from ..view_state import session_json, session_of
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column

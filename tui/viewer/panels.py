@@ -77,11 +77,11 @@ class Panels(Viewer):
         self._copied(view_line(self.trace, self.session))
 
     def _copied(self, text: str) -> None:
-        from ..panels.shown_text import ShownText
+        from ..screens.copied_text import CopiedText
 
         text = safe_lines(text)
         self.copy_to_clipboard(text)
-        self.push_screen(ShownText("Copied, where the terminal allows it (OSC 52)", text))
+        self.push_screen(CopiedText("Copied, where the terminal allows it (OSC 52)", text))
 
     def panel_soon(self) -> None:
         """Let the panel follow once the keys are at rest."""

@@ -8,7 +8,7 @@ from tracelane.core.trace import Trace
 from ..actions import ranks
 from ..actions.refusal import Refusal
 from ..config import Config
-from ..panels.pick import PickScreen
+from ..screens.pick import PickScreen
 from ..session import Session
 from ..widgets.table import Column
 from .base import Viewer

@@ -9,7 +9,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 
-from ..panels.source import SourceScreen
+from ..screens.source import SourceScreen
 from ..source_places import existing, lines_of, places_in, texts_in
 from .background import background
 from .base import Viewer

@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol, cast
 
+from textual import on
+from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.widgets import Button, Input
 
 from ..commands import COMMANDS, Command
+from .answer import answer_once
 
 
 class Commanded(Protocol):
@@ -50,8 +54,24 @@ class CommandProvider(Provider):
 
 
 class Commands(CommandPalette):
-    """Textual's palette, but paging through a list in which nothing is left does nothing."""
+    """Textual's palette, answered once, in which keys that page through a list of no lines do nothing."""
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Go away; a palette that is not on top has been answered already."""
+        return answer_once(self, lambda: super(Commands, self).dismiss(result))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.prevent_default()  # textual's own handler would do the command again
+        self._select_or_command(event)
+
+    def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
+        if self.is_current:
+            super()._select_or_command(event)
+        elif event is not None:
+            event.stop()
 
     def _action_command_list(self, action: str) -> None:
-        if self.query_one(CommandList).option_count:
+        options = self.query_one(CommandList)
+        if options.option_count and options.scrollable_content_region.area:
             super()._action_command_list(action)

@@ -13,8 +13,8 @@ from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
 
-from .main_screen import bindings
-from .widgets.bars import Bar, Footer
+from ..widgets.bars import Bar, Footer
+from .main import bindings
 
 
 class FileList(Widget, can_focus=True):

@@ -9,17 +9,17 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from tracelane.core.base.safe_text import safe
 
 from ..widgets.table import Column, VirtualTable
+from .answer import AnswerScreen
 
 TAB = 4
 NUMBER_CELLS = 6
 
 
-class SourceScreen(ModalScreen[None]):
+class SourceScreen(AnswerScreen[None]):
     """Shows the lines of a file in the panel's place, the cursor on the one named."""
 
     DEFAULT_CSS = """

@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from .commands import COMMANDS
-from .lanes.canvas import LaneCanvas
-from .lanes.minimap import Minimap
-from .lanes.ruler import Ruler
-from .panels.panel import Panel, panel_height
-from .widgets.bars import Bar, Footer
-from .widgets.prompt import Prompt
+from ..commands import COMMANDS
+from ..lanes.canvas import LaneCanvas
+from ..lanes.minimap import Minimap
+from ..lanes.ruler import Ruler
+from ..panels.panel import Panel, panel_height
+from ..widgets.bars import Bar, Footer
+from ..widgets.prompt import Prompt
 
 MINIMAP_FROM = 14
 """Lines of screen from which on the minimap is shown."""

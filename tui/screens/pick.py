@@ -8,15 +8,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from ..widgets.table import Column, VirtualTable
+from .answer import AnswerScreen
 
 LONGEST = 20
 """Rows shown at once."""
 
 
-class PickScreen(ModalScreen[int | None]):
+class PickScreen(AnswerScreen[int | None]):
     """Answers with the number of the row chosen, or None."""
 
     DEFAULT_CSS = """

@@ -13,7 +13,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from tracelane.core.base.errors import CacheError
@@ -21,19 +21,20 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.query.sketch import Sketch
 
-from .actions import select, view
-from .actions.refusal import Refusal
-from .commands import COMMANDS, command, key_text
-from .draw.labels import fit_middle
-from .draw.sketch_lines import line_of, moved_focus, scrolled
-from .keys import keys_of
-from .lanes import messages
-from .lanes.look import glyphs
-from .lanes.sketch_canvas import SketchCanvas
-from .main_screen import bindings
-from .session import Session
-from .text.progress import Pace, drawn_bar
-from .widgets.bars import Bar, Footer
+from ..actions import select, view
+from ..actions.refusal import Refusal
+from ..commands import COMMANDS, command, key_text
+from ..draw.labels import fit_middle
+from ..draw.sketch_lines import line_of, moved_focus, scrolled
+from ..keys import keys_of
+from ..lanes import messages
+from ..lanes.look import glyphs
+from ..lanes.sketch_canvas import SketchCanvas
+from ..session import Session
+from ..text.progress import Pace, drawn_bar
+from ..widgets.bars import Bar, Footer
+from .answer import AnswerScreen
+from .main import bindings
 
 TICK_S = 0.1
 BAR_CELLS = 16
@@ -74,7 +75,7 @@ def opening_keys(
     return [(key_text(own[0]), titles[name]) for name, own in keys.items() if own]
 
 
-class StopQuestion(ModalScreen[bool]):
+class StopQuestion(AnswerScreen[bool]):
     """One line that asks; y says yes, every other key no."""
 
     DEFAULT_CSS = """

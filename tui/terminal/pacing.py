@@ -10,10 +10,11 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.timer import Timer
 
-from .terminal_driver import TerminalDriver
+from .boundary import BoundedApp
+from .driver import TerminalDriver
 
 
-class PacedApp(App[None]):
+class PacedApp(BoundedApp):
     """An App that holds its next frame back while the terminal is still busy with those before.
 
     Of textual's inside it uses `App._driver`: nothing public tells the driver.

@@ -8,25 +8,26 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tracelane.core.base.safe_text import safe
+
+from .answer import AnswerScreen
 
 LONGEST = 200_000
 """Characters that are shown; all are copied."""
 
 
-class ShownText(ModalScreen[None]):
+class CopiedText(AnswerScreen[None]):
     """Shows a text until a key closes it."""
 
     DEFAULT_CSS = """
-    ShownText { align: center middle; }
-    ShownText > VerticalScroll {
+    CopiedText { align: center middle; }
+    CopiedText > VerticalScroll {
         width: 90%; max-width: 140; height: auto; max-height: 90%;
         border: round $primary; background: $surface; padding: 0 1;
     }
-    ShownText Static { width: 1fr; height: auto; }
+    CopiedText Static { width: 1fr; height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,y", "dismiss", "Close", show=False)]
 

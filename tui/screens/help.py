@@ -9,12 +9,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..commands import COMMANDS, GROUPS, LINES, MOUSE
 from ..keys import shown_keys
 from ..times import READINGS
+from .answer import AnswerScreen
 
 KEY_WIDTH = 16
 TWO_COLUMNS_FROM = 150
@@ -88,7 +88,7 @@ def _pair(key: str, text: str, width: int) -> list[Text]:
     return lines
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(AnswerScreen[None]):
     """All keys; any of the closing keys leaves it."""
 
     DEFAULT_CSS = """

@@ -1,0 +1,91 @@
+"""Screens that ask something: keys may come faster than a screen goes away."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+
+from tests.tui.small_file import small_file
+from tests.tui.test_app_keys import LAUNCH, message, screen_text, settled, shown
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+
+CLOSING = ("enter", "escape", "y", "V")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("answers")
+    return open_trace(small_file(folder), index_dir=folder / "index")
+
+
+async def at_once(app: TracelaneApp, pilot: Pilot[None], keys: Sequence[str]) -> None:
+    """Press keys so fast that all of them are read before any is acted on."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+    for _ in range(3):
+        await pilot.pause(0.05)
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+WAYS: dict[str, Sequence[str]] = {
+    "palette": ("ctrl+p",),
+    "hidden": ("x", "H"),
+    "marks": ("m", "'"),
+    "help": ("?",),
+    "copied": ("y",),
+    "pick": ("tab", "*"),
+}
+"""Keys that put a screen on top, a slice being selected."""
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("key", CLOSING)
+async def test_an_answer_counts_once(trace: Trace, name: str, key: str) -> None:
+    """The same key twice, five times in one read: a screen is answered once and the viewer goes on."""
+    async with shown(trace) as (app, pilot):
+        for times in (2, 5):
+            while len(app.screen_stack) > 1:
+                app.pop_screen()
+            app.action_jump(0, LAUNCH)
+            await settled(app, pilot)
+            app.set_focus(None)
+            await pilot.press(*WAYS[name])
+            await app.workers.wait_for_complete()
+            await pilot.pause(0.1)
+            if name == "palette":
+                await pilot.press("down")
+            await at_once(app, pilot, [key] * times)
+            assert app.is_running
+
+
+async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
+    """Paging in the palette where the list has no room does nothing."""
+    async with shown(trace, (8, 3)) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.1)
+        for key in ("pageup", "pagedown", "home", "end", "up", "down", "enter"):
+            await pilot.press(key)
+            assert app.is_running, key
+
+
+@pytest.mark.usefixtures("errors_are_shown")
+async def test_an_index_that_vanishes(tmp_path: Path) -> None:
+    """Panels and lanes whose columns are gone say so; the keys that need none go on working."""
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    async with shown(trace) as (app, pilot):
+        shutil.rmtree(tmp_path / "index")
+        for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "V", "F"):
+            await pilot.press(key)
+            await settled(app, pilot)
+            assert app.is_running, key
+        await pilot.press("?")
+        await pilot.pause()
+        assert "All keys" in screen_text(app)
+        assert "\n" not in message(app)

@@ -1,0 +1,167 @@
+"""Errors that nobody foresaw: each is shown and logged, and the session goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.small_file import small_file
+from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tracelane.core.tables import ops
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.table import MOVES
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.lanes.minimap import Minimap
+from tracelane.tui.lanes.ruler import Ruler
+from tracelane.tui.panels.findings import FindingsPane
+from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.session_log import SessionLog
+from tracelane.tui.widgets.bars import Bar
+from tracelane.tui.widgets.table import VirtualTable
+
+ODD = "odd\nnumbers \x1b]0;title\x07"
+SHOWN = "this should not have happened: ValueError: odd numbers"
+pytestmark = pytest.mark.usefixtures("errors_are_shown")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Any trace."""
+    return open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+
+
+def fail(*_: object, **__: object) -> None:
+    raise ValueError(ODD)
+
+
+async def fail_later(*_: object) -> None:
+    raise ValueError(ODD)
+
+
+def log_of() -> Path:
+    return Path(os.environ["XDG_STATE_HOME"]) / "tracelane" / "viewer.log"
+
+
+Break = Callable[[TracelaneApp, pytest.MonkeyPatch], None]
+PLACES: dict[str, tuple[Break, str]] = {
+    "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "3"),
+    "move": (lambda _, patch: patch.setitem(MOVES, "zoom-in", fail), "w"),  # type: ignore[call-overload]
+    "command": (lambda _, patch: patch.setattr(TracelaneApp, "do_theme", fail), ""),
+    "lanes": (lambda _, patch: patch.setattr(LaneCanvas, "render_line", fail), "w"),
+    "minimap": (lambda _, patch: patch.setattr(Minimap, "render_line", fail), "w"),
+    "tabs": (lambda _, patch: patch.setattr(Bar, "render", fail), "4"),
+    "layout": (lambda _, patch: patch.setattr(Ruler, "_wanted_height", fail), "m"),
+    "pane": (lambda _, patch: patch.setattr(FindingsPane, "compose", fail), "2"),
+    "rows": (lambda _, patch: patch.setattr(VirtualTable, "render_line", fail), "4"),
+    "screen": (lambda _, patch: patch.setattr(HelpScreen, "compose", fail), "?"),
+    "key": (lambda _, patch: patch.setattr(LaneCanvas, "on_key", fail, raising=False), "w"),
+    "timer": (lambda app, _: void(app.set_timer(0.01, fail)), ""),
+    "later": (lambda app, _: void(app.call_later(fail)), ""),
+    "next": (lambda app, _: void(app.main.call_next(fail_later)), ""),
+    "worker": (lambda app, _: void(app.run_worker(fail_later())), ""),
+    "thread": (lambda app, _: void(app.run_worker(fail, thread=True)), ""),
+}
+"""Where something fails: what breaks it, and the key that gets there."""
+
+
+def void(_: object) -> None:
+    """Return nothing."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_the_session_goes_on(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error anywhere is said in the footer and logged; other keys work, and Q quits in order."""
+    breaks, key = PLACES[place]
+    async with shown(trace) as (app, pilot):
+        with monkeypatch.context() as patch:
+            breaks(app, patch)
+            if place == "command":
+                app.run_command("theme")
+            elif key:
+                await pilot.press(key)
+            for _ in range(5):
+                await settled(app, pilot)
+            assert app.is_running
+            assert log_of().is_file()
+        await goes_on(app, pilot)
+        assert app.return_code == 0
+    text = log_of().read_text(encoding="utf-8")
+    assert "Traceback" in text and "odd" in text and "\x1b" not in text and "\x07" not in text
+    assert log_of().stat().st_mode & 0o777 == 0o600
+    assert "Traceback" not in capsys.readouterr().err
+
+
+async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    """Close what is on top, zoom, show a panel, quit."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+        await pilot.pause()
+    app.maximised = False
+    app.refresh(layout=True)
+    app.main.set_focus(app.main.query_one(LaneCanvas))
+    before = app.session
+    await pilot.press("w", "w", "w")
+    await settled(app, pilot)
+    assert app.session.viewport != before.viewport
+    await pilot.press("t")
+    await settled(app, pilot)
+    assert app.session.panel == "table"
+    assert "Self" in screen_text(app)
+    await pilot.press("Q")
+
+
+async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The footer names the error in one harmless line and the file with more of it."""
+    async with shown(trace, (300, 30)) as (app, pilot):
+        monkeypatch.setattr(ops, "ops", fail)
+        await pilot.press("w", "3")
+        await settled(app, pilot)
+        assert message(app).startswith(SHOWN)
+        assert str(log_of()) in message(app)
+        assert "\x1b" not in message(app) and "\n" not in message(app)
+    assert "command zoom-in" in log_of().read_text(encoding="utf-8")
+
+
+async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of the lanes stands why there are none; the rest of the screen is drawn."""
+    async with shown(trace) as (app, pilot):
+        monkeypatch.setattr(LaneCanvas, "render_line", fail)
+        await pilot.press("w")
+        await settled(app, pilot)
+        text = screen_text(app)
+        assert "cannot be drawn: ValueError: odd numbers" in text
+        assert "small.json" in text and "1 Details" in text
+
+
+def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
+    """The same error again costs a line, not a traceback, and a full log stays as it is."""
+    log = SessionLog(default=tmp_path / "state" / "viewer.log")
+    log.note("before")
+    assert not (tmp_path / "state").exists()
+    for _ in range(50):
+        try:
+            fail()
+        except ValueError as error:
+            assert log.error(error) == tmp_path / "state" / "viewer.log"
+    text = (tmp_path / "state" / "viewer.log").read_text()
+    assert text.count("Traceback") == 1 and text.count("error: ValueError") == 50
+    assert "before" in text
+
+
+def test_a_log_is_never_written_through_a_link(tmp_path: Path) -> None:
+    """Where a link or a pipe lies in the log's place nothing is written, and nothing waits."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "link.log").symlink_to(victim)
+    os.mkfifo(tmp_path / "pipe.log")
+    for name in ("link.log", "pipe.log"):
+        log = SessionLog(default=tmp_path / name)
+        assert log.error(ValueError("x")) is None
+    assert victim.read_text() == "mine"

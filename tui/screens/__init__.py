@@ -1,0 +1,1 @@
+"""Screens: the lanes, and what is put on top of them."""

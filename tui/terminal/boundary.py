@@ -1,0 +1,130 @@
+"""Errors end what they happen in, never the session: they are shown, logged, and the next key is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
+from textual.dom import DOMNode
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.worker import WorkerFailed
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.safe_text import safe
+
+from ..session_log import SessionLog, default_log
+
+FAILED_STYLE = Style(reverse=True)
+
+
+class BoundedApp(App[None]):
+    """An App that goes on after an error in an action, a timer, a worker, a layout or a widget's drawing.
+
+    Of textual's inside it uses `_dispatch_message`, where every message and action of an App, a screen or a
+    widget is handled, `_register` and `_start_widget`, through which all widgets come in, and
+    `_handle_exception`, where every error arrives that textual catches.
+    """
+
+    def __init__(self) -> None:
+        """Log upon an error to the default file."""
+        super().__init__()
+        self.session_log = SessionLog(default=default_log())
+        self.trouble: Exception | None = None
+        """What ended the App, where there was nothing to go on with."""
+        self._reporting = False
+
+    def say(self, text: str) -> None:
+        """Show a message."""
+        self.notify(text)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is a screen that can show a message and take keys."""
+        return self.is_running and bool(self.screen_stack)
+
+    def report_error(self, error: Exception) -> None:
+        """Show what went wrong and log it; the session goes on. Before the first screen it cannot."""
+        if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
+            error = error.error
+        if self._reporting:  # showing the message failed too
+            return
+        self._reporting = True
+        try:
+            text = self._logged(error)
+            if self.can_go_on:
+                self.say(text)
+            elif self.trouble is None and self.return_code is None:
+                self.trouble = error
+                self.exit(return_code=1)
+        except Exception as second:
+            self.session_log.error(second)
+        finally:
+            self._reporting = False
+
+    def _logged(self, error: Exception) -> str:
+        """Log an error and return the line to show."""
+        if isinstance(error, TracelaneError):
+            self.session_log.note(f"failed: {error}")
+            return str(error)
+        place = self.session_log.error(error)
+        if isinstance(error, OSError) and error.strerror:
+            where = f"{error.filename}: " if error.filename else ""
+            return f"{where}{error.strerror}"
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return f"this should not have happened: {what}{f' (more in {place})' if place else ''}"
+
+    # -- where errors arrive --------------------------------------------------------------------------------
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.report_error(error)
+
+    async def _dispatch_message(self, message: Message) -> None:
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:
+            self.report_error(error)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **places: Any) -> list[Widget]:
+        for widget in widgets:
+            if widget not in self._registry:
+                guard_widget(widget, self.report_error)
+        return super()._register(parent, *widgets, **places)
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        guard_widget(widget, self.report_error)
+        super()._start_widget(parent, widget)
+
+
+def guard_widget(widget: Widget, report: Callable[[Exception], None]) -> None:
+    """Report what goes wrong when a widget handles a message or draws, instead of stopping the widget."""
+    dispatch, render_lines = widget._dispatch_message, widget.render_lines
+
+    async def dispatch_guarded(message: Message) -> None:
+        try:
+            await dispatch(message)
+        except Exception as error:
+            report(error)
+
+    def render_guarded(crop: Region) -> list[Strip]:
+        try:
+            return render_lines(crop)
+        except Exception as error:
+            report(error)
+            return failed_strips(error, crop)
+
+    widget._dispatch_message = dispatch_guarded  # type: ignore[method-assign]
+    widget.render_lines = render_guarded  # type: ignore[method-assign]
+
+
+def failed_strips(error: Exception, crop: Region) -> list[Strip]:
+    """Return what is drawn in the place of a widget that cannot be drawn."""
+    text = safe(f" cannot be drawn: {type(error).__name__}: {error} ")
+    first = Strip([Segment(text, FAILED_STYLE)]).adjust_cell_length(crop.width)
+    blank = Strip.blank(crop.width)
+    return [first if not line else blank for line in range(crop.height)]
