@@ -17,7 +17,7 @@ BENCH ?=
 PLATFORM ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test check format bench bundle screenshots clean
+.PHONY: help setup native demo test test-fast check format bench bundle screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print i
 
 test: $(NATIVE)  ## run all tests
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile
+
+test-fast: $(NATIVE)  ## run the tests that take a second at most, in a minute or so
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile -m 'not slow'
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

@@ -12,6 +12,8 @@ import pytest
 
 from bundle.make import INSTALLER, Bundle, BundleError, main, tags_of
 
+pytestmark = pytest.mark.slow
+
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 BASE = Path(sys.base_prefix) / "bin" / f"python{HERE}"
 

@@ -65,7 +65,7 @@ def test_short_names(raw: str, short: str) -> None:
 )
 def test_hostile_names_are_quick_and_bounded(raw: str) -> None:
     """Names of 5,000 characters, balanced or not, come out short, non-empty, and without delay."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     short = short_name(raw)
     assert 0 < len(short) <= LONGEST and "\n" not in short
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_format(tmp_path: Path) -> None:
     """The choice and its reason are told; JSON has rows and groups; another name can be chosen."""
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))

@@ -74,6 +74,7 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     assert wrong.returncode == 64 and "0 to 2" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_format(tmp_path: Path) -> None:
     """Table with the device's word and footer; JSON with its keys; a wrong sort key is wrong usage."""
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
