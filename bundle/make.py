@@ -26,12 +26,13 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-PARTS = ("core", "tui", "src", "bundle", "pyproject.toml", "README.md", "LICENSE")
 COMPILED = ("numpy", "orjson", "ijson")
 WITHOUT_COMPILING = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
 """Compiled packages that can be built as pure Python, and the environment that says so."""
 FROM_IMAGE = ("s390x", "ppc64le")
 """Machines whose torch images bring numpy, for which there are no wheels."""
+WHEEL = "TRACELANE_WHEEL"
+"""The variable by which hatch_hook.py knows what a wheel is for."""
 GLIBC = 28
 """Wheels for glibc 2.N are taken where no other is asked for: that of RHEL 8 and later."""
 OLDEST_GLIBC = 17
@@ -97,9 +98,8 @@ class Bundle:
         shutil.rmtree(folder, ignore_errors=True)
         wheels = folder / "wheels"
         wheels.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(_copied(Path(scratch))))
         self._fetch_pure(wheels)
+        _build_own(self.machine, wheels)
         for name in COMPILED:
             self._fetch_compiled(name, wheels)
         text = INSTALLER.read_text()
@@ -167,15 +167,20 @@ class Bundle:
         return True
 
 
-def _copied(folder: Path) -> Path:
-    """Copy what a wheel is made of, so that nothing of earlier builds gets into it."""
-    for name in PARTS:
-        if (ROOT / name).is_dir():
-            unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=unwanted)
-        else:
-            shutil.copy(ROOT / name, folder / name)
-    return folder
+def _build_own(machine: str, wheels: Path) -> None:
+    """Build tracelane's wheel for a machine; the one without a native core where that cannot be compiled."""
+    try:
+        build_wheel(machine, wheels)
+    except BundleError as error:
+        reason = str(error).splitlines()[-1]
+        print(f"tracelane is packed without its native core, it reads more slowly there: {reason}")
+        build_wheel("any", wheels)
+
+
+def build_wheel(machine: str, wheels: Path) -> None:
+    """Build the wheel of tracelane for a machine of native_build.py's PLATFORMS, or for `any`."""
+    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels)]
+    pip("wheel", *options, str(ROOT), environment={WHEEL: machine})
 
 
 def pip(*arguments: str, environment: dict[str, str] | None = None) -> None:
