@@ -1,6 +1,6 @@
 """Builds the wheels of tracelane: one per platform with its native core, and one for all others without.
 
-    python bundle/wheels.py [--platform s390x …] [--out dist]
+python bundle/wheels.py [--platform s390x …] [--out dist]
 """
 
 from __future__ import annotations
