@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..base.errors import UsageError
 from ..ingest.columns import I64
+from .attribution import scope_of_step, work_by_steps
 from .scope import Scope
 from .step_spans import step_spans
 from .table import Column, Table, concat
@@ -24,10 +25,11 @@ def by_step(scope: Scope, make: Callable[[Scope], Table], order: Callable[[Table
         raise UsageError("this trace has no steps, and nothing in it repeats")
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     labels, tables = [], []
-    for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist()):
-        if low <= start and end <= high:
+    work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
+    for place, label in enumerate(steps.labels):
+        if low <= int(steps.starts[place]) and int(steps.ends[place]) <= high:
             labels.append(label)
-            table = make(replace(scope, range=(start, end), label=f"step {label}"))
+            table = make(scope_of_step(scope, steps, place, work))
             tables.append(table.take(order(table)))
     if not tables:
         raise UsageError(f"no step lies in the range wholly; there are {len(steps):,}, {steps.choice}")

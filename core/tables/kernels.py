@@ -9,11 +9,12 @@ import numpy as np
 
 from ..base.short_names import short_name
 from ..ingest.columns import I64, AnyArray
+from .attribution import work_by_steps
 from .devices import KERNEL_TYPES, kernel_types
 from .groups import Groups, Labels, joined
 from .kernel_arguments import argument_columns, argument_key, by_argument
 from .scope import Scope
-from .step_spans import StepSpans, step_spans
+from .step_spans import step_spans
 from .table import ARG, Column, Table, Values
 from .work import KindRule, Work, work_of
 
@@ -50,7 +51,8 @@ def kernels(
     """Return the device work of a scope by name, short name, stream, type, step or argument (as `arg:KEY`);
     most time first, with sum and mean of further arguments.
 
-    A step has the work that starts while it lasts on the host; what starts between steps stands apart.
+    A step has the work that was launched in it (by window: that starts while it lasts on the host); what no
+    step has stands apart.
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is "mixed" where there are several.
     """
     works = work_of(scope)
@@ -59,7 +61,7 @@ def kernels(
     if by.startswith(ARG):
         rows[by] = by_argument(argument_key(by))
     if by == "step":
-        rows["step"] = _by_step(step_spans(scope.trace, scope.clocks, scope.steps or None))
+        rows["step"] = _by_step(scope)
     kinds = [work.kinds(rule) for work in works]
     codes = [
         _by_type(kind, labels) if by == "type" else rows[by](work, labels) for work, kind in zip(works, kinds)
@@ -112,11 +114,18 @@ def _by_stream(work: Work, labels: Labels) -> I64:
     return labels.codes(names)[work.streams]
 
 
-def _by_step(steps: StepSpans | None) -> Callable[[Work, Labels], I64]:
+def _by_step(scope: Scope) -> Callable[[Work, Labels], I64]:
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
     names = [] if steps is None else [f"step {label}" for label in steps.labels]
+    launched = work_by_steps(scope, steps) if steps is not None and scope.attribute == "launch" else None
 
     def codes(work: Work, labels: Labels) -> I64:
-        held = np.full(len(work), -1, np.int64) if steps is None else steps.holding(work.starts)
+        if steps is None:
+            held = np.full(len(work), -1, np.int64)
+        elif launched is None:
+            held = steps.holding(work.starts)
+        else:
+            held = launched.steps_at(work.device.source, work.positions)
         present, places = np.unique(held, return_inverse=True)
         return labels.codes([names[at] if at >= 0 else OUTSIDE for at in present.tolist()])[places]
 

@@ -129,7 +129,7 @@ def launches(scope: Scope) -> LaunchTimes:
         if scope.range is not None:
             offset = scope.clocks.offset(work.device.source, work.device.pid)
             own = index.column("slices.start")[work.positions] + offset
-            whole = own == work.starts
+            whole = (own == work.starts) | scope.is_whole(work.device.source, work.positions.astype(np.int64))
         known = whole & (side.launches != NONE)
         calls = index.duration(side.launches[known])
         found.append(

@@ -177,7 +177,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     offset = _offsets(scope, source)[lanes_of(index, positions)]
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
-    total = _cut(scope, end) - _cut(scope, start)
+    total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))
     sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
