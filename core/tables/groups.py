@@ -149,7 +149,7 @@ class Groups:
         }
 
 
-def joined(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
+def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
     """Return arrays as one; without any, an empty one."""
     if len(parts) == 1:
         return parts[0]

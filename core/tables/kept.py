@@ -89,6 +89,7 @@ def _read(path: Path) -> Table | None:
             positions=_column(*told["positions"]),
             sources=_column(*told["sources"]),
             keys=tuple(told["keys"]),
+            read_by=told["read_by"],
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None
@@ -115,6 +116,7 @@ def _table_object(table: Table) -> dict[str, Any]:
         "positions": _told(table.positions),
         "sources": _told(table.sources),
         "keys": table.keys,
+        "read_by": table.read_by,
     }
 
 

@@ -311,12 +311,16 @@ class Scope:
         return words + (", filtered" if self.where is not None else "")
 
     @property
+    def origin(self) -> int:
+        """Where the trace begins under the scope's clocks: relative times count from it, ns."""
+        return self.trace.span_at(self.clocks)[0]
+
+    @property
     def when(self) -> str:
         """The time alone: from where to where."""
         if self.range is None:
             return "whole trace"
-        origin = self.trace.span_at(self.clocks)[0]
-        low, high = (format_ns(edge - origin) for edge in self.range)
+        low, high = (format_ns(edge - self.origin) for edge in self.range)
         words = f"{self.label or 'range'} +{low} .. +{high}"
         return words if self.work is None else f"{words} and the device work that it launched"
 

@@ -9,7 +9,7 @@ wall time. With `scope.attribute` "window" all columns are of the window, as in 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from .attribution import StepRule, StepsOfWork, steps_of_work
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
 from .groups import Groups, Labels
 from .kept import kept
+from .metrics import Metric, percentile, spread
 from .op_device import launches_of, work_positions
 from .op_events import KINDS, OP, lanes_of, lifted_of
 from .scope import Scope
 from .step_choice import Steps, find_steps
-from .table import Column, Table, Value, Values
+from .table import Column, Table, Tables, Value, Values
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
 """TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
@@ -46,6 +47,24 @@ class StepResult:
 
     steps: Table
     groups: Table
+
+
+def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
+    """Return the steps and their groups, or the groups alone."""
+    found = cache(partial(steps, scope))
+    tables = {"groups": lambda: found().groups}
+    if not groups:
+        tables = {"steps": lambda: found().steps, **tables}
+    return Tables(scope.text, scope.origin, tables)
+
+
+def step_metrics(scope: Scope) -> list[Metric]:
+    """Return how many steps there are and their times, by what they are spent on."""
+    table = steps(scope).steps
+    metrics = [Metric("step.count", "count", len(table))]
+    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
+        metrics += spread(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
+    return metrics
 
 
 def steps(scope: Scope) -> StepResult:
@@ -156,7 +175,7 @@ def step_columns(scope: Scope, found: Steps, sets: _Sets | None = None) -> dict[
     device = sets.device
     made = {
         "source": np.full(len(found), found.source, np.int64),
-        "start_ns": starts - scope.trace.span_at(scope.clocks)[0],
+        "start_ns": starts - scope.origin,
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
         "idle_ns": wall - device.covered(starts, ends),
@@ -360,12 +379,6 @@ def _first_and_steady(wall: I64) -> dict[str, Value]:
     return {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
 
 
-def percentile(values: I64, share: int) -> int:
-    """Return the smallest value that at least `share` percent of the values do not exceed."""
-    ordered = np.sort(values)
-    return int(ordered[max(0, -(-len(ordered) * share // 100) - 1)])
-
-
 def _groups(table: Table) -> Table:
     """Return the steps' wall times by group (prefill, decode, batch size), first met first."""
     wall = table.numbers("wall_ns")
@@ -386,4 +399,4 @@ def _groups(table: Table) -> Table:
         *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
         Column("max_ns", "Max", "ns", statistic=True),
     )
-    return Table("step_groups", "Steps by group", table.scope, columns, data)
+    return Table("groups", "Steps by group", table.scope, columns, data)

@@ -10,10 +10,10 @@ import pytest
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.tables.range_table import range_table
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.table import TablePane
-from tracelane.tui.viewer.tables import ANALYSES
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
         first, second = trace.steps[:2]
         app.session = replace(app.session, cursor=first.start)
         await pilot.press("c", ">", "r")
-        for name in ANALYSES:
+        for name in PANELS:
             app.action_panel(name)
             await wait_until_idle(app, pilot)
             table = app.main.query_one(f"#{name}", TablePane).shown_table

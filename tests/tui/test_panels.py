@@ -10,14 +10,12 @@ from textual import events
 
 from tests.events import complete
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
 from tracelane.tui.panels.problems import LedgerRow, ledger_columns
-from tracelane.tui.panels.table import NOTHING, TablePane
+from tracelane.tui.panels.table import TablePane
 from tracelane.tui.viewer.panels import NO_ROOM
-
-ALWAYS_THERE = ("table", "lanes-busy")
-"""Tables that have rows wherever there are slices."""
 
 
 @pytest.fixture
@@ -40,12 +38,12 @@ def test_the_chosen_tab_counts_its_panels() -> None:
 
 async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None:
     """Each panel has a sentence of its own, and shows it where the trace has nothing for it."""
-    assert set(NOTHING) < set(panel_names()) and not set(NOTHING) & set(ALWAYS_THERE)
+    assert set(PANELS) < set(panel_names())
     async with open_viewer(trace, (120, 36)) as (app, pilot):
         for name in ("kernels", "memory", "compile", "collectives"):
             app.action_panel(name)
             await wait_until_idle(app, pilot)
-            assert NOTHING[name] in screen_text(app)
+            assert PANELS[name][1].empty in screen_text(app)
 
 
 async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
