@@ -125,6 +125,10 @@ class SlowLine:
                 raise TimeoutError(f"waited for {what}, saw {self.received[-3000:]!r}")
             self._turn(0.02)
 
+    def wait_for_bytes(self, text: str) -> None:
+        """Wait until a text was received, wherever it stands or stood on the screen."""
+        self.wait_until(lambda: text.encode() in self.received, f"{text!r}")
+
     def wait_for_quiet(self, seconds: float) -> None:
         """Wait until nothing arrived for so long, in which the program did not want to run either."""
         last = time.monotonic()
