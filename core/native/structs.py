@@ -3,8 +3,51 @@
 from __future__ import annotations
 
 import ctypes
+from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-VERSION = 1
+VERSION = 2
 """TL_VERSION of native.h."""
-STRUCTS: tuple[type[ctypes.Structure], ...] = ()
+GAPS = 256
+GAP_TEXT = 64
+
+
+class GapStruct(ctypes.Structure):
+    """struct tl_gap."""
+
+    _fields_ = [
+        ("text", c_uint8 * (GAP_TEXT + 8)),
+        ("mask", c_uint64),
+        ("opened", c_uint32),
+        ("next", c_uint16 * 2),
+        *((name, c_uint8) for name in ("words", "length", "does", "slot", "from", "level")),
+    ]
+
+
+class ScanStruct(ctypes.Structure):
+    """struct tl_scan; addresses as c_void_p."""
+
+    _fields_ = [
+        ("text", c_void_p),
+        *((name, c_int64) for name in ("offset", "at", "end", "limit", "longest", "begin", "stop")),
+        *((name, c_void_p) for name in ("cancel", "progress")),
+        *((name, c_int32) for name in ("is_last", "reason", "irregular")),
+        ("ordinal", c_uint32),
+        *((name, c_void_p) for name in ("columns", "count", "capacity", "counts", "blob")),
+        *((name, c_int64) for name in ("blob_used", "blob_capacity")),
+        *((name, c_void_p) for name in ("string_offset", "string_slots", "string_used", "string_uses")),
+        *((name, c_void_p) for name in ("track_pid", "track_tid", "track_slots", "track_used", "track_uses")),
+        *((name, c_int64) for name in ("string_use_count", "track_use_count")),
+        *((name, c_uint64) for name in ("string_mask", "track_mask")),
+        ("seed", c_uint64 * 2),
+        *(
+            (name, c_void_p)
+            for name in ("key_text", "key_offset", "key_owner", "kinds", "groups", "group_of")
+        ),
+        *((name, c_int32) for name in ("keys", "group_count", "cname_column", "promoted_columns")),
+        *((name, c_void_p) for name in ("promoted_ordinals", "promoted_values", "promoted_count", "gaps")),
+        *((name, c_int32) for name in ("gap_count", "new_block")),
+    ]
+
+
+STRUCTS: tuple[type[ctypes.Structure], ...] = (GapStruct, ScanStruct)
 """Every shared structure, in the order of STRUCT_SIZES in version.c."""

@@ -1,0 +1,295 @@
+"""Batches: the columns of one chunk, in file order, as reading hands them to building.
+
+A batch knows strings and tracks by their numbers in the table of the thread that read it (`StringTable`), and
+says in which order it uses them first. Putting the batches of a source in file order and numbering strings as
+they are used first gives numbers that depend neither on threads nor on where the file was cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..base.arrays import I64, U8, U32, AnyArray
+from .columns import TABLES, Metadata, Table
+from .problem import Problem
+from .promoted import PromotedTable
+
+ROOMS: dict[str, int] = {
+    "timed": 1 << 14,
+    "flows": 1 << 13,
+    "asyncs": 1 << 10,
+    "counters": 1 << 10,
+    "blocks": 64,
+    "metadata": 1 << 10,
+}
+"""How many entries of each table there is room for at first."""
+METADATA = {"ordinal": "u4", "offset": "i8", "length": "i8"}
+"""Where the text of metadata events stands that are still to be decoded."""
+PHASES, WITHOUT_TIME, NOT_OBJECTS, MISSING_DURATIONS, NEGATIVE_DURATIONS = 0, 128, 256, 257, 258
+"""Places in `counts`: by the letter of the phase, from the first two on; then single counts."""
+STRING_COLUMNS = {"category", "name", "series"}
+FIRST_TEXT_ID = 2
+"""Ids of this kind and later ones are string numbers; see `IdKind`."""
+
+
+@dataclass(frozen=True)
+class StringTable:
+    """The strings and tracks that one thread met; 0 is the empty string."""
+
+    blob: U8  # UTF-8, one string after the other
+    offset: I64  # where each begins, and the end
+    track_pid: U32  # number of the JSON text of each track's pid
+    track_tid: U32
+
+    def bytes_of(self, number: int) -> bytes:
+        """Return a string's UTF-8."""
+        return self.blob[self.offset[number] : self.offset[number + 1]].tobytes()
+
+    def text(self, number: int) -> str:
+        """Return a string."""
+        return self.bytes_of(number).decode()
+
+
+@dataclass(frozen=True)
+class PromotedColumn:
+    """One promoted argument over the batch's events that have it (sparse)."""
+
+    ordinals: U32
+    values: AnyArray  # int64, float64, or uint32 string numbers, by the column's kind
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The columns of one chunk. Right after reading, arrays are views of memory that the next batch uses."""
+
+    number: int  # of the chunk
+    events: int  # elements of the array that begin in the chunk, objects or not
+    tables: dict[str, Table]
+    promoted: dict[str, PromotedColumn]  # by key, those with values
+    metadata: list[Metadata]
+    counts: dict[str, int]  # "phase.X": n, "not_object": n, "no_usable_time": n, …
+    problems: list[Problem]
+    table: int  # the thread whose StringTable the numbers index
+    first_uses: U32  # numbers of that table's strings, in the order in which this batch uses them first
+    first_tracks: U32  # likewise its tracks
+    exact_start: int | None = None  # bounds over slices whose time was clamped, exact ns
+    exact_end: int | None = None
+
+    def renumbered(self, promoted: PromotedTable) -> Batch:
+        """Return the batch with strings and tracks numbered as it uses them first, from 1 and from 0 on."""
+        strings = np.zeros(int(self.first_uses.max(initial=0)) + 1, np.uint32)
+        strings[self.first_uses] = np.arange(1, len(self.first_uses) + 1, dtype=np.uint32)
+        tracks = np.zeros(int(self.first_tracks.max(initial=0)) + 1, np.uint32)
+        tracks[self.first_tracks] = np.arange(len(self.first_tracks), dtype=np.uint32)
+        tables: dict[str, Table] = {}
+        for name, table in self.tables.items():
+            columns = tables[name] = dict(table)
+            for column, values in table.items():
+                if column in STRING_COLUMNS:
+                    columns[column] = strings[values]
+                elif column == "track":
+                    columns[column] = tracks[values]
+                elif column == "id_value":
+                    texts = table["id_kind"] >= FIRST_TEXT_ID
+                    columns[column] = values.copy()
+                    columns[column][texts] = strings[values[texts]]
+        kinds = {column.key: column.kind.value for column in promoted.columns}
+        renumbered = {
+            key: replace(column, values=strings[column.values]) if kinds[key] == "u4" else column
+            for key, column in self.promoted.items()
+        }
+        return replace(self, tables=tables, promoted=renumbered)
+
+
+class Numbering(Protocol):
+    """Numbers for strings and tracks, by one thread, over all its batches."""
+
+    def begin(self) -> None:
+        """Begin a batch: nothing has been used in it."""
+
+    def number(self, text: str) -> int:
+        """Return a string's number, and count it as used in this batch."""
+
+    def track(self, pid: int, tid: int) -> int:
+        """Return the number of the track with these string numbers; likewise."""
+
+    def uses(self) -> tuple[U32, U32]:
+        """Return the strings and the tracks that this batch used, in order of first use."""
+
+    def table(self) -> StringTable:
+        """Return all strings and tracks so far."""
+
+
+class PlainNumbering:
+    """A `Numbering` of dictionaries."""
+
+    def __init__(self) -> None:
+        """Begin with the empty string alone."""
+        self._numbers = {"": 0}
+        self._tracks: dict[tuple[int, int], int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a batch."""
+        self._uses: dict[int, None] = {}
+        self._track_uses: dict[int, None] = {}
+
+    def number(self, text: str) -> int:
+        """Return a string's number."""
+        number = self._numbers.setdefault(text, len(self._numbers))
+        if number:
+            self._uses.setdefault(number)
+        return number
+
+    def track(self, pid: int, tid: int) -> int:
+        """Return the number of a track."""
+        number = self._tracks.setdefault((pid, tid), len(self._tracks))
+        self._track_uses.setdefault(number)
+        return number
+
+    def uses(self) -> tuple[U32, U32]:
+        """Return what this batch used."""
+        return np.array(list(self._uses), np.uint32), np.array(list(self._track_uses), np.uint32)
+
+    def table(self) -> StringTable:
+        """Return all strings and tracks so far."""
+        return string_table([text.encode() for text in self._numbers], list(self._tracks))
+
+
+def string_table(texts: Sequence[bytes], tracks: Sequence[tuple[int, int]]) -> StringTable:
+    """Return a table of encoded strings, the empty one first, and of tracks."""
+    offset = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offset[1:])
+    pairs = np.array(tracks, np.uint32).reshape(-1, 2)
+    blob = np.frombuffer(b"".join(texts), np.uint8)
+    return StringTable(blob, offset, pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+class Columns:
+    """The columns of the batch that is being read, with room for more; its memory is used again."""
+
+    def __init__(self, promoted: PromotedTable) -> None:
+        """Make room for a small batch."""
+        self.promoted = promoted
+        self.names = (*TABLES, "metadata")
+        self.tables: dict[str, Table] = {
+            name: {
+                column: np.empty(ROOMS[name], dtype)
+                for column, dtype in (TABLES.get(name) or METADATA).items()
+            }
+            for name in self.names
+        }
+        self.count = np.zeros(len(self.names) + 2, np.int64)  # of each table; then of strings and of tracks
+        self.counts = np.zeros(NEGATIVE_DURATIONS + 1, np.int64)
+        self.promoted_ordinals: list[U32] = [np.empty(ROOMS["timed"], np.uint32) for _ in promoted.columns]
+        self.promoted_values: list[AnyArray] = [
+            np.empty(ROOMS["timed"], column.kind.value) for column in promoted.columns
+        ]
+        self.promoted_count = np.zeros(len(promoted.columns), np.int64)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a batch."""
+        self.count[: len(self.names)] = 0
+        self.counts[:] = 0
+        self.promoted_count[:] = 0
+        self.ordinal = 0
+        self.new_block = False
+        self.named_counts: Counter[str] = Counter()
+        self.metadata: list[Metadata] = []
+        self.problems: list[Problem] = []
+        self.first_starts: list[int] = []
+        self.last_ends: list[int] = []
+        self.clamped = 0
+        self.first_clamped: int | None = None
+
+    def room(self, table: str, more: int = 1) -> int:
+        """Make sure of room for so many more entries of a table; return where the first belongs."""
+        number = self.names.index(table)
+        count = int(self.count[number])
+        columns = self.tables[table]
+        if count + more > len(next(iter(columns.values()))):
+            self.grow(table, count + more)
+        return count
+
+    def grow(self, table: str, least: int = 0) -> None:
+        """Make at least twice the room for a table."""
+        columns = self.tables[table]
+        size = len(next(iter(columns.values())))
+        size = max(2 * size, least)
+        for name, values in columns.items():
+            columns[name] = grown(values, size)
+        if table == "timed":
+            self.promoted_ordinals = [grown(values, size) for values in self.promoted_ordinals]
+            self.promoted_values = [grown(values, size) for values in self.promoted_values]
+
+    def report(self, problem: Problem) -> None:
+        """Add a problem that was met within this batch; it is counted under its kind."""
+        self.problems.append(problem)
+        self.named_counts[problem.kind] += problem.count
+
+    def finish(self, number: int, table: int, uses: tuple[U32, U32]) -> Batch:
+        """Return the batch, as views of this memory."""
+        problems = list(self.problems)
+        if self.clamped:
+            text = "times beyond 146 years, drawn at the edge"
+            problems.append(Problem("clamped time", self.clamped, self.first_clamped, text))
+        sizes = dict(zip(self.names, self.count.tolist()))
+        tables = {
+            name: {column: values[: sizes[name]] for column, values in self.tables[name].items()}
+            for name in TABLES
+        }
+        promoted = {
+            column.key: PromotedColumn(ordinals[:count], values[:count])
+            for column, ordinals, values, count in zip(
+                self.promoted.columns,
+                self.promoted_ordinals,
+                self.promoted_values,
+                self.promoted_count.tolist(),
+            )
+            if count
+        }
+        latest: dict[tuple[str, str, str], Metadata] = {}
+        for one in sorted(self.metadata, key=lambda event: event.ordinal):
+            owner = (one.pid, one.tid, one.name)
+            latest.pop(owner, None)
+            latest[owner] = one
+        return Batch(
+            number=number,
+            events=self.ordinal,
+            tables=tables,
+            promoted=promoted,
+            metadata=list(latest.values()),
+            counts=self._named(),
+            problems=problems,
+            table=table,
+            first_uses=uses[0],
+            first_tracks=uses[1],
+            exact_start=min(self.first_starts, default=None),
+            exact_end=max(self.last_ends, default=None),
+        )
+
+    def _named(self) -> dict[str, int]:
+        named = Counter(self.named_counts)
+        counts: list[int] = self.counts.tolist()
+        for code in range(128):
+            without = counts[WITHOUT_TIME + code]
+            named[f"phase.{chr(code)}"] += counts[PHASES + code]
+            named[f"no_usable_time.{chr(code)}"] += without
+            named["no_usable_time"] += without
+        named["not_object"] += counts[NOT_OBJECTS]
+        named["missing_dur"] += counts[MISSING_DURATIONS]
+        named["negative_dur"] += counts[NEGATIVE_DURATIONS]
+        return {key: number for key, number in sorted(named.items()) if number}
+
+
+def grown(values: AnyArray, size: int) -> Any:
+    """Return an array with more room, what it holds copied."""
+    result = np.empty(size, values.dtype)
+    result[: len(values)] = values
+    return result

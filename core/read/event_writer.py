@@ -1,0 +1,313 @@
+"""One decoded event to the columns of a batch: what scan.c does, in plain Python, for any event.
+
+Both number strings in one order: category, name, pid, tid, id, promoted arguments in the order of their
+table, counter series in the order of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from ..base.exact import LARGEST_EXPONENT, ns_from_text
+from ..base.kineto import GROUPS, group_of
+from .batch import (
+    MISSING_DURATIONS,
+    NEGATIVE_DURATIONS,
+    NOT_OBJECTS,
+    PHASES,
+    WITHOUT_TIME,
+    Columns,
+    Numbering,
+)
+from .columns import TIME_LIMIT, EventFlag, IdKind, Metadata
+from .promoted import Kind, Promoted
+
+BLOCK_SIZE = 256 << 10
+"""A block is what begins in one cell of so many bytes of the text."""
+TOO_DEEP = '"(nested too deep)"'
+OTHER = ord("?")
+"""The phase of events whose `ph` is no single ASCII letter, and of X whose duration means nothing."""
+FLOWS, ASYNCS, INSTANTS = frozenset("stf"), frozenset("bneSTpF"), frozenset("iIR")
+_DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
+_LARGEST_INTEGER = 10 ** (LARGEST_EXPONENT + 3)
+
+
+class Real(float):
+    """A number with a fraction or an exponent that still knows its text."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Real:
+        """Read a number."""
+        real = super().__new__(cls, text)
+        real.text = text
+        return real
+
+
+class EventWriter:
+    """Writes events into the columns of the batch that is being read."""
+
+    def __init__(self, columns: Columns, numbering: Numbering) -> None:
+        """Take the columns, and what numbers their strings."""
+        self._columns = columns
+        self._numbering = numbering
+        self._promoted = columns.promoted
+
+    def write(
+        self, element: object, begin: int, end: int, *, irregular: bool = False, repaired: bool = False
+    ) -> None:
+        """Write one element that stands from `begin` to `end` in the source.
+
+        `irregular`: there is not exactly one comma before it; `repaired`: what stands there is no JSON.
+        """
+        if isinstance(element, dict):
+            self._event(element, begin)
+        else:
+            self._columns.counts[NOT_OBJECTS] += 1
+        self._block(begin, end, irregular, repaired)
+        self._columns.ordinal += 1
+
+    def _block(self, begin: int, end: int, irregular: bool, repaired: bool) -> None:
+        columns = self._columns
+        row = columns.room("blocks") - 1
+        blocks = columns.tables["blocks"]
+        if (
+            row < 0
+            or columns.new_block
+            or repaired
+            or begin // BLOCK_SIZE != int(blocks["offset"][row]) // BLOCK_SIZE
+        ):
+            row += 1
+            columns.count[columns.names.index("blocks")] += 1
+            for name, value in zip(blocks, (begin, 0, columns.ordinal, 0, repaired)):
+                blocks[name][row] = value
+        elif irregular:
+            blocks["repaired"][row] = 1
+        blocks["count"][row] += 1
+        blocks["length"][row] = end - int(blocks["offset"][row])
+        columns.new_block = repaired
+
+    def _event(self, event: dict[str, Any], begin: int) -> None:
+        columns = self._columns
+        phase = event.get("ph")
+        code = ord(phase) if isinstance(phase, str) and len(phase) == 1 and phase.isascii() else OTHER
+        if code == OTHER and phase != "?":
+            named = "(missing)" if phase is None else phase if isinstance(phase, str) else json_text(phase)
+            columns.named_counts[f"phase.{named}"] += 1
+        else:
+            columns.counts[PHASES + code] += 1
+        if phase == "M":
+            columns.metadata.append(metadata_of(event, columns.ordinal))
+            return
+        start = ns_of(event.get("ts"))
+        if start is None:
+            columns.counts[WITHOUT_TIME + code] += 1
+            return
+        duration = 0
+        if phase == "X":
+            duration, code = self._duration(event)
+        begins, ends = start, start + duration
+        clamped = abs(start) > TIME_LIMIT or ends > TIME_LIMIT
+        if clamped:
+            start = max(-TIME_LIMIT, min(TIME_LIMIT, start))
+            duration = min(max(start, min(ends, TIME_LIMIT)) - start, 2 * TIME_LIMIT - 1)
+            columns.clamped += 1
+            columns.first_clamped = begin if columns.first_clamped is None else columns.first_clamped
+            if code in b"XB":
+                columns.first_starts.append(begins)
+            if code in b"XE":
+                columns.last_ends.append(ends)
+        self._row(event, code, start, duration, EventFlag.CLAMPED if clamped else 0)
+
+    def _duration(self, event: dict[str, Any]) -> tuple[int, int]:
+        """Return the duration of a slice, and its phase: another one where it means nothing."""
+        counts = self._columns.counts
+        value = event.get("dur")
+        duration = ns_of(value)
+        if value is None:
+            counts[MISSING_DURATIONS] += 1
+        elif duration is None:
+            counts[WITHOUT_TIME + ord("X")] += 1
+            return 0, OTHER
+        elif duration < 0:
+            counts[NEGATIVE_DURATIONS] += 1
+        return max(0, duration or 0), ord("X")
+
+    def _row(self, event: dict[str, Any], code: int, start: int, duration: int, flags: int) -> None:
+        columns, numbering = self._columns, self._numbering
+        phase = chr(code)
+        category, name = self._text(event.get("cat")), self._text(event.get("name"))
+        pid = numbering.number(json_text(event.get("pid")))
+        track = numbering.track(pid, numbering.number(json_text(event.get("tid"))))
+        common = {
+            "phase": code,
+            "flags": flags,
+            "ordinal": columns.ordinal,
+            "track": track,
+            "category": category,
+            "name": name,
+            "start": start,
+        }
+        if phase in FLOWS or phase in ASYNCS or phase == "C":
+            kind, value = self._id(event)
+            common |= {"id_kind": kind, "id_value": value}
+            if phase == "C":
+                self._samples(event, common)
+                return
+            if phase in FLOWS and event.get("bp") == "e":
+                common["flags"] |= EventFlag.BIND_ENCLOSING
+            self._append("flows" if phase in FLOWS else "asyncs", common)
+            return
+        if phase in INSTANTS:
+            scope = event.get("s")
+            common["flags"] |= (
+                EventFlag.SCOPE_PROCESS if scope == "p" else EventFlag.SCOPE_GLOBAL if scope == "g" else 0
+            )
+        self._append("timed", common | {"duration": duration})
+        self._write_promoted(event)
+
+    def _append(self, table: str, values: dict[str, Any]) -> None:
+        columns = self._columns
+        row = columns.room(table)
+        for name, column in columns.tables[table].items():
+            column[row] = values[name]
+        columns.count[columns.names.index(table)] += 1
+
+    def _text(self, value: object) -> int:
+        """Return the number of a text: of null none; what is no string goes by its JSON text."""
+        if value is None:
+            return 0
+        return self._numbering.number(value if isinstance(value, str) else json_text(value))
+
+    def _id(self, event: dict[str, Any]) -> tuple[IdKind, int]:
+        number = self._numbering.number
+        scope, second, value = event.get("scope"), event.get("id2"), event.get("id")
+        if isinstance(second, dict):
+            for key, kind in (("local", IdKind.LOCAL), ("global", IdKind.GLOBAL)):
+                inner = second.get(key)
+                if inner is not None:
+                    return kind, number(json_text(inner if scope is None else [scope, inner]))
+        if value is None:
+            return IdKind.NONE, 0
+        if scope is not None:
+            return IdKind.SCOPED, number(json_text([scope, value]))
+        if type(value) is int and -(1 << 63) <= value < 1 << 63:
+            return IdKind.INTEGER, value
+        return IdKind.TEXT, number(json_text(value))
+
+    def _samples(self, event: dict[str, Any], common: dict[str, Any]) -> None:
+        """Write the samples of a counter event: one per finite number among its arguments."""
+        for key, value in arguments_of(event).items():
+            number = finite(value)
+            if number is not None:
+                self._append("counters", common | {"series": self._numbering.number(key), "value": number})
+
+    def _write_promoted(self, event: dict[str, Any]) -> None:
+        promoted = self._promoted
+        arguments = arguments_of(event)
+        group = group_of(event.get("cat"))
+        owner = -1
+        for slot in sorted(promoted.slots[key] for key in arguments.keys() & promoted.slots.keys()):
+            if promoted.owners[slot] != owner:  # else another key of the same column comes first
+                owner = promoted.owners[slot]
+                self._promote(owner, group, arguments[promoted.keys[slot]])
+        if promoted.cname is not None:
+            self._promote(promoted.cname, group, event.get("cname"))
+
+    def _promote(self, number: int, group: str, value: Any) -> None:
+        column: Promoted = self._promoted.columns[number]
+        if group not in column.groups or value is None:
+            return
+        stored: Any
+        if column.kind is Kind.TEXT:
+            stored = self._text(value)
+        else:
+            stored = integer(value) if column.kind is Kind.INTEGER else finite(value)
+        if stored is not None:
+            columns = self._columns
+            at = int(columns.promoted_count[number])
+            columns.promoted_ordinals[number][at] = columns.ordinal
+            columns.promoted_values[number][at] = stored
+            columns.promoted_count[number] += 1
+
+
+def ns_of(value: object) -> int | None:
+    """Return the ns that a `ts` or `dur` means: a number or the text of one; else None."""
+    if isinstance(value, Real):
+        return ns_from_text(value.text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value * 1000 if abs(value) < _LARGEST_INTEGER else None
+    if isinstance(value, str | float | Decimal):
+        return ns_from_text(str(value))
+    return None
+
+
+def integer(value: object) -> int | None:
+    """Return an integer of 64 bits, or the one that a string of digits means."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
+
+
+def finite(value: object) -> float | None:
+    """Return a number as a float, if it is one and finite."""
+    if type(value) is not int and not isinstance(value, float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def arguments_of(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event's arguments: `args`, or its synonym `attr`."""
+    for key in ("args", "attr"):
+        arguments = event.get(key)
+        if isinstance(arguments, dict):
+            return arguments
+    return {}
+
+
+def metadata_of(event: dict[str, Any], ordinal: int) -> Metadata:
+    """Return what counts of an M event."""
+    name = event.get("name")
+    return Metadata(
+        ordinal,
+        name if isinstance(name, str) else "" if name is None else json_text(name),
+        json_text(event.get("pid")),
+        json_text(event.get("tid")),
+        json_text(arguments_of(event)),
+    )
+
+
+def json_text(value: object) -> str:
+    """Return the compact JSON text of a decoded value."""
+    if type(value) is int:
+        return str(value)
+    try:
+        return orjson.dumps(value, default=_plain).decode()
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        if "64-bit" not in str(error):
+            return TOO_DEEP
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    except (RecursionError, ValueError):
+        return TOO_DEEP
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Real | Decimal):
+        return float(value)
+    raise ValueError(f"no JSON value: {type(value).__name__}")
+
+
+CATEGORY_GROUPS: tuple[str, ...] = ("other", *sorted(set(GROUPS) - {"other"}))
+"""Groups by the number that scanners give them."""

@@ -1,0 +1,182 @@
+"""The plain twin of scan.c: JSON by Python's own decoder, columns by `EventWriter`.
+
+It is the oracle for the tests of the native scanner, reads where there is none, and takes from it the events
+that are sound but unusual (see TL_UNUSUAL). Both accept the same texts and make the same batches of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from ..base.errors import Cancelled
+from ..base.json_text import structure
+from .batch import Batch, Columns, Numbering, StringTable
+from .deep import decode_deep
+from .event_writer import EventWriter, Real
+from .scanner import Reason, Stop, Text, Watch
+
+WINDOW = 256 << 10
+"""Text that is decoded at a time; more where an event is longer."""
+MOST_DIGITS = 4300
+"""Longer numbers are refused, as Python refuses them."""
+_GAP = re.compile(r"[ \t\n\r,]*")
+_BEHIND = re.compile(r"[ \t\n\r]*([^ \t\n\r])?")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+_SURROGATES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""Escaped backslashes, pairs, and (in the group) halves of pairs."""
+_CUT_OFF = 16
+"""A fault so close to the end of the text may only be that it ends."""
+
+
+def _real(text: str) -> Real:
+    if len(text) > MOST_DIGITS:
+        raise ValueError("a number of too many digits")
+    return Real(text)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+_decoder: Any = json.JSONDecoder(parse_float=_real, parse_constant=_no_constant)
+_scan_once = _decoder.scan_once
+
+
+def decode_element(text: str) -> Any:
+    """Return one element that is known to be JSON, its real numbers with their texts."""
+    return _scan_once(text, 0)[0]
+
+
+class RefusedError(ValueError):
+    """A text that is not accepted: where and why."""
+
+    def __init__(self, reason: Reason, at: int) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+        self.at = at
+
+
+class ReferenceScanner:
+    """Reads elements into columns; see `Scanner`."""
+
+    def __init__(self, columns: Columns, numbering: Numbering, watch: Watch) -> None:
+        """Take columns and numbering, which a native scanner may share."""
+        self.columns = columns
+        self.writer = EventWriter(columns, numbering)
+        self._numbering = numbering
+        self._watch = watch
+
+    def begin(self) -> None:
+        """Begin a batch."""
+        self.columns.begin()
+        self._numbering.begin()
+
+    def finish(self, number: int, thread: int) -> Batch:
+        """Return the batch."""
+        return self.columns.finish(number, thread, self._numbering.uses())
+
+    def table(self) -> StringTable:
+        """Return all strings and tracks so far."""
+        return self._numbering.table()
+
+    def scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+        """Read elements up to `limit`."""
+        size = WINDOW
+        while True:
+            if self._watch.cancel[0]:
+                raise Cancelled
+            end = min(at + size, text.size)
+            is_last = end == text.size and text.is_last
+            stop = self._scan_window(text.bytes(at, end), text.offset, at, limit, longest, is_last)
+            self._watch.progress[0] += stop.at - at
+            if stop.reason is not Reason.TEXT or end == text.size:
+                return stop
+            size = WINDOW if stop.at > at else 2 * size
+            at = stop.at
+
+    def _scan_window(
+        self, data: bytes, offset: int, base: int, limit: int, longest: int, is_last: bool
+    ) -> Stop:
+        """Read the elements of some bytes, which stand at `base` in a text that begins at `offset`."""
+        try:
+            text, is_utf8 = data.decode(), True
+        except UnicodeDecodeError:
+            text, is_utf8 = data.decode("utf-8", "surrogateescape"), False
+        is_ascii = text.isascii()
+        done = at = 0  # how far elements have been read, in characters; and where that is in the bytes
+
+        def width(begin: int, end: int) -> int:
+            return end - begin if is_ascii else len(text[begin:end].encode("utf-8", "surrogateescape"))
+
+        while True:
+            match = _GAP.match(text, done)
+            place = match.end() if match else done
+            irregular = text.count(",", done, place) != 1
+            begin = at + place - done
+            ended = place == len(text)
+            if base + begin >= limit and (not ended or is_last):
+                return Stop(Reason.LIMIT, base + begin)
+            if ended:
+                return Stop(Reason.LIMIT, base + begin) if is_last else Stop(Reason.TEXT, base + at)
+            if text[place] == "]":
+                return Stop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
+            try:
+                element, end = self._element(text, place, is_last, is_utf8)
+            except RefusedError as refused:
+                byte = begin + width(place, refused.at)
+                return Stop(refused.reason, base + at, base + begin, base + byte, irregular)
+            stop = begin + width(place, end)
+            if stop - begin > longest:
+                return Stop(Reason.LONG, base + at, base + begin, base + stop, irregular)
+            self.writer.write(element, offset + base + begin, offset + base + stop, irregular=irregular)
+            done, at = end, stop
+
+    def _element(self, text: str, place: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
+        """Return the element at a place, and where it ends; RefusedError where there is none."""
+        try:
+            element, end = _scan_once(text, place)
+        except RecursionError:
+            element, end = _deep(text, place, is_last)
+        except StopIteration as stop:
+            raise self._fault(text, stop.value, is_last) from None
+        except json.JSONDecodeError as error:
+            unterminated = error.msg.startswith("Unterminated")
+            raise self._fault(text, len(text) if unterminated else error.pos, is_last) from None
+        except ValueError:
+            raise RefusedError(Reason.BAD_NUMBER, place) from None
+        if not isinstance(element, dict):
+            match = _BEHIND.match(text, end)
+            following = match.group(1) if match else None
+            if following is None and not is_last:
+                raise RefusedError(Reason.TEXT, end)  # a number may go on
+            if following not in (None, ",", "]"):
+                raise RefusedError(Reason.NO_COMMA, end)
+        if not is_utf8 and _NO_UTF8.search(text, place, end):
+            raise RefusedError(Reason.BAD_UTF8, place)
+        if text.find("\\u", place, end) >= 0 and any(
+            m.group(1) for m in _SURROGATES.finditer(text, place, end)
+        ):
+            raise RefusedError(Reason.SURROGATE, place)
+        return element, end
+
+    def _fault(self, text: str, at: int, is_last: bool) -> RefusedError:
+        if at > len(text) - _CUT_OFF and not is_last:
+            return RefusedError(Reason.TEXT, at)
+        return RefusedError(Reason.NOT_JSON if at < len(text) else Reason.TEXT_ENDS, at)
+
+
+def _deep(text: str, place: int, is_last: bool) -> tuple[Any, int]:
+    """Return an element that is nested too deep for a decoder with recursion."""
+    data = text[place:].encode("utf-8", "surrogateescape")
+    ends = structure(data).ends
+    if not ends:
+        raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text))
+    try:
+        elements = decode_deep(data[: ends[0]])
+    except ValueError:
+        raise RefusedError(Reason.NOT_JSON, place) from None
+    return elements[0], place + len(data[: ends[0]].decode("utf-8", "surrogateescape"))

@@ -1,0 +1,104 @@
+"""What both scanners have in common: how they are called, and where and why they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from ..base.arrays import U8
+from .batch import Batch, Columns, StringTable
+from .event_writer import EventWriter
+
+PAD = 96
+"""So many zero bytes stand behind a text: every read ahead of scan.c ends in them."""
+
+
+class Reason(Enum):
+    """Why a scan stopped, in a few words for messages."""
+
+    LIMIT = "read to the limit, or to the end of the text"
+    TEXT = "the text ends within an element"
+    CLOSED = "the bracket that closes the array"
+    LONG = "a very long event"
+    NO_VALUE = "no value where one should stand"
+    NO_KEY = "no key where one should stand"
+    NO_COLON = "a key without its colon"
+    NO_COMMA = "something between a value and the next comma"
+    BAD_NUMBER = "a number that JSON does not know"
+    BAD_ESCAPE = "an escape that JSON does not know"
+    CONTROL = "a raw control character in a string"
+    BAD_UTF8 = "bytes that are no UTF-8"
+    SURROGATE = "half of a surrogate pair"
+    NOT_JSON = "text that is no JSON"
+    TEXT_ENDS = "the text ends within an event"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a scan stopped: places are indices in the text it was given."""
+
+    reason: Reason
+    at: int  # behind the last element that was read; with LIMIT, where the next one begins
+    begin: int = 0  # where the element or bracket begins that is not read
+    byte: int = 0  # the first byte that is not accepted, as far as it can be told
+    irregular: bool = False  # there is not exactly one comma before it
+
+
+@dataclass
+class Text:
+    """Some text of a source: `data` holds `size` bytes of it, and PAD zero bytes behind them."""
+
+    data: U8
+    offset: int  # in the source, of data[0]
+    size: int
+    is_last: bool  # the source ends with it
+
+    @classmethod
+    def of(cls, text: bytes, offset: int = 0, *, is_last: bool = True) -> Text:
+        """Return a text that stands by itself."""
+        data = np.zeros(len(text) + PAD, np.uint8)
+        data[: len(text)] = np.frombuffer(text, np.uint8)
+        return cls(data, offset, len(text), is_last)
+
+    def bytes(self, begin: int, end: int) -> bytes:
+        """Return a part of it."""
+        return self.data[begin : min(end, self.size)].tobytes()
+
+
+@dataclass
+class Watch:
+    """How far a scan has come, and whether it is wanted any more; any thread may look and set."""
+
+    progress: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
+        default_factory=lambda: np.zeros(1, np.int64)
+    )
+    cancel: U8 = field(default_factory=lambda: np.zeros(1, np.uint8))
+
+
+class Scanner(Protocol):
+    """Reads the elements of an event array into the columns of one batch after the other."""
+
+    columns: Columns
+    writer: EventWriter
+
+    def begin(self) -> None:
+        """Begin a batch."""
+
+    def scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+        """Read elements from `at`, between two of them, up to the first that begins at or after `limit`.
+
+        Events of more than `longest` bytes are left to the caller. Raises Cancelled.
+        """
+
+    def finish(self, number: int, thread: int) -> Batch:
+        """Return the batch, as views of memory that the next one uses."""
+
+    def table(self) -> StringTable:
+        """Return all strings and tracks so far."""
+
+
+NewScanner = Callable[[Watch], Scanner]

@@ -1,0 +1,170 @@
+"""Both scanners on the same text: what they make of it, and in what they differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tracelane.core.read.batch import Batch, Columns, PlainNumbering, StringTable
+from tracelane.core.read.promoted import PromotedTable
+from tracelane.core.read.scan_native import NativeScanner
+from tracelane.core.read.scan_reference import ReferenceScanner
+from tracelane.core.read.scanner import Reason, Scanner, Stop, Text, Watch
+
+PROMOTED = PromotedTable()
+LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Where a scan stopped, and its batch, numbered by itself, with all texts that it uses."""
+
+    stop: Stop
+    batch: Batch
+    strings: list[bytes]
+    tracks: list[tuple[bytes, bytes]]
+
+
+def native() -> NativeScanner:
+    """Return a native scanner."""
+    return NativeScanner(PROMOTED, Watch())
+
+
+def reference() -> ReferenceScanner:
+    """Return a plain scanner."""
+    return ReferenceScanner(Columns(PROMOTED), PlainNumbering(), Watch())
+
+
+def scan_text(
+    scanner: Scanner, text: Text, at: int = 0, limit: int | None = None, longest: int = LONGEST
+) -> Scan:
+    """Scan one batch."""
+    scanner.begin()
+    stop = scanner.scan(text, at, text.size + 1 if limit is None else limit, longest)
+    return scan_of(scanner, stop)
+
+
+def scan_of(scanner: Scanner, stop: Stop) -> Scan:
+    """Return the batch that a scanner has read."""
+    batch = scanner.finish(0, 0)
+    table: StringTable = scanner.table()
+    tracks = [
+        (table.bytes_of(int(table.track_pid[number])), table.bytes_of(int(table.track_tid[number])))
+        for number in batch.first_tracks.tolist()
+    ]
+    strings = [table.bytes_of(number) for number in batch.first_uses.tolist()]
+    return Scan(stop, batch.renumbered(PROMOTED), strings, tracks)
+
+
+def differences(one: Scan, other: Scan) -> list[str]:
+    """Return in what two scans differ, byte for byte."""
+    a, b = one.batch, other.batch
+    found = [
+        f"{name}: {getattr(a, name)!r} and {getattr(b, name)!r}"
+        for name in ("events", "metadata", "counts", "problems", "exact_start", "exact_end")
+        if getattr(a, name) != getattr(b, name)
+    ]
+    if (one.strings, one.tracks) != (other.strings, other.tracks):
+        found.append(f"texts: {one.strings} and {other.strings}, {one.tracks} and {other.tracks}")
+    if _place(one.stop) != _place(other.stop):
+        found.append(f"stop: {one.stop} and {other.stop}")
+    for table, columns in a.tables.items():
+        for name, values in columns.items():
+            if values.tobytes() != b.tables[table][name].tobytes():
+                found.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
+    if list(a.promoted) != list(b.promoted):
+        return [*found, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
+    for key, column in a.promoted.items():
+        twin = b.promoted[key]
+        if (column.ordinals.tobytes(), column.values.tobytes()) != (
+            twin.ordinals.tobytes(),
+            twin.values.tobytes(),
+        ):
+            found.append(f"promoted {key}: {column} and {twin}")
+    return found
+
+
+def _place(stop: Stop) -> tuple[int, int, bool, str]:
+    """Return what both must agree on; why a text is refused, and at which byte, each says in its own way."""
+    kind = (
+        stop.reason.name
+        if stop.reason in (Reason.LIMIT, Reason.TEXT, Reason.CLOSED, Reason.LONG)
+        else "refused"
+    )
+    return stop.at, stop.begin, stop.irregular, kind
+
+
+def compare(text: Text, at: int = 0, limit: int | None = None, longest: int = LONGEST) -> list[str]:
+    """Return in what the scanners differ on a text."""
+    return differences(
+        scan_text(native(), text, at, limit, longest), scan_text(reference(), text, at, limit, longest)
+    )
+
+
+_PIECES = [
+    b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\0", b"\x1f", b"\x7f", b"\xff",
+    b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"-", b"+", b".", b"e", b"E", b"0", b"9", b"00",
+    b"1e5", b"-0", b"0.5", b"1.50", b"1e999", b"1e-400", b"9223372036854775807", b"9223372036854775808",
+    b"-9223372036854775809", b"18446744073709551616", b"0.0005", b"1.0005", b"1717171717171717.1235",
+    b"4611686018427387.904", b"4611686018427388", b"null", b"true", b"false", b"NaN", b"-Infinity", b"tru",
+    b"\\u00e9", b"\\ud83d\\ude00", b"\\ud800", b"\\u0022", b"\\n", b"\\x", b'"ph"', b'"ts"', b'"dur"',
+    b'"args": {}', b'"args": null', b'"attr": {"correlation": 1}', b'"id"', b'"id2": {"local": "0x1"}',
+    b'"scope": "a"', b'"s": "g"', b'"bp": "e"', b'"cname": "good"', b'"a": 1, "a": 2', b'"ph": "C"',
+    b'"ph": "i"', b'"ph": "f"', b'"ph": "b"', b'"ph": "M"', b'"ph": 1', b'"cat": "kernel"',
+    b'"stream": "7"', b'"grid": [1, 2.0, 3]', b'"Input Dims": [[1,2],[],[1.5,"a"]]', b'"correlation": 1.0',
+]  # fmt: skip
+
+
+def mutants(text: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """Yield damaged copies of a text: bytes and pieces of JSON put in, taken out, exchanged, doubled."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        data = bytearray(text)
+        for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
+            at = chance.randrange(len(data) + 1)
+            length = chance.choice((0, 0, 1, 1, 2, 4, 30))
+            other = chance.randrange(len(data) + 1)
+            piece = chance.choice(
+                (b"", bytes([chance.randrange(256)]), chance.choice(_PIECES), bytes(data[other : other + 40]))
+            )
+            data[at : at + length] = piece
+        yield bytes(data)
+
+
+def values_exchanged(text: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """Yield copies of a text in which values are others, mostly sound ones."""
+    chance = random.Random(seed)
+    places = [at for at in range(len(text)) if text[at : at + 1] == b":"]
+    values: Sequence[bytes] = [
+        piece for piece in _PIECES if not piece.startswith(b'"a') and b": " not in piece
+    ]
+    for _ in range(count):
+        data = bytearray(text)
+        for at in sorted(chance.sample(places, min(len(places), chance.choice((1, 1, 2, 5)))), reverse=True):
+            end = min(
+                (e for e in (data.find(stop, at) for stop in (b",", b"}", b"\n")) if e >= 0),
+                default=len(data),
+            )
+            data[at + 1 : end] = b" " + chance.choice(values)
+        yield bytes(data)
+
+
+def wrong(texts: Iterator[bytes]) -> list[tuple[bytes, list[str]]]:
+    """Return the texts on which the scanners differ; each is scanned on behind what is refused."""
+    scanners = native(), reference()
+    result = []
+    for data in texts:
+        text = Text.of(data)
+        at = 0
+        while at <= text.size:
+            one, other = (scan_text(scanner, text, at) for scanner in scanners)
+            found = differences(one, other)
+            if found:
+                result.append((data, found))
+                break
+            following = data.find(b"{", max(one.stop.begin, one.stop.at) + 1)
+            if one.stop.reason is Reason.LIMIT or following < 0:
+                break
+            at = following
+    return result
