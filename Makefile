@@ -17,7 +17,7 @@ BENCH ?=
 PLATFORM ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test check format bench bundle screenshots clean
+.PHONY: help setup native demo test test-fast check format bench wheels bundle screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print i
 test: $(NATIVE)  ## run all tests
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile
 
+test-fast: $(NATIVE)  ## run the tests that take a second at most, in a minute or so
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile -m 'not slow'
+
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -58,7 +61,12 @@ format: $(STAMP)  ## put the code in shape
 bench: $(NATIVE)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
 	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)
 
+wheels: $(STAMP)  ## build a wheel with the native core for each platform, and one without
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
+	@$(BIN)/python bundle/wheels.py $(PLATFORM:%=--platform %)
+
 bundle: $(STAMP)  ## pack what an install without network needs, here or for PLATFORM=s390x
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
 	@$(BIN)/python bundle/make.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
 
 screenshots: $(NATIVE)  ## draw the pictures of the README anew
@@ -66,5 +74,5 @@ screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python screenshots/make.py
 
 clean:  ## remove what was made here
-	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf core/native/_tracelane.native.* $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

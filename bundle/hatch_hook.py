@@ -43,10 +43,7 @@ class NativeHook(BuildHookInterface[Any]):
         name = f"{native.STEM}{target.suffix if target else native.local_suffix()}"
         self._folder = tempfile.TemporaryDirectory()
         library = Path(self._folder.name) / name
-        if target:
-            native.compile_for(machine, library)
-        else:
-            native.compile_here(library)
+        tag = native.compile_for(machine, library) if target else native.compile_here(library)
         build_data["force_include"][str(library)] = f"tracelane/core/native/{name}"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{target.tag if target else native.local_tag()}"
+        build_data["tag"] = f"py3-none-{tag}"

@@ -6,6 +6,7 @@ version=@VERSION@
 machine=@MACHINE@
 pythons="@PYTHONS@"
 left_out="@LEFT_OUT@"
+extras="@EXTRAS@"
 
 usage() {
     cat <<END
@@ -61,7 +62,7 @@ for name in $left_out; do
     "$target/bin/python" -c "import $name" 2>/dev/null || undo "$python has no $name, and $lacking"
 done
 "$target/bin/python" -m pip --isolated --quiet --disable-pip-version-check install \
-    --no-index --no-cache-dir --find-links "$here/wheels" "tracelane==$version" \
+    --no-index --no-cache-dir --find-links "$here/wheels" "tracelane$extras==$version" \
     || undo "pip could not install it: what it lacks stands above"
 "$target/bin/tracelane" --version
 echo "installed: $target/bin/tracelane"

@@ -2,9 +2,10 @@
 
     python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
 
-Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy) those of the platform
-and the Python versions asked for are taken; ijson runs without its compiled part, numpy and orjson are left
-to the image where there is no wheel of them. On IBM Z and Power numpy always is: torch brings it there.
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal, zstandard) those of
+the platform and the Python versions asked for are taken; ijson runs without its compiled part, numpy and
+orjson are left to the image where there is no wheel of them, isal and zstandard are left out. On IBM Z and
+Power numpy always is the image's: torch brings it there.
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-PARTS = ("core", "tui", "src", "bundle", "pyproject.toml", "README.md", "LICENSE")
-COMPILED = ("numpy", "orjson", "ijson")
+COMPILED = ("numpy", "orjson", "ijson", "isal")
+ZSTD = "zstandard"
+"""What the extra `zstd` installs for Pythons before this minor version, which bring it themselves."""
+ZSTD_INCLUDED = 14
 WITHOUT_COMPILING = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
 """Compiled packages that can be built as pure Python, and the environment that says so."""
 FROM_IMAGE = ("s390x", "ppc64le")
 """Machines whose torch images bring numpy, for which there are no wheels."""
+WHEEL = "TRACELANE_WHEEL"
+"""The variable by which hatch_hook.py knows what a wheel is for."""
 GLIBC = 28
 """Wheels for glibc 2.N are taken where no other is asked for: that of RHEL 8 and later."""
 OLDEST_GLIBC = 17
@@ -82,14 +87,14 @@ class Bundle:
         self.machine, self.tags, self.pythons = machine, tuple(tags), tuple(pythons)
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         self.version = str(project["version"])
-        self.needed = {
-            need.name: need for need in map(Requirement, project["dependencies"]) if self._holds(need)
-        }
+        needed = [*project["dependencies"], *project["optional-dependencies"]["zstd"]]
+        self.needed = {need.name: need for need in map(Requirement, needed) if self._holds(need)}
         pins = [
             line for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1] not in ("", "#")
         ]
         self.pins = {pin.name: pin for pin in map(Requirement, pins) if self._holds(pin)}
         self.left_out: list[str] = []
+        self.extras = ""
 
     def write(self, out: Path) -> Path:
         """Write the folder anew and return it."""
@@ -97,17 +102,19 @@ class Bundle:
         shutil.rmtree(folder, ignore_errors=True)
         wheels = folder / "wheels"
         wheels.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(_copied(Path(scratch))))
         self._fetch_pure(wheels)
+        _build_own(self.machine, wheels)
         for name in COMPILED:
-            self._fetch_compiled(name, wheels)
+            if name in self.needed:
+                self._fetch_compiled(name, wheels)
+        self._fetch_zstd(wheels)
         text = INSTALLER.read_text()
         for name, value in (
             ("VERSION", self.version),
             ("MACHINE", self.machine),
             ("PYTHONS", " ".join(self.pythons)),
             ("LEFT_OUT", " ".join(self.left_out)),
+            ("EXTRAS", self.extras),
         ):
             text = text.replace(f"@{name}@", value)
         (folder / INSTALLER.name).write_text(text)
@@ -121,6 +128,7 @@ class Bundle:
     def _holds(self, need: Requirement) -> bool:
         """Tell whether a requirement is one on the machine."""
         about = {"platform_machine": self.machine, "sys_platform": "linux", "platform_system": "Linux"}
+        about["python_version"] = min(self.pythons, key=_minor)
         return need.marker is None or need.marker.evaluate(about)
 
     def _pinned(self, name: str) -> str:
@@ -131,7 +139,7 @@ class Bundle:
         with tempfile.TemporaryDirectory() as scratch:
             pins = Path(scratch) / "pins.txt"
             pins.write_text("".join(f"{name}{pin.specifier}\n" for name, pin in self.pins.items()))
-            names = [self._pinned(name) for name in self.needed if name not in COMPILED]
+            names = [self._pinned(name) for name in self.needed if name not in (*COMPILED, ZSTD)]
             pip("download", "--only-binary=:all:", "--dest", str(wheels), "--constraint", str(pins), *names)
         compiled = [path.name for path in wheels.iterdir() if not path.name.endswith("-none-any.whl")]
         if compiled:
@@ -155,6 +163,15 @@ class Bundle:
                 wheel.unlink()
             self.left_out.append(name)
 
+    def _fetch_zstd(self, wheels: Path) -> None:
+        """Fetch what reads zstd for the Pythons that need a package for it, for all of them or none."""
+        versions = [version for version in self.pythons if _minor(version) < ZSTD_INCLUDED]
+        if all(self._fetched(ZSTD, version, wheels) for version in versions):
+            self.extras = "[zstd]"
+            return
+        for wheel in wheels.glob(f"{ZSTD}-*.whl"):
+            wheel.unlink()
+
     def _fetched(self, name: str, version: str, wheels: Path) -> bool:
         where = [part for tag in self.tags for part in ("--platform", tag)]
         kind = ["--only-binary=:all:", "--implementation", "cp", "--python-version", version, *where]
@@ -167,15 +184,24 @@ class Bundle:
         return True
 
 
-def _copied(folder: Path) -> Path:
-    """Copy what a wheel is made of, so that nothing of earlier builds gets into it."""
-    for name in PARTS:
-        if (ROOT / name).is_dir():
-            unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=unwanted)
-        else:
-            shutil.copy(ROOT / name, folder / name)
-    return folder
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
+def _build_own(machine: str, wheels: Path) -> None:
+    """Build tracelane's wheel for a machine; the one without a native core where that cannot be compiled."""
+    try:
+        build_wheel(machine, wheels)
+    except BundleError as error:
+        reason = str(error).splitlines()[-1]
+        print(f"tracelane is packed without its native core, it reads more slowly there: {reason}")
+        build_wheel("any", wheels)
+
+
+def build_wheel(machine: str, wheels: Path) -> None:
+    """Build the wheel of tracelane for a machine of native_build.py's PLATFORMS, or for `any`."""
+    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels)]
+    pip("wheel", *options, str(ROOT), environment={WHEEL: machine})
 
 
 def pip(*arguments: str, environment: dict[str, str] | None = None) -> None:

@@ -66,8 +66,10 @@ class CompileError(Exception):
     """Why there is no library, in one line."""
 
 
-def compile_here(out: Path) -> None:
-    """Compile for this machine to `out`; CompileError where no compiler is there or it fails."""
+def compile_here(out: Path) -> str:
+    """Compile for this machine to `out` and return the tag of a wheel that holds it; CompileError where no
+    compiler is there or it fails.
+    """
     if os.name != "posix":
         raise CompileError(f"{sys.platform} is no platform that it is written for")
     given = os.environ.get("CC")
@@ -78,24 +80,22 @@ def compile_here(out: Path) -> None:
         if not command[0]:
             raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH")
     _compile([*command, *FLAGS], out, is_for_here=True)
+    machine = platform.machine()
+    return f"macosx_11_0_{machine}" if sys.platform == "darwin" else f"{sys.platform}_{machine}"
 
 
-def compile_for(machine: str, out: Path) -> None:
-    """Compile for a platform to `out` with zig; without zig this machine's own compiler can serve."""
+def compile_for(machine: str, out: Path) -> str:
+    """Compile for a platform to `out` with zig and return the tag of a wheel that holds it; without zig this
+    machine's own compiler can serve.
+    """
     target = PLATFORMS[machine]
     if importlib.util.find_spec("ziglang") is not None:
         zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig_target, "-s"]
         _compile([*zig, *FLAGS, *target.flags], out, is_for_here=False)
-    elif machine == platform.machine():
-        compile_here(out)
-    else:
-        raise CompileError(f"compiling for {machine} needs the package ziglang")
-
-
-def local_tag() -> str:
-    """Return the tag of a wheel with a library that was compiled by this machine's compiler."""
-    machine = platform.machine()
-    return f"macosx_11_0_{machine}" if sys.platform == "darwin" else f"{sys.platform}_{machine}"
+        return target.tag
+    if machine == platform.machine():
+        return compile_here(out)
+    raise CompileError(f"compiling for {machine} needs the package ziglang")
 
 
 def _compile(command: Sequence[str], out: Path, is_for_here: bool) -> None:
@@ -119,7 +119,7 @@ def _compile(command: Sequence[str], out: Path, is_for_here: bool) -> None:
 
 
 def _try_to_load(library: Path) -> None:
-    """Raise CompileError where this Python cannot load what was compiled: for another machine or C library."""
+    """Raise CompileError where this Python cannot load it: made for another machine or C library."""
     try:
         ctypes.CDLL(str(library)).tl_version()
     except (OSError, AttributeError) as error:

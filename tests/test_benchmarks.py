@@ -12,6 +12,9 @@ import pytest
 from benchmarks import report
 from benchmarks.forms import FORMS
 from tests.corpus import ROOT
+from tests.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.slow
 
 RUN = ROOT / "benchmarks" / "run.py"
 MACHINE = {
@@ -28,7 +31,11 @@ MACHINE = {
 
 def run(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(RUN), *arguments], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(RUN), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

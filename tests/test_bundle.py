@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from bundle.make import INSTALLER, Bundle, BundleError, main, tags_of
+from bundle.native_build import COMPILERS
+
+pytestmark = pytest.mark.slow
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 BASE = Path(sys.base_prefix) / "bin" / f"python{HERE}"
@@ -28,13 +33,25 @@ def installed(folder: Path, *arguments: str | Path) -> subprocess.CompletedProce
     )
 
 
+def zstd_frame(text: bytes) -> bytes:
+    """Return a zstd file that holds a text of fewer than 256 bytes as it is."""
+    header = b"\x28\xb5\x2f\xfd" + b"\x20" + bytes([len(text)])
+    return header + (len(text) << 3 | 1).to_bytes(3, "little") + text
+
+
 def output_of(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -> Path:
     text = INSTALLER.read_text()
-    for name, value in (("MACHINE", machine), ("PYTHONS", pythons), ("LEFT_OUT", left_out), ("VERSION", "1")):
+    for name, value in (
+        ("MACHINE", machine),
+        ("PYTHONS", pythons),
+        ("LEFT_OUT", left_out),
+        ("VERSION", "1"),
+        ("EXTRAS", ""),
+    ):
         text = text.replace(f"@{name}@", value)
     (folder / "wheels").mkdir()
     (folder / INSTALLER.name).write_text(text)
@@ -64,11 +81,13 @@ def test_no_platforms(asked: str) -> None:
 
 
 def test_versions_of_each_machine() -> None:
-    """On IBM Z and Power orjson is the last with wheels there, numpy not pinned; elsewhere they are new."""
+    """On IBM Z and Power orjson is the last with wheels there, numpy not pinned and no isal."""
     power, intel = Bundle("ppc64le", (), (HERE,)), Bundle("x86_64", (), (HERE,))
     assert str(power.pins["orjson"]).split(";")[0].strip() == "orjson==3.11.9" and "numpy" not in power.pins
     assert "numpy" in intel.pins and intel.pins["orjson"].specifier != power.pins["orjson"].specifier
-    assert set(power.needed) == set(intel.needed) >= {"numpy", "orjson", "ijson", "textual", "rich", "click"}
+    everywhere = {"numpy", "orjson", "ijson", "textual", "rich", "click"}
+    assert set(power.needed) | {"isal"} == set(intel.needed) >= everywhere
+    assert "isal" not in power.needed
 
 
 @pytest.mark.parametrize(
@@ -111,6 +130,11 @@ def test_a_bundle_installs_and_runs(tmp_path: Path) -> None:
     done = installed(folder, "--python", BASE, tmp_path / "env")
     assert done.returncode == 0, done.stderr
     program = tmp_path / "env" / "bin" / "tracelane"
+    has_compiler = any(map(shutil.which, COMPILERS)) or importlib.util.find_spec("ziglang") is not None
+    assert f"native core {'yes' if has_compiler else 'no'}" in output_of(program, "--version")
+    packed = tmp_path / "small.json.zst"
+    packed.write_bytes(zstd_frame(b'[{"ph":"X","name":"of zstd","ts":1,"dur":2}]'))
+    assert "1 slice" in output_of(program, "info", packed)
     demo = tmp_path / "demo"
     output_of(program, "demo", "--out", demo, "--no-open")
     picture = output_of(program, demo, "--index-dir", tmp_path / "index")

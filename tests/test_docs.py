@@ -10,6 +10,7 @@ import click
 import pytest
 
 from tracelane.core.tables.findings.rules import rules_table
+from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli.main import COMMANDS, tracelane
 from tracelane.tui.commands import COMMANDS as KEYS
 from tracelane.tui.commands import commands_table, key_text
@@ -59,6 +60,12 @@ def test_rules_are_the_code_s() -> None:
     """The table of findings is that of the code, all rules in its words."""
     text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert rules_table() in text, "run: .venv/bin/python docs/update.py"
+
+
+def test_analyses_are_the_registry_s() -> None:
+    """The table of analyses is that of the registry, all of them in its words."""
+    text = (ROOT / "docs" / "analyses.md").read_text(encoding="utf-8")
+    assert analyses_table() in text, "run: .venv/bin/python docs/update.py"
 
 
 def test_key_table_is_the_command_tables() -> None:

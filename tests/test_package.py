@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("core", "tui", "bundle", "pyproject.toml", "README.md", "LICENSE")
 """What a wheel is made of."""

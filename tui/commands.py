@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tracelane.core.tables.registry import TABS, Tab
+
 
 @dataclass(frozen=True)
 class Command:
@@ -26,6 +28,11 @@ class Command:
 _MOVE, _SELECT, _RANGE = "Move", "Select", "Ranges, gaps, marks"
 _LANES, _VIEW = "Lanes", "Panels and view"
 GROUPS: Final = (_MOVE, _SELECT, _RANGE, _LANES, _VIEW)
+
+
+def _panel(tab: Tab) -> Command:
+    return Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help, _VIEW)
+
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
@@ -181,19 +188,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Show what stands out, with evidence; again: what was read, repaired or unreadable",
         _VIEW,
     ),
-    Command("panel-ops", "Ops", ("3",), "Show PyTorch's table of ops of the range, or all", _VIEW),
-    Command("panel-kernels", "Kernels", ("4",), "Show the device work of the range, or all, by name", _VIEW),
-    Command("panel-steps", "Steps", ("5",), "Show the steps: how long each took, and what for", _VIEW),
-    Command(
-        "panel-time", "Device time", ("6",), "Show the devices' time; again: idle, gaps, launches", _VIEW
-    ),
-    Command(
-        "panel-memory", "Memory", ("7",), "Show the allocators; again: their peaks; again: copies", _VIEW
-    ),
-    Command("panel-compile", "Compile", ("8",), "Show torch.compile; again: regions, graphs, phases", _VIEW),
-    Command(
-        "panel-ranks", "Ranks", ("9",), "Show the ranks; again: their collectives, the slowest by step", _VIEW
-    ),
+    *map(_panel, TABS[:-1]),
     Command("captures", "Captures", (), "List the captures that lie together; Enter opens another", _VIEW),
     Command(
         "rank-clocks",
@@ -209,7 +204,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "Move devices so that no work begins before its launch; again: as the file has them",
         _VIEW,
     ),
-    Command("panel-table", "Table", ("t",), "Show the range, or all, by name; again: by lane", _VIEW),
+    *map(_panel, TABS[-1:]),
     Command(
         "copy-table", "Copy the table", ("Y",), "Copy the table of the panel, as sorted, as Markdown", _VIEW
     ),

@@ -1,15 +1,25 @@
-"""Short readable forms of raw event names, for lanes and tables; the raw name stays in the details."""
+"""Short readable forms of raw event names, for lanes and tables; the raw name stays in the details.
+
+`short_name` shortens one name and may give two names one form. `short_names` shortens the names of a table
+together and keeps of each as much as tells it from the others.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 
 from .safe_text import safe
 
 BLANK = "(no name)"
 LONGEST = 120
 """Short names end here; nothing shows more of them."""
+LONGEST_READ = 4096
+"""So many characters of a name are looked at."""
+DETAILS = 4
+"""Levels of detail: 0 is the shortest form, each further one keeps a level more of template arguments."""
 
 _BUNDLE = re.compile(r"(?:bundle|kernel|module|main)\.(?:mlir|json|so|py|o)$")
 _KEY = re.compile(r"[_-](?=[a-z0-9]*[0-9])(?=[a-z0-9]*[a-z])[a-z0-9]{8}$")
@@ -26,47 +36,87 @@ _CPP = re.compile(r"::|<|^(?:void|auto|std|_Z)\b")
 _RETURN = re.compile(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|float|double) (?=[\w:(])")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
 _IDENTIFIER = re.compile(r"\w")
+_LAMBDA = re.compile(r"^\{lambda|^\$_\d|^operator\b|^\{closure|^'lambda")
+_NO_TELLING = re.compile(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
+"""Template arguments that are the same for all elementwise kernels: the array of operands."""
+_KERNEL = re.compile(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
 
 
 @lru_cache(maxsize=1 << 15)
-def short_name(raw: str) -> str:
+def short_name(raw: str, detail: int = 0) -> str:
     """Return the short form of an event name: one line, safe for a terminal, never empty.
 
     Paths of device kernels lose their folders and generated suffixes, Python frames the folders of their
-    file, C++ functions their return type, namespaces, parameters and inner template arguments.
+    file, C++ functions their return type, namespaces, parameters and inner template arguments; a lambda is
+    called by the function that it stands in. With `detail` more is kept: of template arguments as many
+    levels, of a path the generated suffix. Example: `void at::native::vectorized_elementwise_kernel<4,
+    at::native::sigmoid_kernel_cuda(…)::{lambda()#1}, …>(…)` is `vectorized_elementwise<4, sigmoid>`.
     """
-    text = safe(raw).strip()
+    text = safe(raw[:LONGEST_READ]).strip()
     if not text:
         return BLANK
-    short = _shortened(text) or text
+    short = _shortened(text, detail) or text
     return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
 
 
-def _shortened(text: str) -> str:
+def short_names(raws: Sequence[str]) -> list[str]:
+    """Return the short forms of names, different for names that differ.
+
+    Names that share a form are told apart by more of their detail; those that no detail tells apart (cut
+    at the same place, say) by a number in the order of the names.
+    """
+    forms = {raw: short_name(raw) for raw in raws}
+    for detail in range(1, DETAILS + 1):
+        for raw in _sharing(forms):
+            forms[raw] = short_name(raw, detail)
+    for raw in _sharing(forms):
+        whole = safe(raw).strip() or BLANK
+        forms[raw] = whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]}…{whole[-LONGEST // 2 :]}"
+    groups: dict[str, list[str]] = {}
+    for raw, form in forms.items():
+        groups.setdefault(form, []).append(raw)
+    for form, sharing in groups.items():
+        if len(sharing) > 1:
+            free = (numbered for n in count(1) if (numbered := f"{form} ({n})") not in groups)
+            forms |= dict(zip(sorted(sharing), free))
+    return [forms[raw] for raw in raws]
+
+
+def _sharing(forms: dict[str, str]) -> list[str]:
+    """Return the names whose form another name has too."""
+    counts: dict[str, int] = {}
+    for form in forms.values():
+        counts[form] = counts.get(form, 0) + 1
+    return [raw for raw, form in forms.items() if counts[form] > 1]
+
+
+def _shortened(text: str, detail: int) -> str:
     frame = _FRAME.match(text)
     if frame:
-        return frame.group(2)
+        return frame.group(2) if not detail else text
     spyre = _SPYRE.match(text)
     if spyre:
-        return spyre.group(1)
+        return spyre.group(1) if not detail else text
     if text.startswith("_Z"):
-        return _mangled(text)
+        return _mangled(text) if not detail else text
     if "/" in text and " " not in text.strip() and "::" not in text and "<" not in text:
-        return _kernel_of_path(text)
+        return _kernel_of_path(text, keep_suffix=detail > 0) if detail < DETAILS else text
     if _CPP.search(text) and ("<" in text or "(" in text) and not text.startswith("<"):
-        return _cpp(text)
+        return _cpp(text, detail)
     if text.endswith(")") and re.match(r"^\w+\(", text):
         return text[: text.index("(")]  # a C function with its parameters: ncclKernel_AllReduce(…)
     return text
 
 
-def _kernel_of_path(text: str) -> str:
+def _kernel_of_path(text: str, keep_suffix: bool) -> str:
     """Return the telling component of a path such as /tmp/…/sdsc_fused_mm_0_434jgp19/bundle.mlir."""
     parts = [part for part in text.split("/") if part]
     if not parts or not text.startswith(("/", "./", "../")):
         return text
     for place in range(len(parts) - 1, 0, -1):
         if _GENERATED.match(parts[place]):
+            if keep_suffix:
+                return parts[place]
             whole = _NUMBERED.match(parts[place])
             cut = None if whole or place < len(parts) - 1 else _CUT.match(parts[place])
             found = whole or cut
@@ -74,28 +124,67 @@ def _kernel_of_path(text: str) -> str:
     name = parts[-1]
     if _BUNDLE.search(name) and len(parts) > 1:
         name = parts[-2]
+    if keep_suffix:
+        return name
     name = _STEP.sub("", name)
     name = _KEY.sub("", name)
     return name.rstrip("_") or parts[-1]
 
 
-def _cpp(text: str) -> str:
+def _cpp(text: str, detail: int) -> str:
     text = _ANONYMOUS.sub("", text)
     text = _RETURN.sub("", text)
     head, arguments = _split_function(text)
     name = _last_component(head)
     if not name:
         return text
-    if not arguments:
+    shown = [_argument(argument, detail) for argument in arguments if not _NO_TELLING.match(argument)]
+    shown = [argument for argument in shown if argument]
+    if not shown:
         return name
-    shown = [_last_component(argument) for argument in arguments]
-    return f"{name}<{', '.join(part for part in shown if part)}>"
+    if detail < DETAILS:
+        name = _KERNEL.sub("", name)
+    return f"{name}<{', '.join(shown)}>"
+
+
+def _argument(text: str, detail: int) -> str:
+    """Return the short form of a template argument, with as many levels of its own arguments."""
+    if detail >= DETAILS:
+        return text
+    head, arguments = _split_function(text)
+    name = _last_component(head if head else text)
+    if _LAMBDA.match(name):
+        name = _enclosing_function(text) or name
+    if not detail or not arguments:
+        return name
+    return f"{name}<{', '.join(_argument(argument, detail - 1) for argument in arguments)}>"
+
+
+def _enclosing_function(text: str) -> str:
+    """Return the innermost named function that a lambda stands in, "" for none.
+
+    Of `at::native::sigmoid_kernel_cuda(at::X&)::{lambda()#2}::operator()() const::{lambda(float)#1}` it is
+    `sigmoid`: what stands in brackets is left out, then the last part that is a name counts.
+    """
+    depth, plain = 0, []
+    for character in text:
+        if character in "(<":
+            depth += 1
+        elif character in ")>":
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            plain.append(character)
+    for part in reversed("".join(plain).replace(" const", "").split("::")):
+        name = part.strip().rpartition(" ")[2]
+        if name and not _LAMBDA.match(part.strip()) and _IDENTIFIER.match(name):
+            return _KERNEL.sub("", name)
+    return ""
 
 
 def _split_function(text: str) -> tuple[str, list[str]]:
-    """Return the qualified name and the outermost template arguments (without their own) of a function.
+    """Return the qualified name and the outermost template arguments (whole) of a function.
 
-    One pass over the characters; of `a<b>::c<d, e<f>>(g)` it is ("a::c", ["d", "e"]).
+    One pass over the characters; of `a<b>::c<d, e<f>>(g)` it is ("a::c", ["d", "e<f>"]).
     """
     head: list[str] = []
     arguments: list[str] = []
@@ -103,6 +192,7 @@ def _split_function(text: str) -> tuple[str, list[str]]:
     angle = round_ = 0
     previous = ""
     for place, character in enumerate(text):
+        inside = angle > 0
         if character == "<" and not (angle == 0 and "".join(head[-8:]).endswith("operator")):
             if angle == 0 and round_ == 0:
                 arguments, current = [], []
@@ -111,7 +201,7 @@ def _split_function(text: str) -> tuple[str, list[str]]:
             angle -= 1
             if angle == 0 and round_ == 0:
                 arguments.append("".join(current).strip())
-                current = []
+                current, inside = [], False
         elif character == "(":
             outermost = angle == 0 and round_ == 0 and head
             called = previous == ">" or _IDENTIFIER.match(previous)
@@ -124,8 +214,8 @@ def _split_function(text: str) -> tuple[str, list[str]]:
             if character == ":" and previous == ">":
                 arguments = []
             head.append(character)
-        elif angle == 1 and round_ == 0:
-            if character == ",":
+        if inside:
+            if character == "," and angle == 1 and round_ == 0:
                 arguments.append("".join(current).strip())
                 current = []
             else:

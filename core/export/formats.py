@@ -1,40 +1,75 @@
-"""A table as JSON, CSV or Markdown: exact values, no colours, for scripts and CI."""
+"""Tables as JSON, CSV or Markdown: exact values, no colours, for scripts and CI."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sized
 from typing import Any
 
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
+from ..base.short_names import short_name
 from ..base.units import format_bytes, format_ns
 from ..ingest.columns import I64
-from ..tables.table import Column, Table, Value
+from ..tables.table import Column, Table, Tables, Unit
 
-SCHEMA = 1
+SCHEMA = 2
 SMALL = 0.01
 """Three decimals tell too little of smaller numbers."""
+UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share", "_s": "number"}
+"""What the name of a total ends with, and its unit."""
 
 
-def as_object(table: Table, order: I64 | None = None, limit: int | None = None) -> dict[str, Any]:
-    """Return the JSON object of a table: its rows by column key, totals, scope and notes."""
+def as_object(
+    tables: Tables, command: str, order: I64 | None = None, limit: int | None = None
+) -> dict[str, Any]:
+    """Return the JSON object of tables: rows by column key, the totals as a table of one row.
+
+    Order and limit are for the first table. Moments count from `origin_ns` of trace time.
+    """
+    objects = {
+        table.name: table_object(table, *((order, limit) if table.name == tables.main.name else ()))
+        for table in tables
+    }
+    if tables.totals:
+        objects["totals"] = totals_object(tables.totals)
     return {
         "schema": SCHEMA,
-        "table": table.name,
-        "scope": table.scope,
-        **dict(table.totals),
-        "rows": list(table.rows(order, limit)),
-        **({"notes": list(table.notes)} if table.notes else {}),
+        "command": command,
+        "scope": tables.scope,
+        "origin_ns": tables.origin_ns,
+        "tables": objects,
+        "notes": notes_of(tables),
     }
 
 
-def as_json(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the table as indented JSON text."""
-    return json_text(as_object(table, order, limit), indent=1) + "\n"
+def table_object(table: Table, order: I64 | None = None, limit: int | None = None) -> dict[str, Any]:
+    """Return the columns and rows of one table."""
+    return {
+        "columns": [{"name": column.key, "unit": column.unit} for column in table.columns],
+        "rows": list(table.rows(order, limit)),
+    }
+
+
+def totals_object(totals: Mapping[str, Any]) -> dict[str, Any]:
+    """Return totals as a table of one row."""
+    columns = [{"name": key, "unit": _unit_of(key, value)} for key, value in totals.items()]
+    return {"columns": columns, "rows": [dict(totals)]}
+
+
+def notes_of(tables: Tables) -> list[str]:
+    """Return the notes of all tables, each once."""
+    return list(dict.fromkeys((*tables.notes, *(note for table in tables for note in table.notes))))
+
+
+def as_json(tables: Tables, command: str, order: I64 | None = None, limit: int | None = None) -> str:
+    """Return the tables as indented JSON text."""
+    return json_text(as_object(tables, command, order, limit), indent=1) + "\n"
 
 
 def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the table as CSV with a header of column keys; values are unrounded."""
-    rows = table.rows(order, limit)
-    return csv_line(column.key for column in table.columns) + "".join(csv_line(row.values()) for row in rows)
+    """Return the table as CSV with a header of column keys; values are unrounded, objects as their length."""
+    columns = [column for column in table.columns if not (column.detail and column.unit == "object")]
+    rows = ((_csv_value(row[column.key]) for column in columns) for row in table.rows(order, limit))
+    return csv_line(column.key for column in columns) + "".join(map(csv_line, rows))
 
 
 def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
@@ -42,28 +77,36 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
 
     Columns in which some text holds markup are set as code.
     """
+    columns = table.drawn_columns
     lines = [f"**{markdown_words(table.title)}** ({markdown_words(table.scope)})", ""]
-    lines.append("| " + " | ".join(markdown_cell(column.heading) for column in table.columns) + " |")
-    lines.append("|" + "|".join(" --- " if c.unit == "text" else " ---: " for c in table.columns) + "|")
+    lines.append("| " + " | ".join(markdown_cell(column.heading) for column in columns) + " |")
+    lines.append("|" + "|".join(" --- " if is_left(column) else " ---: " for column in columns) + "|")
     rows = list(table.rows(order, limit))
-    cells = [_markdown_column(column, [row[column.key] for row in rows]) for column in table.columns]
+    cells = [_markdown_column(column, [row[column.key] for row in rows]) for column in columns]
     lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
     lines += ["", *map(markdown_words, table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
 
 
-def _markdown_column(column: Column, values: list[Value]) -> list[str]:
+def _markdown_column(column: Column, values: list[Any]) -> list[str]:
     texts = [shown(column, value) for value in values]
     code = column.unit == "text" and any(map(has_markup, texts))
     return [markdown_cell(text, code) for text in texts]
 
 
-def shown(column: Column, value: Value) -> str:
+def is_left(column: Column) -> bool:
+    """Tell whether values of a column stand at its left: text and what identifies."""
+    return column.unit in ("text", "id")
+
+
+def shown(column: Column, value: Any) -> str:
     """Return a value as a person reads it, in the column's unit; a change with its sign."""
     if value is None:
         return "-"
     if isinstance(value, str):
-        return value
+        return short_name(value) if column.is_name and value else value
+    if isinstance(value, Sized):
+        return f"{len(value):,}"
     if column.change and value > 0:
         return "+" + _shown(column, value)
     return _shown(column, value)
@@ -71,6 +114,8 @@ def shown(column: Column, value: Value) -> str:
 
 def _shown(column: Column, value: int | float) -> str:
     match column.unit:
+        case "id":
+            return str(value)
         case "ns":
             return format_ns(value)
         case "share":
@@ -87,3 +132,15 @@ def _shown(column: Column, value: int | float) -> str:
             if value and abs(value) < SMALL:
                 return f"{value:.3g}"
             return f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def _csv_value(value: Any) -> Any:
+    return len(value) if isinstance(value, Sized) and not isinstance(value, str) else value
+
+
+def _unit_of(key: str, value: Any) -> Unit:
+    if isinstance(value, str) or value is None:
+        return "text"
+    if isinstance(value, list | dict):
+        return "object"
+    return next((unit for ending, unit in UNITS.items() if key.endswith(ending)), "number")

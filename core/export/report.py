@@ -14,9 +14,10 @@ from ..tables.diff import Difference
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
 from ..tables.kernels import kernels
+from ..tables.metrics import percentile
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
-from ..tables.steps import percentile, steps
+from ..tables.steps import steps
 from ..tables.table import Column, Table
 from .environment import environment
 from .formats import as_markdown, shown

@@ -1,6 +1,6 @@
 """Random access to the text of compressed sources: every block packed by itself, written after the commit.
 
-    derived/blocks-v1/data      the packed blocks one after another (zlib, level 1)
+    derived/blocks-v1/data      the packed blocks one after another (deflate, level 1)
     derived/blocks-v1/ends.i8   where each ends
 
 Disposable like everything under `derived`: committed by one rename, rebuilt when missing.
@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from ..base.deflate import deflate_library
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..ingest.source import Source, TextStream, open_source
@@ -124,8 +124,9 @@ def _stored(index: Index, block: int) -> bytes | None:
         begin, end = (0, int(ends[0])) if block == 0 else (int(ends[0]), int(ends[1]))
         with (folder / "data").open("rb") as file:
             file.seek(begin)
-            return zlib.decompress(file.read(end - begin))
-    except (OSError, IndexError, zlib.error):
+            text: bytes = deflate_library().decompress(file.read(end - begin))
+            return text
+    except (OSError, IndexError, deflate_library().error):
         return None  # not there (yet): the source itself is asked
 
 
@@ -194,7 +195,7 @@ def _write(
                 while left > 0 and (part := stream.read(min(READ, left))):
                     parts.append(part)
                     left -= len(part)
-                written += file.write(zlib.compress(b"".join(parts), LEVEL))
+                written += file.write(deflate_library().compress(b"".join(parts), LEVEL))
                 ends[block] = written
                 if block % 64 == 0:
                     progress(Progress("block store", stream.position_on_disk(), source.size))

@@ -6,8 +6,10 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
+from ..base.deflate import deflate_library
 from ..base.errors import UnreadableError
 from .problem import Problem
 
@@ -74,14 +76,26 @@ class PlainReader(RawReader):
 
 
 class ZlibReader(RawReader):
-    """Deflated data, with as many members as there are; ends where the data is damaged and says so."""
+    """Deflated data, with as many members as there are; ends where the data is damaged and says so.
 
-    def __init__(self, path: Path, *, wbits: int, start: int = 0, members: bool) -> None:
+    `library` is zlib or isal_zlib. What isal refuses is inflated again by zlib, which alone says how far the
+    data is sound: so the text of a damaged file does not depend on which one is installed.
+    """
+
+    def __init__(
+        self, path: Path, *, wbits: int, start: int = 0, members: bool, library: ModuleType | None = None
+    ) -> None:
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
-        self._file.seek(start)
+        self._start = start
         self._wbits = wbits
         self._members = members
-        self._inflater = zlib.decompressobj(wbits)
+        self._rewind(library or deflate_library())
+
+    def _rewind(self, library: ModuleType) -> None:
+        """Begin anew at the front of the data."""
+        self._file.seek(self._start)
+        self._library = library
+        self._inflater: Any = library.decompressobj(self._wbits)
         self._raw = b""
         self._ended = False
         self._produced = 0
@@ -99,13 +113,24 @@ class ZlibReader(RawReader):
         while wanted > 0 and not self._ended:
             if not self._raw:
                 self._raw = self._file.read(RAW_BLOCK) or b""
+                if not self._raw and self._library is not zlib:
+                    self._change_to_zlib()  # which gives some more of what is cut off
+                    continue
+                if not self._raw and (part := self._inflater.decompress(b"", wanted)):
+                    parts.append(part)  # what did not fit into the call before
+                    wanted -= len(part)
+                    self._produced += len(part)
+                    continue
                 if not self._raw:
                     self._end("truncated", "the compressed data is cut off; what was whole has been read")
                     break
-            before = self._inflater.copy()
+            before = self._inflater.copy() if self._library is zlib else None
             try:
                 part = self._inflater.decompress(self._raw, wanted)
-            except zlib.error as error:
+            except self._library.error as error:
+                if before is None:
+                    self._change_to_zlib()
+                    continue
                 part = _salvage(before, self._raw, wanted)
                 parts.append(part)
                 self._produced += len(part)
@@ -118,6 +143,12 @@ class ZlibReader(RawReader):
             if self._inflater.eof:
                 self._next_member()
         return b"".join(parts)
+
+    def _change_to_zlib(self) -> None:
+        """Inflate by zlib from here on, with what came out so far passed over."""
+        produced = self._produced
+        self._rewind(zlib)
+        self.skip(produced)
 
     def _next_member(self) -> None:
         rest = self._inflater.unused_data
@@ -134,7 +165,7 @@ class ZlibReader(RawReader):
             self._end("unreadable", "something else follows the compressed data; it is left out")
         else:
             self._raw = rest
-            self._inflater = zlib.decompressobj(self._wbits)
+            self._inflater = self._library.decompressobj(self._wbits)
 
     def _end(self, kind: str, message: str) -> None:
         self._ended = True
@@ -266,7 +297,7 @@ def zstd_reader(path: Path) -> RawReader:
     except ImportError:
         raw.close()
         raise UnreadableError(
-            "is packed with zstd: `pip install zstandard`, or unpack it with `zstd -d`"
+            "is packed with zstd: `pip install 'tracelane[zstd]'`, or unpack it with `zstd -d`"
         ) from None
     reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return FileReader(reader, raw, (zstandard.ZstdError,))

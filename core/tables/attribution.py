@@ -18,7 +18,8 @@ window; the latter is the second view here (`by window`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -28,8 +29,10 @@ from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.lookup import lanes_of, processes_of
 from .host import trace_starts
-from .scope import Scope
+from .scope import Scope, StepWork
 from .step_choice import Steps
+from .step_spans import StepSpans
+from .work import work_of
 
 DEVICE_ANNOTATION = "gpu_user_annotation"
 
@@ -90,6 +93,53 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
         rules[alone[by_start >= 0]] = StepRule.START
         rules[alone[by_annotation >= 0]] = StepRule.ANNOTATION
     return StepsOfWork(positions, result, rules)
+
+
+@dataclass(frozen=True)
+class WorkBySteps:
+    """All device work of a trace by the steps of all its sources."""
+
+    work: Mapping[int, StepsOfWork]  # by source; its steps are places in the StepSpans
+
+    def of_step(self, place: int) -> StepWork:
+        """Return the work of one step, as a scope takes it."""
+        return StepWork(
+            {source: one.positions[one.steps == place] for source, one in self.work.items()},
+            {source: one.positions for source, one in self.work.items()},
+        )
+
+    def steps_at(self, source: int, positions: AnyArray) -> I64:
+        """Return the place of the step of each slice of a source, positions ascending; -1 for none."""
+        if source not in self.work:
+            return np.full(len(positions), -1, np.int64)
+        one = self.work[source]
+        place = np.minimum(np.searchsorted(one.positions, positions), max(0, len(one.positions) - 1))
+        return np.where(one.positions[place] == positions, one.steps[place], -1)
+
+
+def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
+    """Return the step of all device work of a trace, whatever the scope's range and filter."""
+    works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
+    result = {}
+    for source, (steps, places) in spans.of_source.items():
+        device = [work.positions for work in works if work.device.source == source]
+        positions = np.unique(np.concatenate([scope.trace.launches(source).kernels, *device]))
+        one = steps_of_work(scope, steps, positions)
+        at = np.where(one.steps >= 0, places[np.maximum(one.steps, 0)], -1)
+        result[source] = replace(one, steps=at)
+    return WorkBySteps(result)
+
+
+def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps | None = None) -> Scope:
+    """Return a scope narrowed to one step: its window, and with `scope.attribute` "launch" the device work
+    that it launched. `work` spares finding it for each step of several.
+    """
+    label = f"step {spans.labels[place]}"
+    window = (int(spans.starts[place]), int(spans.ends[place]))
+    narrowed = replace(scope, range=window, label=label, work=None)
+    if scope.attribute == "window":
+        return narrowed
+    return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(place))
 
 
 def step_at(steps: Steps, times: I64, processes: I64 | None) -> I64:

@@ -10,13 +10,18 @@ import numpy as np
 
 from ..base.intervals import Intervals, merge
 from .devices import KERNEL_TYPES, kernel_types
+from .metrics import Metric, ratio
 from .scope import Scope
-from .table import Column, Table
+from .table import Column, Table, Tables
 from .work import KindRule, Work, work_of
 
+DEVICE = (
+    Column("rank", "rank", "id"),
+    Column("device", "number", "id", detail=True),
+    Column("label", "device", "text"),
+)
 COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
+    *DEVICE,
     Column("slices", "slices", "count"),
     Column("kernel_time_ns", "kernel time", "ns"),
     Column("busy_ns", "busy", "ns"),
@@ -30,10 +35,11 @@ COLUMNS = (
     Column("memory_ns", "memory", "ns"),
     Column("comm_compute_overlap_ns", "overlap", "ns"),
     Column("comm_compute_overlap_share", "overlap %", "share"),
+    Column("start_ns", "first start", "ns", moment=True, detail=True),
+    Column("end_ns", "last end", "ns", moment=True, detail=True),
 )
 STREAM_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
+    *DEVICE,
     Column("stream", "stream", "text"),
     Column("slices", "slices", "count"),
     Column("kernel_time_ns", "kernel time", "ns"),
@@ -42,13 +48,11 @@ STREAM_COLUMNS = (
     Column("sum_ns", "sum", "ns"),
 )
 TYPE_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
+    *DEVICE,
     Column("type", "running", "text"),
     Column("ns", "time", "ns"),
     Column("share", "of busy", "share"),
 )
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -120,12 +124,13 @@ class Breakdown:
     """The devices of a scope."""
 
     scope: str
+    origin: int
     devices: tuple[DeviceTimes, ...]
 
 
 def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Breakdown:
     """Return how each device of a scope spends its time; `rule` says what compute is."""
-    return Breakdown(scope.text, tuple(device_times(work, rule) for work in work_of(scope)))
+    return Breakdown(scope.text, scope.origin, tuple(device_times(work, rule) for work in work_of(scope)))
 
 
 def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
@@ -177,11 +182,43 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
     return found
 
 
+def analyse_breakdown(scope: Scope) -> Tables:
+    """Return the devices, and the time by combination of types and by stream."""
+    found = breakdown(scope)
+    tables = {
+        "devices": lambda: breakdown_table(found),
+        "types": lambda: type_table(found),
+        "streams": lambda: stream_table(found),
+    }
+    return Tables(found.scope, found.origin, tables)
+
+
+def breakdown_metrics(scope: Scope) -> list[Metric]:
+    """Return the times of all devices together."""
+    devices = breakdown(scope).devices
+    sums = {
+        "kernel_time": sum(device.kernel_time_ns for device in devices),
+        "busy": sum(device.busy_ns for device in devices),
+        "idle": sum(device.idle_ns for device in devices),
+        "compute": sum(device.compute_ns for device in devices),
+        "comm": sum(device.comm_ns for device in devices),
+        "memory": sum(device.memory_ns for device in devices),
+        "overlap": sum(device.comm_compute_overlap_ns for device in devices),
+    }
+    return [
+        Metric("device.count", "count", len(devices)),
+        *(Metric(f"device.{key}", "ns", ns) for key, ns in sums.items()),
+        Metric("device.busy_share", "share", ratio(sums["busy"], sums["kernel_time"])),
+        Metric("device.overlap_share", "share", ratio(sums["overlap"], sums["comm"])),
+    ]
+
+
 def breakdown_table(found: Breakdown) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
-    rows = [_row(device) for device in found.devices]
+    rows = [_row(device, found.origin) for device in found.devices]
     jumps = [(device.source, device.longest) for device in found.devices]
-    return Table.from_rows("breakdown", "Device time", found.scope, COLUMNS, rows, jumps)
+    keys = ("rank", "label")
+    return Table.from_rows("devices", "Device time", found.scope, COLUMNS, rows, jumps, keys=keys)
 
 
 def type_table(found: Breakdown) -> Table:
@@ -202,29 +239,11 @@ def stream_table(found: Breakdown) -> Table:
     return Table.from_rows("streams", "Streams", found.scope, STREAM_COLUMNS, rows)
 
 
-def breakdown_object(found: Breakdown) -> dict[str, Any]:
-    """Return the JSON object: devices with their types and streams."""
-    devices = [
-        {
-            **_row(device),
-            "rank": device.rank,
-            "device": device.device,
-            "label": device.label,
-            "start_ns": device.start,
-            "end_ns": device.end,
-            "types_ns": dict(device.types),
-            "streams": [_stream_row(stream) for stream in device.streams],
-        }
-        for device in found.devices
-    ]
-    return {"schema": SCHEMA, "table": "breakdown", "scope": found.scope, "devices": devices}
-
-
 def _place(device: DeviceTimes) -> dict[str, Any]:
-    return {"rank": str(device.rank), "device": device.label}
+    return {"rank": device.rank, "device": device.device, "label": device.label}
 
 
-def _row(device: DeviceTimes) -> dict[str, Any]:
+def _row(device: DeviceTimes, origin: int) -> dict[str, Any]:
     return {
         **_place(device),
         "slices": device.slices,
@@ -240,6 +259,8 @@ def _row(device: DeviceTimes) -> dict[str, Any]:
         "memory_ns": device.memory_ns,
         "comm_compute_overlap_ns": device.comm_compute_overlap_ns,
         "comm_compute_overlap_share": device.comm_compute_overlap_share,
+        "start_ns": device.start - origin,
+        "end_ns": device.end - origin,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..base.errors import UsageError
-from ..ingest.columns import I64
+from .attribution import scope_of_step, work_by_steps
 from .scope import Scope
 from .step_spans import step_spans
 from .table import Column, Table, concat
@@ -14,21 +14,20 @@ from .table import Column, Table, concat
 STEP = Column("step", "Step", "text")
 
 
-def by_step(scope: Scope, make: Callable[[Scope], Table], order: Callable[[Table], I64]) -> Table:
-    """Return the tables that `make` returns for each step that lies in the scope's range wholly, the rows of
-    each in an order, with the step as first column: each as if asked about that step alone. UsageError where
-    there are no steps.
+def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
+    """Return the tables of all steps that lie in the scope's range wholly, one below the other, with the step
+    as first column: each as `make` returns it for that step alone. UsageError where there are no steps.
     """
     steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
     if steps is None:
         raise UsageError("this trace has no steps, and nothing in it repeats")
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     labels, tables = [], []
-    for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist()):
-        if low <= start and end <= high:
+    work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
+    for place, label in enumerate(steps.labels):
+        if low <= int(steps.starts[place]) and int(steps.ends[place]) <= high:
             labels.append(label)
-            table = make(replace(scope, range=(start, end), label=f"step {label}"))
-            tables.append(table.take(order(table)))
+            tables.append(make(scope_of_step(scope, steps, place, work)))
     if not tables:
         raise UsageError(f"no step lies in the range wholly; there are {len(steps):,}, {steps.choice}")
     table = concat(tables, STEP, labels)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from .compile_calls import (
@@ -18,10 +20,10 @@ from .compile_calls import (
 from .compile_code import CODE, INDUCTOR, SPYRE, code_table
 from .compile_phases import COMPILERS, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled, region_table, step_table
+from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table
+from .table import Column, Table, Tables
 
-SCHEMA = 1
 SIGN_COLUMNS = (
     Column("rank", "rank", "text"),
     Column("name", "sign", "text"),
@@ -30,6 +32,12 @@ SIGN_COLUMNS = (
     Column("first_ns", "first at", "ns", statistic=True, moment=True),
     Column("meaning", "what it tells", "text"),
 )
+RECOMPILED_COLUMNS = (
+    Column("rank", "rank", "id"),
+    Column("frame", "frame", "id"),
+    Column("runs", "compilations", "object"),
+)
+TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")
 SIGNS = (
     (REGION, REGION, None, "code that Dynamo compiled ran"),
     ("CompiledFxGraph", GRAPH, GRAPH_HASH, "Inductor's code for a graph ran"),
@@ -66,18 +74,32 @@ class Compiled:
     compilations: Table
     recompiled: tuple[Recompiled, ...]
 
-    @property
-    def tables(self) -> dict[str, Table]:
-        """The tables by what they answer, in the order in which they are shown."""
-        return {
-            "signs": self.signs,
-            "regions": self.regions,
-            "graphs": self.graphs,
-            "steps": self.steps,
-            "code": self.code,
-            "phases": self.phases,
-            "compilations": self.compilations,
-        }
+
+def analyse_compile(scope: Scope, first: str = "signs") -> Tables:
+    """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
+    found = cache(partial(compiled, scope))
+    tables = {name: partial(_table_of, found, name) for name in TABLES}
+    return Tables(scope.text, scope.trace.opening_span[0], tables).led_by(first)
+
+
+def _table_of(found: Callable[[], Compiled], name: str) -> Table:
+    if name == "recompiled":
+        return recompiled_table(found())
+    table: Table = getattr(found(), name)
+    return table
+
+
+def compile_metrics(scope: Scope) -> list[Metric]:
+    """Return how many regions, graphs and compilations there are."""
+    found = compiled(scope)
+    runs, depth = found.regions.numbers("count"), found.regions.numbers("depth")
+    return [
+        Metric("compile.regions", "count", int(runs[depth == 0].sum())),
+        Metric("compile.regions_nested", "count", int(runs[depth > 0].sum())),
+        Metric("compile.recompiled_frames", "count", len(found.recompiled)),
+        Metric("compile.graphs", "count", len(found.graphs)),
+        Metric("compile.compilations", "count", len(found.compilations)),
+    ]
 
 
 def compiled(scope: Scope) -> Compiled:
@@ -90,20 +112,29 @@ def compiled(scope: Scope) -> Compiled:
     rows = [timed(scope, source) for source in sources]
     code = code_table(scope)
     signs = sign_table(scope, sources, code)
-    again = recompiled(regions)
-    tree = region_table(scope, regions)
+    phases = phase_table(scope, rows)
     return Compiled(
         scope.text,
         bool(signs.totals["applied"]),
-        signs,
-        tree,
+        replace(signs, totals={**signs.totals, "compile_ns": phases.totals["compile_ns"]}),
+        region_table(scope, regions),
         graph_table(scope, graphs),
         step_table(scope, sources),
         code,
-        phase_table(scope, rows),
+        phases,
         compilation_table(scope, rows),
-        again,
+        recompiled(regions),
     )
+
+
+def recompiled_table(found: Compiled) -> Table:
+    """Return a row per frame of which several compilations ran: how often each did."""
+    rows = [
+        {"rank": one.rank, "frame": one.frame, "runs": {str(key): count for key, count in one.runs.items()}}
+        for one in found.recompiled
+    ]
+    columns = RECOMPILED_COLUMNS
+    return Table.from_rows("recompiled", "Compiled again", found.scope, columns, rows, is_drawn=False)
 
 
 def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
@@ -150,7 +181,7 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
         SIGN_COLUMNS,
         rows,
         places,
-        totals={"applied": int(applied)},
+        totals={"applied": applied},
         notes=notes,
         jumps_to="the first",
     )
@@ -170,20 +201,3 @@ def _sign(scope: Scope, found: Calls, name: str, meaning: str) -> dict[str, Any]
 def _again(one: Recompiled) -> str:
     ran = ", ".join(f"{one.frame}/{number} {count:,} times" for number, count in one.runs.items())
     return f"frame {one.frame} was compiled at least {max(one.runs) + 1} times: {ran}"
-
-
-def compile_object(found: Compiled) -> dict[str, Any]:
-    """Return the JSON object: whether it is applied, and a list of rows for each question."""
-    return {
-        "schema": SCHEMA,
-        "table": "compile",
-        "scope": found.scope,
-        "applied": found.applied,
-        **{name: list(table.rows()) for name, table in found.tables.items()},
-        "recompiled": [
-            {"rank": one.rank, "frame": one.frame, "runs": {str(k): v for k, v in one.runs.items()}}
-            for one in found.recompiled
-        ],
-        "compile_ns": found.phases.totals["compile_ns"],
-        "notes": [note for table in found.tables.values() for note in table.notes],
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +43,9 @@ def _held_against(now: Table, baseline: Table, here: I64, there: I64, scope: str
     data: dict[str, AnyArray | list[str]] = {}
     for column in _columns(now, baseline):
         columns.append(column)
-        if column.unit == "text":
+        if any(isinstance(table.data.get(column.key), list) for table in (now, baseline)):
             data[column.key] = _texts(now, baseline, column.key, here, there)
-        elif column.key in now.key_columns:
+        elif column.unit == "id" or column.key in now.key_columns:
             data[column.key] = np.where(here == ABSENT, *_key_numbers(now, baseline, column.key, here, there))
         else:
             present, past = _numbers(now, column, here), _numbers(baseline, column, there)
@@ -91,10 +92,10 @@ def _columns(now: Table, baseline: Table) -> list[Column]:
     return [*now.columns, *(column for column in baseline.columns if column.key not in known)]
 
 
-def _texts(now: Table, baseline: Table, key: str, here: I64, there: I64) -> list[str]:
+def _texts(now: Table, baseline: Table, key: str, here: I64, there: I64) -> list[Any]:
     mine, other = now.data.get(key), baseline.data.get(key)
     return [
-        str(mine[new]) if mine is not None and new != ABSENT else str(other[old]) if other is not None else ""
+        mine[new] if mine is not None and new != ABSENT else other[old] if other is not None else ""
         for new, old in zip(here.tolist(), there.tolist())
     ]
 

@@ -87,6 +87,7 @@ def found_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) 
         positions=_joined(positions)[order],
         sources=_joined(sources)[order],
         jumps_to="go there",
+        origin_ns=zero,
     )
     return FoundTable(table, ranks)
 

@@ -14,7 +14,7 @@ from ..index.store import Index
 from ..ingest.columns import I64, U32
 from ..query.gaps import gaps_of
 from ..query.views import Row
-from .groups import Groups, Labels, dense, joined
+from .groups import Groups, Labels, concatenated, dense
 from .idle import CLASSES, Idle
 from .step_spans import StepSpans
 from .table import Column, Table, Value, Values
@@ -92,11 +92,11 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
     streams = found.streams
     labels = Labels()
     before, after = (
-        joined([labels.of_slices(one.work.index, getattr(one, side), short_name) for one in streams])
+        concatenated([labels.of_slices(one.work.index, getattr(one, side), short_name) for one in streams])
         for side in ("before", "after")
     )
-    length = joined([stream.ends - stream.starts for stream in streams])
-    kinds = joined([stream.kinds.astype(np.int64) for stream in streams])
+    length = concatenated([stream.ends - stream.starts for stream in streams])
+    kinds = concatenated([stream.kinds.astype(np.int64) for stream in streams])
     both = before * max(1, len(labels)) + after
     if len(labels) <= FEW:
         codes, pairs = dense(both)
@@ -121,13 +121,13 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
     totals: dict[str, Value] = {"gaps": len(length), "idle_ns": total}
     notes: tuple[str, ...] = ()
     if steps is not None:
-        held = steps.holding(joined([stream.starts for stream in streams]))
+        held = steps.holding(concatenated([stream.starts for stream in streams]))
         columns = (*COLUMNS[:4], STEPS, *COLUMNS[4:])
         data[STEPS.key] = _distinct_steps(groups, held, len(steps))
         totals["steps"] = len(steps)
         which = f"of {len(steps):,}, those in which such a gap begins"
         notes = (f"steps are {steps.choice}: {steps.reason}; {which}",)
-    ended = joined([stream.after for stream in streams], np.uint32)
+    ended = concatenated([stream.after for stream in streams], np.uint32)
     sources = np.repeat(
         np.array([stream.work.device.source for stream in streams], np.int64),
         [len(stream.after) for stream in streams],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +91,23 @@ class Groups:
         longest[self.codes[hits]] = hits  # the last one written is the first in order
         return longest
 
+    def covered(self, starts: I64, ends: I64) -> I64:
+        """Return how much time the spans [start, end) of each group cover, overlaps counted once."""
+        covered = np.zeros(self.size, np.int64)
+        if not len(starts):
+            return covered
+        order = np.lexsort((starts, self.codes))
+        codes, starts, ends = self.codes[order], starts[order], ends[order]
+        # Where a group begins, nothing is reached yet: the running maximum starts anew.
+        bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]
+        for low, high in pairwise(bounds):
+            reach = np.maximum.accumulate(ends[low:high])
+            fresh = np.minimum(starts[low + 1 : high], reach[:-1])
+            total = int((ends[low:high] - starts[low:high]).sum())
+            beneath = np.minimum(ends[low + 1 : high], reach[:-1]) - fresh
+            covered[codes[low]] = total - int(beneath.sum())
+        return covered
+
     def ordered(self, values: I64) -> I64:
         """Return the values by (group, value)."""
         low = int(values.min())
@@ -131,7 +149,7 @@ class Groups:
         }
 
 
-def joined(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
+def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
     """Return arrays as one; without any, an empty one."""
     if len(parts) == 1:
         return parts[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..index.format import NONE, RowKind
 from ..ingest.columns import I64, U32, AnyArray
-from ..query.launches import VIA, launches_of
+from ..query.launches import VIA
 from .scope import Scope
 from .work import Work
 
@@ -26,7 +26,7 @@ class LaunchSide:
 
 def launch_sides(scope: Scope, work: Work) -> LaunchSide:
     """Return who launched each slice of a device's work, by flow, else by correlation."""
-    found = launches_of(work.index)
+    found = scope.trace.launches(work.device.source)
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)
     if len(found.kernels) and len(work):

@@ -12,14 +12,17 @@ from ..index.format import NONE
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.chain import enclosing
 from .host import LaunchSide, launch_sides
+from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table
+from .step_spans import step_spans
+from .table import Column, Table, Tables
 from .work import Work, work_of
 
 CLASSES = ("host_wait", "kernel_wait", "other")
 KERNEL_WAIT_NS = 30_000
 """A gap shorter than this is the way of the hardware from one kernel to the next (HTA's 30 µs)."""
-SCHEMA = 1
+GAPS = 20
+"""Longest gaps that are listed where no limit says otherwise."""
 
 COLUMNS = (
     Column("rank", "rank", "text"),
@@ -45,9 +48,9 @@ GAP_COLUMNS = (
     Column("rank", "rank", "text"),
     Column("device", "device", "text"),
     Column("stream", "stream", "text"),
-    Column("before", "before it", "text"),
-    Column("after", "ended by", "text"),
-    Column("launch", "launch", "text"),
+    Column("before", "before it", "text", is_name=True),
+    Column("after", "ended by", "text", is_name=True),
+    Column("launch", "launch", "text", is_name=True),
     Column("launch_after_ns", "launched after", "ns"),
     Column("host", "what the CPU did", "text"),
 )
@@ -91,6 +94,31 @@ class Idle:
     streams: tuple[StreamGaps, ...]
 
 
+def analyse_idle(
+    scope: Scope, kernel_wait: float = 30.0, recurring: bool = False, limit: int | None = None
+) -> Tables:
+    """Return the gaps by stream and the longest ones, or those that recur; `kernel_wait` is in µs."""
+    from .gap_groups import recurring_gaps
+
+    found = idle(scope, round(kernel_wait * 1000))
+    tables = {"streams": lambda: idle_table(found), "gaps": lambda: gap_table(found, limit or GAPS)}
+    if recurring:
+        steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
+        tables = {"idle": lambda: recurring_gaps(found, steps)}
+    return Tables(found.scope, found.origin, tables)
+
+
+def idle_metrics(scope: Scope) -> list[Metric]:
+    """Return the idle time of all streams by its cause."""
+    streams = idle(scope).streams
+    metrics = []
+    for number, name in enumerate(CLASSES):
+        of_class = [stream.of_class(number) for stream in streams]
+        metrics.append(Metric(f"idle.{name}", "ns", sum(ns for ns, _ in of_class)))
+        metrics.append(Metric(f"idle.{name}_gaps", "count", sum(gaps for _, gaps in of_class)))
+    return metrics
+
+
 def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
     """Return the gaps of each stream: host_wait where the launch that ended it began after the work before
     it was done, else kernel_wait below a limit, else other.
@@ -102,7 +130,7 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
         side = launch_sides(scope, work)
         for stream, places in work.by_stream():
             found.append(stream_gaps(work, side, stream, places, kernel_wait_ns))
-    return Idle(scope.text, scope.trace.span_at(scope.clocks)[0], tuple(found))
+    return Idle(scope.text, scope.origin, tuple(found))
 
 
 def stream_gaps(
@@ -145,7 +173,7 @@ def idle_table(found: Idle) -> Table:
     rows = [_row(stream) for stream in found.streams]
     total = sum(stream.idle_ns for stream in found.streams)
     totals = {"idle_ns": total}
-    return Table.from_rows("idle", "Idle time", found.scope, COLUMNS, rows, totals=totals, notes=notes)
+    return Table.from_rows("streams", "Idle time", found.scope, COLUMNS, rows, totals=totals, notes=notes)
 
 
 def gap_table(found: Idle, limit: int = 20) -> Table:
@@ -161,19 +189,6 @@ def gap_table(found: Idle, limit: int = 20) -> Table:
     rows = [_gap_row(found.streams[number], at, found.origin) for _, number, at in ranked]
     jumps = [(found.streams[n].work.device.source, int(found.streams[n].after[at])) for _, n, at in ranked]
     return Table.from_rows("gaps", "Longest gaps", found.scope, GAP_COLUMNS, rows, jumps)
-
-
-def idle_object(found: Idle, limit: int = 20) -> dict[str, Any]:
-    """Return the JSON object: streams and their longest gaps."""
-    return {
-        "schema": SCHEMA,
-        "table": "idle",
-        "scope": found.scope,
-        "idle_ns": sum(stream.idle_ns for stream in found.streams),
-        "streams": list(idle_table(found).rows()),
-        "gaps": list(gap_table(found, limit).rows()),
-        "notes": list(idle_table(found).notes),
-    }
 
 
 def _longest(stream: StreamGaps, limit: int) -> list[int]:
@@ -210,9 +225,9 @@ def _gap_row(stream: StreamGaps, at: int, origin: int) -> dict[str, Any]:
         "rank": str(stream.work.rank),
         "device": stream.work.title,
         "stream": stream.stream,
-        "before": short_name(index.string(int(names[int(stream.before[at])]))),
-        "after": short_name(index.string(int(names[int(stream.after[at])]))),
-        "launch": short_name(index.string(int(names[launch]))) if known else "",
+        "before": index.string(int(names[int(stream.before[at])])),
+        "after": index.string(int(names[int(stream.after[at])])),
+        "launch": index.string(int(names[launch])) if known else "",
         "launch_after_ns": int(stream.launch_starts[at] - stream.starts[at]) if known else None,
         "host": " < ".join(short_name(index.string(int(names[at]))) for at in around[:3]),
     }

@@ -15,6 +15,7 @@ from ..ingest.lifted import LIFTED, Kind
 from ..query.scan import text_of
 from ..query.values import argument_values
 from .by_step import STEP
+from .groups import Groups, concatenated
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ARG, Column, Table
@@ -25,7 +26,7 @@ Order: TypeAlias = Literal["slowest", "time"]
 COLUMNS = (
     Column("start_ns", "at", "ns", moment=True),
     Column("duration_ns", "duration", "ns"),
-    Column("name", "kernel", "text"),
+    Column("name", "kernel", "text", is_name=True),
     Column("rank", "rank", "text"),
     Column("device", "device", "text"),
     Column("stream", "stream", "text"),
@@ -62,18 +63,18 @@ def instances(
     places = [_matching(work, wanted) for work in works]
     owner = np.repeat(np.arange(len(works)), [len(at) for at in places])
     place = np.concatenate(places) if works else np.empty(0, np.int64)
-    starts = _gathered([work.starts[at] for work, at in zip(works, places)])
-    durations = _gathered([work.durations[at] for work, at in zip(works, places)])
+    starts = concatenated([work.starts[at] for work, at in zip(works, places)])
+    durations = concatenated([work.durations[at] for work, at in zip(works, places)])
     ranked = np.lexsort((starts, -durations)) if order == "slowest" else np.argsort(starts, kind="stable")
     ranked = ranked[:limit]
     owner, place = owner[ranked], place[ranked]
-    origin = scope.trace.span_at(scope.clocks)[0]
+    origin = scope.origin
     data: dict[str, AnyArray | list[str]] = {
         "start_ns": starts[ranked] - origin,
         "duration_ns": durations[ranked],
     }
     picked = [(works[o], p) for o, p in zip(owner.tolist(), place.tolist())]
-    data["name"] = [short_name(work.index.string(int(work.names[at]))) for work, at in picked]
+    data["name"] = [work.index.string(int(work.names[at])) for work, at in picked]
     data["rank"] = [str(work.rank) for work, _ in picked]
     data["device"] = [work.title for work, _ in picked]
     data["stream"] = [work.stream_names[int(work.streams[at])] for work, at in picked]
@@ -150,16 +151,11 @@ def _histogram(scope: Scope, durations: I64) -> Table:
         edges[0], edges[-1] = min(int(durations.min()), low), max(high, low + 1)
     bins = max(0, len(edges) - 1)
     which = np.searchsorted(edges, durations, "right") - 1
-    totals = np.zeros(bins, np.int64)
-    np.add.at(totals, which, durations)
+    groups = Groups(which.astype(np.int64), bins)
     data = {
         "from_ns": edges[:-1],
         "to_ns": edges[1:],
-        "count": np.bincount(which, minlength=bins).astype(np.int64),
-        "total_ns": totals,
+        "count": groups.counts,
+        "total_ns": groups.sums(durations),
     }
     return Table("histogram", "Durations", scope.text, columns, data)
-
-
-def _gathered(parts: list[I64]) -> I64:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)

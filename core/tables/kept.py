@@ -60,7 +60,7 @@ def kept_file(scope: Scope, name: str) -> Path:
     """Return where a result of this name is kept of a scope that is a whole trace."""
     folders = [index.folder for index in scope.trace.indexes]
     clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
-    text = json.dumps([code_hash(), name, [folder.name for folder in folders], clocks])
+    text = json.dumps([code_hash(), name, scope.attribute, [folder.name for folder in folders], clocks])
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / FOLDER / f"{name}-{key}.json"
 
@@ -89,6 +89,7 @@ def _read(path: Path) -> Table | None:
             positions=_column(*told["positions"]),
             sources=_column(*told["sources"]),
             keys=tuple(told["keys"]),
+            read_by=told["read_by"],
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None
@@ -115,6 +116,7 @@ def _table_object(table: Table) -> dict[str, Any]:
         "positions": _told(table.positions),
         "sources": _told(table.sources),
         "keys": table.keys,
+        "read_by": table.read_by,
     }
 
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..base.errors import UsageError
 from ..base.short_names import short_name
 from ..ingest.columns import I64, AnyArray
+from .attribution import work_by_steps
 from .devices import KERNEL_TYPES, kernel_types
-from .groups import Groups, Labels, joined
+from .groups import Groups, Labels, concatenated
+from .instances import Order, instances
 from .kernel_arguments import argument_columns, argument_key, by_argument
+from .metrics import Metric, spread
 from .scope import Scope
-from .step_spans import StepSpans, step_spans
-from .table import ARG, Column, Table, Values
+from .step_spans import step_spans
+from .table import ARG, Column, Table, Tables, Values
 from .work import KindRule, Work, work_of
 
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "step"]
@@ -32,6 +39,8 @@ COLUMNS = (
     Column("max_ns", "max", "ns", statistic=True),
     Column("stdev_ns", "stdev", "ns", statistic=True),
 )
+RUNS = 1000
+"""Runs that are listed where no limit says otherwise."""
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
 MIXED = "mixed"
@@ -44,13 +53,42 @@ TITLES = {
 }
 
 
+def analyse_kernels(
+    scope: Scope,
+    by: str = "name",
+    group_by: str = "",
+    column: Sequence[str] = (),
+    runs: str = "",
+    order: Order = "slowest",
+    limit: int | None = None,
+) -> Tables:
+    """Return the device work by name (or what `by` and `group_by` say), or the runs of matching names."""
+    keys = [argument_key(text) for text in column]
+    if runs:
+        check_pattern(runs)
+        found = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
+        tables = {"kernels": lambda: found()[0], "histogram": lambda: found()[1]}
+    else:
+        tables = {"kernels": lambda: kernels(scope, group_by or by, arguments=keys)}
+    return Tables(scope.text, scope.origin, tables)
+
+
+def check_pattern(text: str) -> None:
+    """Raise UsageError where a text is no regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"--runs is no regular expression: {error}") from None
+
+
 def kernels(
     scope: Scope, by: GroupBy | str = "name", rule: KindRule = kernel_types, arguments: Sequence[str] = ()
 ) -> Table:
     """Return the device work of a scope by name, short name, stream, type, step or argument (as `arg:KEY`);
     most time first, with sum and mean of further arguments.
 
-    A step has the work that starts while it lasts on the host; what starts between steps stands apart.
+    A step has the work that was launched in it (by window: that starts while it lasts on the host); what no
+    step has stands apart.
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is "mixed" where there are several.
     """
     works = work_of(scope)
@@ -59,23 +97,23 @@ def kernels(
     if by.startswith(ARG):
         rows[by] = by_argument(argument_key(by))
     if by == "step":
-        rows["step"] = _by_step(step_spans(scope.trace, scope.clocks, scope.steps or None))
+        rows["step"] = _by_step(scope)
     kinds = [work.kinds(rule) for work in works]
     codes = [
         _by_type(kind, labels) if by == "type" else rows[by](work, labels) for work, kind in zip(works, kinds)
     ]
-    groups = Groups(joined(codes), len(labels))
-    stats = groups.statistics(joined([work.durations for work in works]))
+    groups = Groups(concatenated(codes), len(labels))
+    stats = groups.statistics(concatenated([work.durations for work in works]))
     total = int(stats["total_ns"].sum())
     more, values = argument_columns(works, groups, arguments)
     data: dict[str, Values] = {
         "name": list(labels),
-        "type": _types(groups, np.minimum(joined(kinds, np.uint8), len(KERNEL_TYPES))),
+        "type": _types(groups, np.minimum(concatenated(kinds, np.uint8), len(KERNEL_TYPES))),
         "share": stats["total_ns"] / max(total, 1),
         **{column.key: stats[column.key] for column in COLUMNS if column.key in stats},
         **values,
     }
-    positions = joined([work.positions for work in works], np.uint32)
+    positions = concatenated([work.positions for work in works], np.uint32)
     sources = np.repeat(
         np.array([work.device.source for work in works], np.int64), [len(work) for work in works]
     )
@@ -90,6 +128,14 @@ def kernels(
         sources=sources[stats["longest"]],
         keys=("name",),
     ).sort("total_ns")
+
+
+def kernel_metrics(scope: Scope) -> list[Metric]:
+    """Return how much device work there is and how long it takes."""
+    works = work_of(scope)
+    calls, *rest = spread("kernels", concatenated([work.durations for work in works]))
+    names = {work.index.string(n) for work in works for n in work.distinct_names[1].tolist()}
+    return [replace(calls, name="kernels.calls"), Metric("kernels.names", "count", len(names)), *rest]
 
 
 def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:
@@ -112,11 +158,18 @@ def _by_stream(work: Work, labels: Labels) -> I64:
     return labels.codes(names)[work.streams]
 
 
-def _by_step(steps: StepSpans | None) -> Callable[[Work, Labels], I64]:
+def _by_step(scope: Scope) -> Callable[[Work, Labels], I64]:
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
     names = [] if steps is None else [f"step {label}" for label in steps.labels]
+    launched = work_by_steps(scope, steps) if steps is not None and scope.attribute == "launch" else None
 
     def codes(work: Work, labels: Labels) -> I64:
-        held = np.full(len(work), -1, np.int64) if steps is None else steps.holding(work.starts)
+        if steps is None:
+            held = np.full(len(work), -1, np.int64)
+        elif launched is None:
+            held = steps.holding(work.starts)
+        else:
+            held = launched.steps_at(work.device.source, work.positions)
         present, places = np.unique(held, return_inverse=True)
         return labels.codes([names[at] if at >= 0 else OUTSIDE for at in present.tolist()])[places]
 

@@ -8,22 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from ..base.short_names import short_name
 from ..index.format import NONE
 from ..ingest.columns import I64, U32, AnyArray
-from .groups import Groups, Labels, joined
+from .groups import Groups, Labels, concatenated
 from .host import launch_sides
+from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table, Values
+from .table import Column, Table, Tables, Values
 from .work import Work, work_of
 
 LONG_CALL_NS = 50_000
 LONG_DELAY_NS = 100_000
 """Beyond these a call or a delay is an outlier (HTA's limits)."""
-SCHEMA = 1
+OUTLIERS = 20
+"""Longest delays that are listed where no limit says otherwise."""
 
 COLUMNS = (
-    Column("name", "launch call", "text"),
+    Column("name", "launch call", "text", is_name=True),
     Column("count", "launches", "count"),
     Column("call_ns", "calls", "ns"),
     Column("call_mean_ns", "mean", "ns"),
@@ -50,14 +51,23 @@ QUEUE_COLUMNS = (
 )
 OUTLIER_COLUMNS = (
     Column("start_ns", "at", "ns", moment=True),
-    Column("kernel", "kernel", "text"),
-    Column("launch", "launch call", "text"),
+    Column("kernel", "kernel", "text", is_name=True),
+    Column("launch", "launch call", "text", is_name=True),
     Column("delay_ns", "delay", "ns"),
     Column("call_ns", "call", "ns"),
     Column("kernel_ns", "kernel", "ns"),
     Column("rank", "rank", "text"),
     Column("device", "device", "text"),
     Column("stream", "stream", "text"),
+)
+STATISTICS_COLUMNS = (
+    Column("of", "of", "text"),
+    Column("total_ns", "total", "ns"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("median_ns", "median", "ns", statistic=True),
+    Column("p95_ns", "p95", "ns", statistic=True),
+    Column("min_ns", "min", "ns", statistic=True),
+    Column("max_ns", "max", "ns", statistic=True),
 )
 
 
@@ -105,17 +115,41 @@ class LaunchTimes:
     @property
     def calls(self) -> I64:
         """How long each call took, over all devices."""
-        return joined([device.calls for device in self.devices])
+        return concatenated([device.calls for device in self.devices])
 
     @property
     def kernel_times(self) -> I64:
         """How long the work of each call took, over all devices."""
-        return joined([device.kernel_times for device in self.devices])
+        return concatenated([device.kernel_times for device in self.devices])
 
     @property
     def delays(self) -> I64:
         """How long each piece of work waited after its call was done, over all devices."""
-        return joined([device.delays for device in self.devices])
+        return concatenated([device.delays for device in self.devices])
+
+
+def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
+    """Return the launches by call, the queues of the streams, the longest delays, and the sums of all."""
+    found = launches(scope)
+    tables = {
+        "launches": lambda: launch_table(found),
+        "queues": lambda: queue_table(found),
+        "outliers": lambda: outlier_table(found, limit or OUTLIERS),
+        "statistics": lambda: statistics_table(found),
+    }
+    return Tables(found.scope, found.origin, tables)
+
+
+def launch_metrics(scope: Scope) -> list[Metric]:
+    """Return how many launches there are, how long their calls take and how long their work waits."""
+    found = launches(scope)
+    metrics = [Metric("launches.calls", "count", len(found.calls))]
+    for key, values in (("call", found.calls), ("delay", found.delays)):
+        of_key = _statistics(values)
+        metrics += [
+            Metric(f"launches.{key}.{stat}", "ns", of_key[f"{stat}_ns"]) for stat in ("median", "p95", "max")
+        ]
+    return metrics
 
 
 def launches(scope: Scope) -> LaunchTimes:
@@ -129,7 +163,7 @@ def launches(scope: Scope) -> LaunchTimes:
         if scope.range is not None:
             offset = scope.clocks.offset(work.device.source, work.device.pid)
             own = index.column("slices.start")[work.positions] + offset
-            whole = own == work.starts
+            whole = (own == work.starts) | scope.is_whole(work.device.source, work.positions.astype(np.int64))
         known = whole & (side.launches != NONE)
         calls = index.duration(side.launches[known])
         found.append(
@@ -145,14 +179,14 @@ def launches(scope: Scope) -> LaunchTimes:
                 int(whole.sum() - known.sum()),
             )
         )
-    return LaunchTimes(scope.text, scope.trace.span_at(scope.clocks)[0], tuple(found))
+    return LaunchTimes(scope.text, scope.origin, tuple(found))
 
 
 def launch_table(found: LaunchTimes) -> Table:
     """Return a row per launch call's name, most launches first."""
     labels = Labels()
-    codes = [labels.of_slices(device.work.index, device.launches, short_name) for device in found.devices]
-    groups = Groups(joined(codes), len(labels))
+    codes = [labels.of_slices(device.work.index, device.launches) for device in found.devices]
+    groups = Groups(concatenated(codes), len(labels))
     call, kernel, delay = found.calls, found.kernel_times, found.delays
     calls, kernels, of_delay = groups.sums(call), groups.sums(kernel), groups.statistics(delay)
     count = of_delay["count"]
@@ -173,7 +207,7 @@ def launch_table(found: LaunchTimes) -> Table:
         "long_calls": groups.counts_where(call > LONG_CALL_NS),
         "long_delays": groups.counts_where(delay > LONG_DELAY_NS),
     }
-    positions = joined([device.kernels for device in found.devices], np.uint32)
+    positions = concatenated([device.kernels for device in found.devices], np.uint32)
     sources = np.repeat(
         np.array([device.work.device.source for device in found.devices], np.int64),
         [len(device.kernels) for device in found.devices],
@@ -184,25 +218,27 @@ def launch_table(found: LaunchTimes) -> Table:
         found.scope,
         COLUMNS,
         data,
-        {"count": len(delay), "without_launch": sum(device.without for device in found.devices)},
+        {
+            "count": len(delay),
+            "without_launch": sum(device.without for device in found.devices),
+            "short_kernels": int((kernel < call).sum()),
+            "long_calls": int((call > LONG_CALL_NS).sum()),
+            "long_delays": int((delay > LONG_DELAY_NS).sum()),
+        },
         positions=positions[of_delay["longest"]],
         sources=sources[of_delay["longest"]],
     ).sort("count")
 
 
-def totals(found: LaunchTimes) -> dict[str, Any]:
-    """Return the statistics over all launches: calls, kernels, delays, short kernels and outliers."""
-    call, kernel, delay = found.calls, found.kernel_times, found.delays
-    return {
-        "count": len(call),
-        "without_launch": sum(device.without for device in found.devices),
-        "call": _summary(call),
-        "kernel": _summary(kernel),
-        "delay": _summary(delay),
-        "short_kernels": int((kernel < call).sum()),
-        "long_calls": int((call > LONG_CALL_NS).sum()),
-        "long_delays": int((delay > LONG_DELAY_NS).sum()),
-    }
+def statistics_table(found: LaunchTimes) -> Table:
+    """Return a row for all calls, one for what they launched and one for the delays in between."""
+    rows = [
+        {"of": "call", **_statistics(found.calls)},
+        {"of": "kernel", **_statistics(found.kernel_times)},
+        {"of": "delay", **_statistics(found.delays)},
+    ]
+    columns = STATISTICS_COLUMNS
+    return Table.from_rows("statistics", "Statistics", found.scope, columns, rows, is_drawn=False)
 
 
 def queue_table(found: LaunchTimes) -> Table:
@@ -244,19 +280,6 @@ def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
     return Table.from_rows("outliers", "Longest launch delays", found.scope, OUTLIER_COLUMNS, rows, jumps)
 
 
-def launches_object(found: LaunchTimes, limit: int = 20) -> dict[str, Any]:
-    """Return the JSON object: totals, per launch call, queues per stream, outliers."""
-    return {
-        "schema": SCHEMA,
-        "table": "launches",
-        "scope": found.scope,
-        **totals(found),
-        "rows": list(launch_table(found).rows()),
-        "queues": list(queue_table(found).rows()),
-        "outliers": list(outlier_table(found, limit).rows()),
-    }
-
-
 def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, Any]:
     index = device.work.index
     kernel, launch = index.strings(
@@ -264,8 +287,8 @@ def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, A
     )
     return {
         "start_ns": int(device.kernel_starts[at]) - found.origin,
-        "kernel": short_name(kernel),
-        "launch": short_name(launch),
+        "kernel": kernel,
+        "launch": launch,
         "delay_ns": int(device.delays[at]),
         "call_ns": int(device.calls[at]),
         "kernel_ns": int(device.kernel_times[at]),
@@ -275,9 +298,9 @@ def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, A
     }
 
 
-def _summary(values: I64) -> dict[str, int | float] | None:
+def _statistics(values: I64) -> dict[str, int | float | None]:
     if not len(values):
-        return None
+        return {column.key: None for column in STATISTICS_COLUMNS[1:]} | {"total_ns": 0}
     total = int(values.sum())
     median, high = np.quantile(values, (0.5, 0.95)).tolist()
     return {

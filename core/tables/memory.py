@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..base.short_names import short_name
 from ..base.units import format_bytes
 from ..ingest.columns import I64
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
+from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table
+from .table import Column, Table, Tables
 
-SCHEMA = 1
 LARGEST = 20
 """Allocations listed per allocator where nothing else is asked."""
 
@@ -35,11 +34,13 @@ COLUMNS = (
     Column("released_bytes", "released", "bytes"),
     Column("reserved_bytes", "reserved", "bytes", statistic=True),
     Column("known_by", "totals", "text"),
+    Column("device_type", "device type", "id", detail=True),
+    Column("device_id", "device number", "id", detail=True),
 )
 LIVE_COLUMNS = (
     Column("rank", "rank", "text"),
     Column("allocator", "allocator", "text"),
-    Column("name", "allocated in", "text"),
+    Column("name", "allocated in", "text", is_name=True),
     Column("bytes", "size", "bytes"),
     Column("start_ns", "allocated at", "ns", statistic=True, moment=True),
     Column("end_ns", "released at", "ns", statistic=True, moment=True),
@@ -57,6 +58,8 @@ CURVE_COLUMNS = (
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
+LEADS = {"peak": "at_peak"}
+"""What --first calls a table otherwise than it is called."""
 UNPAIRED = "what was live cannot be told"
 FILTERED = "the filter is for the copies: [memory] records are no slices, so allocations count unfiltered"
 NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler write them"
@@ -107,6 +110,33 @@ class Memory:
     uses: tuple[AllocatorUse, ...]
     copies: Table
     notes: tuple[str, ...]
+
+
+def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = None) -> Tables:
+    """Return the allocators, the largest allocations at their peaks and in the end, and the copies; or the
+    curve of all records alone.
+    """
+    found = memory(scope)
+    notes = (FILTERED,) if scope.where is not None and first != "copies" else ()
+    if first == "curve":
+        return Tables(found.scope, found.origin, {"memory": lambda: curve_table(found)}, notes)
+    tables = {
+        "allocators": lambda: allocator_table(found),
+        "at_peak": lambda: peak_table(found, limit or LARGEST),
+        "kept": lambda: kept_table(found, limit or LARGEST),
+        "copies": lambda: found.copies,
+    }
+    return Tables(found.scope, found.origin, tables, notes).led_by(LEADS.get(first, first))
+
+
+def memory_metrics(scope: Scope) -> list[Metric]:
+    """Return the greatest peak of an allocator and how much was copied."""
+    found = memory(scope)
+    peaks = [use.peak_bytes for use in found.uses if use.peak_bytes is not None]
+    return [
+        Metric("memory.peak", "bytes", max(peaks, default=None)),
+        Metric("memory.copied", "bytes", int(found.copies.numbers("bytes").sum())),
+    ]
 
 
 def memory(scope: Scope) -> Memory:
@@ -211,6 +241,8 @@ def _row(found: Memory, use: AllocatorUse) -> dict[str, Any]:
         "kept_bytes": int(one.changes[use.kept].sum()),
         "reserved_bytes": reserved,
         "known_by": RECORDED if one.recorded else SUMMED,
+        "device_type": one.device_type,
+        "device_id": one.device_id,
     }
 
 
@@ -275,7 +307,7 @@ def _live_row(found: Memory, use: AllocatorUse, record: int) -> tuple[dict[str, 
 
 
 def _name(one: Allocator, position: int) -> str:
-    return short_name(one.index.string(int(one.index.column("slices.name")[position])))
+    return one.index.string(int(one.index.column("slices.name")[position]))
 
 
 def curve_table(found: Memory) -> Table:
@@ -295,20 +327,3 @@ def curve_table(found: Memory) -> Table:
         for key, value in parts.items()
     }
     return Table("memory_curve", "Memory over time", found.scope, CURVE_COLUMNS, data, notes=found.notes)
-
-
-def memory_object(found: Memory, limit: int = LARGEST) -> dict[str, Any]:
-    """Return the JSON object: allocators, what was live at their peaks, what stayed, the copies."""
-    return {
-        "schema": SCHEMA,
-        "table": "memory",
-        "scope": found.scope,
-        "allocators": [
-            {**row, "device_type": use.allocator.device_type, "device_id": use.allocator.device_id}
-            for row, use in zip(allocator_table(found).rows(), found.uses)
-        ],
-        "at_peak": list(peak_table(found, limit).rows()),
-        "kept": list(kept_table(found, limit).rows()),
-        "copies": list(found.copies.rows()),
-        "notes": list(found.notes),
-    }

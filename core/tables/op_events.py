@@ -166,7 +166,8 @@ def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
         first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
         if wanted[held[first : first + count]].any():
             found.append(part.begin + np.flatnonzero(wanted[categories[part.begin : part.end]]))
-    return np.concatenate(found)
+    positions = scope.by_launch(source, np.concatenate(found))
+    return positions if scope.work is None else positions[wanted[categories[positions]]]
 
 
 def keys_of(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:

@@ -7,7 +7,9 @@ thread have no self time in torch, here they are ops like others; FLOPs are not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,14 +17,16 @@ import numpy.typing as npt
 
 from ..base.errors import UsageError
 from ..ingest.columns import I64, AnyArray
+from .by_step import by_step
 from .devices import WORK, device_word
 from .kept import kept
+from .metrics import Metric
 from .op_device import device_times, work_positions
 from .op_events import ANNOTATION, keys_of, lanes_of, op_events, positions_of
-from .op_groups import NO_GROUPING, Grouping, grouped
+from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_memory import ANYWHERE, MEMORY, memory_of
 from .scope import Scope
-from .table import Column, Table, Value
+from .table import Column, Table, Tables, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -69,6 +73,30 @@ _Key = tuple[str, bool, bool, str]
 """Name, whether an annotation, whether on the device, text of the grouping."""
 
 
+def analyse_ops(scope: Scope, group_by: str = "", by: str = "") -> Tables:
+    """Return the ops of a scope, or (by step) of each step in it."""
+    grouping = parse_grouping(group_by) if group_by else NO_GROUPING
+
+    def table() -> Table:
+        if by == "step":
+            return by_step(scope, partial(ops, by=grouping))
+        return ops(scope, grouping)
+
+    return Tables(scope.text, scope.origin, {"ops": table})
+
+
+def op_metrics(scope: Scope) -> list[Metric]:
+    """Return how many calls of operators there are, and the time of host and device."""
+    table = ops(scope)
+    host = table.take(table.numbers("on_device") == 0)
+    return [
+        Metric("ops.calls", "count", int(host.numbers("calls").sum())),
+        Metric("ops.names", "count", len(host)),
+        Metric("ops.self_cpu", "ns", table.totals["self_cpu_total_ns"]),
+        Metric("ops.self_device", "ns", table.totals["self_device_total_ns"]),
+    ]
+
+
 def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
     """Return the ops of a scope in torch's own order: by the first start of each row.
 
@@ -90,31 +118,22 @@ def _counted(scope: Scope, by: Grouping) -> Table:
 
 
 def sort_column(key: str) -> str:
-    """Return our column for one of PyTorch's sort keys, or for a column's own name; UsageError for others."""
-    name = key
+    """Return the column (with - before it: smallest first) of one of PyTorch's sort keys or of a column's own
+    name; UsageError for others.
+    """
+    column = key.removeprefix("-")
     for device in DEVICE_SORTS:
-        name = name.replace(device, "device")
-    columns = ("name", "calls", *SUMS, *MEMORY_SUMS, *AVERAGES)
-    if name not in SORTS and name not in columns:
+        column = column.replace(device, "device")
+    column = SORTS.get(column, column)
+    if column not in ("name", "calls", *SUMS, *MEMORY_SUMS, *AVERAGES):
         raise UsageError(f"no sort key {key!r}; there are {', '.join(SORTS)}")
-    return SORTS.get(name, name)
+    return f"-{column}" if key.startswith("-") or column == "name" else column
 
 
-def order(table: Table, key: str) -> I64:
-    """Return the row numbers by one of PyTorch's sort keys, greatest first, equal ones in table order."""
-    column = sort_column(key)
-    if any(shown.key == column for shown in table.columns):
-        return table.order(column, descending=column != "name")
-    if column not in AVERAGES:
-        return np.arange(len(table))  # a memory column that the trace has nothing for: all equal
-    average = np.asarray(table.data[AVERAGES[column]]) / np.maximum(np.asarray(table.data["calls"]), 1)
-    return np.argsort(-average, kind="stable").astype(np.int64)
-
-
-def has_memory(trace: Trace, table: Table) -> bool:
+def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
     """Tell whether memory was recorded: the file says so, or there is some."""
     said = any(index.manifest.get("envelope", {}).get("profile_memory") for index in trace.indexes)
-    return bool(said) or any(np.any(table.data[key]) for key in MEMORY_SUMS)
+    return bool(said) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 
 def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
@@ -177,7 +196,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     offset = _offsets(scope, source)[lanes_of(index, positions)]
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
-    total = _cut(scope, end) - _cut(scope, start)
+    total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))
     sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
@@ -287,12 +306,15 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
     word = device_word(scope.trace)
     on_device = np.array([key[2] for key in keys], np.bool_)
     annotation = np.array([key[1] for key in keys], np.bool_)
-    data: dict[str, AnyArray | list[str]] = {
+    data: dict[str, Values] = {
         "name": [key[0] for key in keys],
         "calls": np.array([row.calls for row in found], np.int64),
     }
     for place, name in enumerate((*SUMS, *MEMORY_SUMS)):
         data[name] = np.array([row.sums[place] for row in found], np.int64)
+    device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
+    for average, total in AVERAGES.items():
+        data[average] = np.asarray(data[total]) / np.maximum(np.asarray(data["calls"]), 1)
     columns = [
         Column("name", "Name", "text"),
         Column("calls", "# of Calls", "count"),
@@ -303,13 +325,16 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         Column("cpu_mem", "CPU Mem", "bytes"),
         Column("self_cpu_mem", "Self CPU Mem", "bytes"),
     ]
-    if np.any(data["device_mem"]) or np.any(data["self_device_mem"]):
-        columns += [
-            Column("device_mem", f"{word} Mem", "bytes"),
-            Column("self_device_mem", f"Self {word} Mem", "bytes"),
-        ]
+    columns += [
+        Column("device_mem", f"{word} Mem", "bytes", detail=not device_memory),
+        Column("self_device_mem", f"Self {word} Mem", "bytes", detail=not device_memory),
+    ]
     data["annotation"], data["on_device"] = annotation, on_device
     columns += [Column("annotation", "Annotation"), Column("on_device", f"On {word}")]
+    columns += [
+        Column("cpu_avg_ns", "CPU time avg", "ns", statistic=True, detail=True),
+        Column("device_avg_ns", f"{word} time avg", "ns", statistic=True, detail=True),
+    ]
     identity = ["name", "annotation", "on_device"]
     if by.by:
         key, title = by.column
@@ -323,6 +348,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "self_cpu_total_ns": int(np.asarray(data["self_cpu_ns"]).sum()),
         "self_device_total_ns": int(device[on_device & ~annotation].sum()),
         "device": word,
+        "profile_memory": int(has_memory(scope.trace, data)),
     }
     positions = np.array([row.longest[2] for row in found], np.int64)
     return Table(
@@ -336,4 +362,5 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         positions,
         sources=np.array([row.longest[1] for row in found], np.int64),
         keys=tuple(identity),
+        read_by="self_device_ns" if np.any(device) else "self_cpu_ns",
     )

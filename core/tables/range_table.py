@@ -8,19 +8,20 @@ import numpy as np
 
 from ..base.intervals import merge
 from ..base.safe_text import safe
-from ..base.short_names import short_name
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.window import SPAN_CATEGORY
+from .groups import Groups
+from .metrics import Metric
 from .scope import Chunk, Scope
-from .table import Column, Table
+from .table import Column, Table, Tables
 
 MOST_ROWS = 200_000
 """Names that a table holds; of more, those that took the most time, and a note counts the rest."""
 
 COLUMNS = (
-    Column("name", "name", "text"),
+    Column("name", "name", "text", is_name=True),
     Column("category", "category", "text"),
     Column("count", "count", "count"),
     Column("total_ns", "total", "ns"),
@@ -39,6 +40,22 @@ LANE_COLUMNS = (
 )
 UNKNOWN = np.int64(-1)
 FAR = np.iinfo(np.int64).max
+
+
+def analyse_range(scope: Scope, by: str = "name") -> Tables:
+    """Return what happens in a scope by name and category, or by lane."""
+
+    def table() -> Table:
+        return lane_table(scope).sort("busy_ns") if by == "lane" else range_table(scope).sort("self_ns")
+
+    return Tables(scope.text, scope.origin, {"range": table})
+
+
+def range_metrics(scope: Scope) -> list[Metric]:
+    """Return how long a scope is and how many slices it holds."""
+    low, high = scope.range or scope.trace.span_at(scope.clocks)
+    count = int(range_table(scope).numbers("count").sum())
+    return [Metric("trace.span", "ns", high - low), Metric("trace.slices", "count", count)]
 
 
 def range_table(scope: Scope) -> Table:
@@ -211,7 +228,7 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
         scope.text,
         COLUMNS,
         {
-            "name": [short_name(name) for name in names],
+            "name": names,
             "category": [safe(kind) for kind in kinds],
             "count": count,
             "total_ns": columns["total"],
@@ -245,18 +262,12 @@ def _joined(
     """Join the rows of several sources that have one name and category; the first one stays in place."""
     place: dict[tuple[str, str], int] = {}
     slots = np.array([place.setdefault(key, len(place)) for key in zip(names, kinds)], np.int64)
-    size = len(place)
-    joined = {key: np.zeros(size, np.int64) for key in ("count", "total", "own")}
-    for key, values in joined.items():
-        np.add.at(values, slots, columns[key])
-    least, most = np.full(size, FAR), np.full(size, -1, np.int64)
-    np.minimum.at(least, slots, columns["least"])
-    np.maximum.at(most, slots, columns["most"])
-    longest, whose = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    at = np.flatnonzero(columns["most"] == most[slots])[::-1]
-    longest[slots[at]], whose[slots[at]] = columns["longest"][at], sources[at]
-    joined |= {"least": least, "most": most, "longest": longest}
-    return joined, whose, [name for name, _ in place], [kind for _, kind in place]
+    rows = Groups(slots, len(place))
+    joined = {key: rows.sums(columns[key]) for key in ("count", "total", "own")}
+    longest = rows.longest(columns["most"])
+    joined |= {"least": rows.least(columns["least"]), "most": rows.most(columns["most"], -1)}
+    joined |= {"longest": columns["longest"][longest]}
+    return joined, sources[longest], [name for name, _ in place], [kind for _, kind in place]
 
 
 def _outermost(chunk: Chunk) -> AnyArray:
@@ -272,6 +283,3 @@ def _runs(values: I64) -> list[tuple[int, int, int]]:
     edges = np.flatnonzero(values[1:] != values[:-1]) + 1
     begins, ends = [0, *edges.tolist()], [*edges.tolist(), len(values)]
     return [(int(values[begin]), begin, end) for begin, end in zip(begins, ends)]
-
-
-__all__ = ["lane_table", "range_table"]

@@ -1,4 +1,4 @@
-"""The tables and the JSON object of the ranks."""
+"""The tables of the ranks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..ingest.columns import AnyArray
-from .ranks import Ranks, RankTimes
-from .table import Column, Table
+from .ranks import Ranks, RankTimes, ranks
+from .scope import Scope
+from .table import Column, Table, Tables, Values
 
-SCHEMA = 1
 RANK_COLUMNS = (
     Column("rank", "rank", "count"),
     Column("host", "host", "text"),
@@ -25,18 +25,30 @@ RANK_COLUMNS = (
     Column("kept_waiting_ns", "kept waiting", "ns"),
     Column("offset_ns", "clock moved", "ns"),
     Column("residual_ns", "residual", "ns"),
+    Column("path", "file", "text", detail=True),
+    Column("correction_ns", "clock corrected", "ns", detail=True),
+    Column("residual_median_ns", "residual median", "ns", statistic=True, detail=True),
+    Column("residual_p95_ns", "residual p95", "ns", statistic=True, detail=True),
+    Column("matched", "matched", "count", detail=True),
+    Column("kernel_time_ns", "kernel time", "ns", detail=True),
+    Column("busy_ns", "busy", "ns", detail=True),
+    Column("memory_ns", "memory", "ns", detail=True),
+    Column("collectives", "collectives", "count", detail=True),
 )
 COLLECTIVE_COLUMNS = (
     Column("name", "collective", "text"),
     Column("group", "group", "text"),
     Column("number", "number", "number"),
-    Column("ranks", "ranks", "count"),
+    Column("ranks", "ranks", "object"),
     Column("start_ns", "start", "ns", moment=True),
     Column("spread_ns", "starts apart", "ns"),
     Column("waited_ns", "waited", "ns"),
     Column("last", "last rank", "text"),
     Column("together_ns", "together", "ns"),
     Column("end_spread_ns", "ends apart", "ns"),
+    Column("starts_ns", "starts", "object", detail=True),
+    Column("ends_ns", "ends", "object", detail=True),
+    Column("last_rank", "last rank", "id", statistic=True, detail=True),
 )
 STEP_COLUMNS = (
     Column("step", "step", "text"),
@@ -48,11 +60,25 @@ STEP_COLUMNS = (
 )
 
 
+def analyse_ranks(scope: Scope) -> Tables:
+    """Return the ranks, the slowest rank of each step, and the collectives."""
+    found = ranks(scope)
+    tables = {
+        "ranks": lambda: ranks_table(found),
+        "steps": lambda: rank_steps_table(found),
+        "collectives": lambda: collectives_table(found, scope.origin),
+    }
+    return Tables(found.scope, scope.origin, tables)
+
+
 def ranks_table(found: Ranks) -> Table:
     """Return a row per rank; Enter leads to the collective in which it waited longest."""
-    rows = [{**_row(rank), "rank": rank.rank, "host": rank.host} for rank in found.ranks]
+    rows = [_row(rank) for rank in found.ranks]
     jumps = [(rank.source, rank.position) for rank in found.ranks]
-    return Table.from_rows("ranks", "Ranks", found.scope, RANK_COLUMNS, rows, jumps, notes=found.notes)
+    totals = {"alignment": found.alignment, "missing": list(found.missing)}
+    return Table.from_rows(
+        "ranks", "Ranks", found.scope, RANK_COLUMNS, rows, jumps, totals=totals, notes=found.notes
+    )
 
 
 def collectives_table(found: Ranks, start_ns: int) -> Table:
@@ -61,18 +87,22 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
     last = skew.last
     columns = np.arange(len(skew))
     numbers = [found.number(source) for source in skew.sources]
+    present = [np.flatnonzero(row) for row in skew.has]
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
-    data: dict[str, AnyArray | list[str]] = {
+    data: dict[str, Values] = {
         "name": [names[place] for place in skew.family.tolist()],
         "group": [groups[place] for place in skew.family.tolist()],
         "number": skew.number,
-        "ranks": skew.has.sum(axis=1).astype(np.int64),
+        "ranks": [[numbers[at] for at in places] for places in present],
         "start_ns": skew.first_start - start_ns,
         "spread_ns": skew.spread,
         "waited_ns": skew.waits.sum(axis=1),
         "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
         "together_ns": _together(found),
         "end_spread_ns": skew.end_spread,
+        "starts_ns": [(row[at] - start_ns).tolist() for row, at in zip(skew.starts, present)],
+        "ends_ns": [(row[at] - start_ns).tolist() for row, at in zip(skew.ends, present)],
+        "last_rank": [numbers[at] if late else None for at, late in zip(last.tolist(), skew.late.tolist())],
     }
     positions = skew.positions[columns, last] if len(skew) else np.empty(0, np.int64)
     sources = np.array(skew.sources, np.int64)[last] if len(skew) else np.empty(0, np.int64)
@@ -103,26 +133,14 @@ def rank_steps_table(found: Ranks) -> Table:
     jumps = [(step.slowest, step.position) for step in found.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     title = "Slowest rank of each step"
-    return Table.from_rows("rank_steps", title, found.scope, STEP_COLUMNS, rows, jumps, notes=notes)
-
-
-def ranks_object(found: Ranks) -> dict[str, Any]:
-    """Return the JSON object: ranks, collectives with every rank's times in trace time, steps."""
-    return {
-        "schema": SCHEMA,
-        "table": "ranks",
-        "scope": found.scope,
-        "alignment": found.alignment,
-        "missing": list(found.missing),
-        "ranks": [_rank_object(rank) for rank in found.ranks],
-        "collectives": _collective_objects(found),
-        "steps": list(rank_steps_table(found).rows()),
-        "notes": list(found.notes),
-    }
+    return Table.from_rows("steps", title, found.scope, STEP_COLUMNS, rows, jumps, notes=notes)
 
 
 def _row(rank: RankTimes) -> dict[str, Any]:
     return {
+        "rank": rank.rank,
+        "host": rank.host,
+        "path": rank.path,
         "steps": rank.steps,
         "step_ns": rank.step_ns,
         "compute_ns": rank.compute_ns,
@@ -134,15 +152,6 @@ def _row(rank: RankTimes) -> dict[str, Any]:
         "kept_waiting_ns": rank.kept_waiting_ns,
         "offset_ns": rank.clock.offset_ns,
         "residual_ns": rank.clock.residual_ns,
-    }
-
-
-def _rank_object(rank: RankTimes) -> dict[str, Any]:
-    return {
-        "rank": rank.rank,
-        "host": rank.host,
-        "path": rank.path,
-        **_row(rank),
         "correction_ns": rank.clock.correction_ns,
         "residual_median_ns": rank.clock.median_ns,
         "residual_p95_ns": rank.clock.p95_ns,
@@ -152,36 +161,6 @@ def _rank_object(rank: RankTimes) -> dict[str, Any]:
         "memory_ns": rank.memory_ns,
         "collectives": rank.collectives,
     }
-
-
-def _collective_objects(found: Ranks) -> list[dict[str, Any]]:
-    skew = found.skew
-    numbers = [found.number(source) for source in skew.sources]
-    spread, end_spread, waited = (
-        skew.spread.tolist(),
-        skew.end_spread.tolist(),
-        skew.waits.sum(axis=1).tolist(),
-    )
-    last, late = skew.last.tolist(), skew.late.tolist()
-    objects = []
-    for row, (family, number) in enumerate(zip(skew.family.tolist(), skew.number.tolist())):
-        there = np.flatnonzero(skew.has[row]).tolist()
-        group, name = skew.families[family]
-        objects.append(
-            {
-                "name": name,
-                "group": group,
-                "number": number,
-                "ranks": [numbers[column] for column in there],
-                "starts_ns": skew.starts[row, there].tolist(),
-                "ends_ns": skew.ends[row, there].tolist(),
-                "spread_ns": spread[row],
-                "end_spread_ns": end_spread[row],
-                "waited_ns": waited[row],
-                "last_rank": numbers[last[row]] if late[row] else None,
-            }
-        )
-    return objects
 
 
 def _together(found: Ranks) -> AnyArray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,24 @@ CHUNK = 1 << 20
 
 Where: TypeAlias = Callable[[Index, I64], AnyArray]
 """A filter: (index, positions) -> which of them to keep, as booleans."""
+
+
+Attribute: TypeAlias = Literal["launch", "window"]
+"""What gives device work to a step: the call that launched it, or the window of the step on the host."""
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """The device work of one step, by source; it counts whole and whatever its time, all other does not.
+
+    A device runs behind the host: what a step launched may run when the step is long over.
+    """
+
+    chosen: Mapping[int, U32]  # positions, ascending
+    all: Mapping[int, U32]  # of the device work of all steps and of none, ascending
+
+
+NO_WORK = np.empty(0, np.uint32)
 
 
 class Part(NamedTuple):
@@ -107,6 +125,8 @@ class Scope:
     label: str = ""  # what the range is, as "step 7"
     against: str = ""  # what its numbers are held against
     steps: str = ""  # name of the slices to take for steps; empty: those that are found
+    attribute: Attribute = "launch"
+    work: StepWork | None = None  # of a step by launch: `range` is its window, and counts for the host
     cancelled: CancelledCallback = field(default=never, compare=False)
 
     def check(self) -> None:
@@ -141,6 +161,9 @@ class Scope:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the slices in order of source and position, at most CHUNK at once. Raises Cancelled."""
+        if self.work is not None:
+            yield from self._chunks_of_step(self.work)
+            return
         for source, parts in groupby(self.parts, attrgetter("source")):
             batch: list[Part] = []
             size = 0
@@ -156,24 +179,77 @@ class Scope:
             if batch:
                 yield self._chunk(source, batch)
 
+    def _chunks_of_step(self, work: StepWork) -> Iterator[Chunk]:
+        """Yield the slices of the host's window without device work, and the step's device work whole."""
+        in_window: dict[int, list[I64]] = {}
+        for part in self.parts:
+            in_window.setdefault(part.source, []).append(np.arange(part.begin, part.end, dtype=np.int64))
+        for source, rows in self._rows.items():
+            begins = np.array([row.begin for row in rows], np.int64)
+            seen = np.concatenate([np.empty(0, np.int64), *in_window.get(source, [])])
+            positions = self.by_launch(source, seen)
+            for low in range(0, len(positions), CHUNK):
+                some: I64 = positions[low : low + CHUNK]
+                row = np.searchsorted(begins, some, "right") - 1
+                yield self._columns(source, some, rows, row, self.is_whole(source, some))
+
+    @cached_property
+    def _rows(self) -> dict[int, list[Part]]:
+        """By source, all rows of the scope's lanes, whatever the range."""
+        whole = replace(self, range=None, work=None).parts
+        return {source: list(parts) for source, parts in groupby(whole, attrgetter("source"))}
+
+    def by_launch(self, source: int, positions: I64) -> I64:
+        """Return the positions of a step's window with its device work in place of what ran meanwhile,
+        ascending; the same ones where the scope is no step by launch.
+        """
+        if self.work is None:
+            return positions
+        rows = self._rows.get(source, [])
+        chosen = self.work.chosen.get(source, NO_WORK).astype(np.int64)
+        begins, ends = (np.array([row[at] for row in rows], np.int64) for at in (4, 5))
+        row = np.searchsorted(begins, chosen, "right") - 1
+        inside = (row >= 0) & (chosen < np.append(ends, 0)[row])  # in lanes of the scope
+        host = positions[~_among(positions, self.work.all.get(source, NO_WORK))]
+        return np.sort(np.concatenate([host, chosen[inside]]))
+
+    def is_whole(self, source: int, positions: I64) -> AnyArray:
+        """Return which slices count whole though the range may cut them: a step's device work."""
+        return _among(positions, NO_WORK if self.work is None else self.work.chosen.get(source, NO_WORK))
+
     def _chunk(self, source: int, parts: list[Part]) -> Chunk:
-        self.check()
-        index = self.trace.indexes[source]
         begins = np.array([part.begin for part in parts], np.int64)
         ends = np.array([part.end for part in parts], np.int64)
-        counts = ends - begins
         positions, _ = ragged(begins, ends)
-        facts = np.array([(part.lane, part.row, part.offset) for part in parts], np.int64)
-        lanes, rows, offsets = (np.repeat(facts[:, i], counts) for i in range(3))
+        at = np.repeat(np.arange(len(parts)), ends - begins)
         # Rows that follow each other are read in one piece.
-        whole = self.where is None and bool((begins[1:] == ends[:-1]).all())
-        at: slice | I64 = slice(parts[0].begin, parts[-1].end) if whole else positions
+        whole = bool((begins[1:] == ends[:-1]).all())
+        return self._columns(source, positions, parts, at, None, whole)
+
+    def _columns(
+        self,
+        source: int,
+        positions: I64,
+        parts: list[Part],
+        part_of: I64,
+        uncut: AnyArray | None,
+        in_one_piece: bool = False,
+    ) -> Chunk:
+        """Return slices as a chunk; `part_of` says in which part each lies, `uncut` which count whole, and
+        `in_one_piece` that the positions follow each other.
+        """
+        self.check()
+        index = self.trace.indexes[source]
         if self.where is not None:
             keep = self.where(index, positions)
-            at = positions = positions[keep]
-            lanes, rows, offsets = lanes[keep], rows[keep], offsets[keep]
+            positions, part_of = positions[keep], part_of[keep]
+            uncut = None if uncut is None else uncut[keep]
+        facts = np.array([(part.lane, part.row, part.offset) for part in parts], np.int64)
+        lanes, rows, offsets = (facts[:, column][part_of] for column in range(3))
+        piece = in_one_piece and self.where is None and len(positions) > 0
+        at: slice | I64 = slice(int(positions[0]), int(positions[-1]) + 1) if piece else positions
         starts: I64 = index.column("slices.start")[at].astype(np.int64)
-        if facts[:, 2].any():
+        if offsets.any():
             starts += offsets
         stops: I64 = starts + (
             index.durations_between(at.start, at.stop) if isinstance(at, slice) else index.duration(positions)
@@ -181,11 +257,14 @@ class Scope:
         cut = low = high = np.empty(0, np.int64)
         if self.range is not None:
             first, last = self.range
-            cut = np.flatnonzero((starts < first) | (stops > last)).astype(np.int64)
+            beyond = (starts < first) | (stops > last)
+            if uncut is not None:
+                beyond &= ~uncut
+            cut = np.flatnonzero(beyond).astype(np.int64)
             low, high = first - offsets[cut], last - offsets[cut]
             if len(cut):
-                np.maximum(starts, first, out=starts)
-                np.minimum(stops, last, out=stops)
+                starts[cut] = np.maximum(starts[cut], first)
+                stops[cut] = np.minimum(stops[cut], last)
         return Chunk(
             source,
             index,
@@ -206,6 +285,8 @@ class Scope:
         """How many slices reach beyond the range (filter aside)."""
         if self.range is None:
             return 0
+        if self.work is not None:
+            return sum(len(chunk.cut) for chunk in replace(self, where=None).chunks())
         count = 0
         for part in self.parts:
             index, edges = self.trace.indexes[part.source], [part.begin, part.end - 1]
@@ -230,13 +311,27 @@ class Scope:
         return words + (", filtered" if self.where is not None else "")
 
     @property
+    def origin(self) -> int:
+        """Where the trace begins under the scope's clocks: relative times count from it, ns."""
+        return self.trace.span_at(self.clocks)[0]
+
+    @property
     def when(self) -> str:
         """The time alone: from where to where."""
         if self.range is None:
             return "whole trace"
-        origin = self.trace.span_at(self.clocks)[0]
-        low, high = (format_ns(edge - origin) for edge in self.range)
-        return f"{self.label or 'range'} +{low} .. +{high}"
+        low, high = (format_ns(edge - self.origin) for edge in self.range)
+        words = f"{self.label or 'range'} +{low} .. +{high}"
+        return words if self.work is None else f"{words} and the device work that it launched"
+
+
+def _among(positions: I64, ascending: AnyArray) -> AnyArray:
+    """Return which positions are among some ascending ones."""
+    if not len(ascending):
+        return np.zeros(len(positions), np.bool_)
+    place = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
+    among: AnyArray = ascending[place] == positions
+    return among
 
 
 def within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import text_of
 from ..query.values import arguments_read
 from .scope import Chunk, Scope
-from .table import ARG, Column, Table
+from .table import ARG, Column, Table, Tables
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -45,6 +45,15 @@ FIRST_ROW = "without the first row of a process, which holds the calls of all ro
 def is_report(trace: Trace) -> bool:
     """Tell whether a file of the trace is called as SambaTune calls its reports."""
     return any(REPORT.search(Path(source.path).name) for source in trace.sources)
+
+
+def analyse_sections(scope: Scope, by: By = "both", only_report: bool = False) -> Tables:
+    """Return the section calls of a scope by hyperfunction and hypersection; of other files than reports
+    none, where only those count.
+    """
+    if only_report and not is_report(scope.trace):
+        scope = replace(scope, lanes=())
+    return Tables(scope.text, scope.origin, {"sections": lambda: sections(scope, by)})
 
 
 def sections(scope: Scope, by: By = "both") -> Table:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.clock import Clocks
 from ..ingest.columns import I64
-from .step_choice import find_steps
+from .step_choice import Steps, find_steps
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -24,6 +25,8 @@ class StepSpans:
     labels: tuple[str, ...]
     starts: I64
     ends: I64
+    of_source: Mapping[int, tuple[Steps, I64]] = field(default_factory=dict, compare=False)
+    """By source: its own steps, and the place here of each; empty where they were read from a file."""
 
     def __len__(self) -> int:
         """Return the number of steps."""
@@ -49,14 +52,22 @@ def step_spans(
     if not found:
         return None
     spans: dict[tuple[str, int], tuple[int, int]] = {}
+    keys: list[list[tuple[str, int]]] = []
     for steps in found:
+        keys.append([])
         met: dict[tuple[int, str], int] = {}
         columns = (steps.processes.tolist(), steps.labels, steps.starts.tolist(), steps.ends.tolist())
         for process, label, start, end in zip(*columns):
             met[process, label] = count = met.get((process, label), 0) + 1
             low, high = spans.get((label, count), (start, end))
             spans[label, count] = min(low, start), max(high, end)
+            keys[-1].append((label, count))
     ordered = sorted(spans, key=spans.__getitem__)
     edges = np.array([spans[key] for key in ordered], np.int64)
     labels = tuple(label for label, _ in ordered)
-    return StepSpans(found[0].choice, found[0].reason, labels, edges[:, 0], edges[:, 1])
+    places = {key: place for place, key in enumerate(ordered)}
+    of_source = {
+        steps.source: (steps, np.array([places[key] for key in own], np.int64))
+        for steps, own in zip(found, keys)
+    }
+    return StepSpans(found[0].choice, found[0].reason, labels, edges[:, 0], edges[:, 1], of_source)

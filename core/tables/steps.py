@@ -1,32 +1,44 @@
-"""Step by step: how long each took, what host and device did in it, and where its time went."""
+"""Step by step: how long each took, what host and device did in it, and where its time went.
+
+Device work counts for the step that launched it (see attribution.py): its time, busy time, span, and what of
+it is communication and copies. `idle_ns` is of the window: how long the device did nothing, for whatever
+step, while this one lasted on the host. So are TensorBoard's parts (`split_…`), which add up to the
+wall time. With `scope.attribute` "window" all columns are of the window, as in HTA.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from ..base.clock import Clocks
 from ..base.intervals import EMPTY, Intervals, merge
 from ..base.kineto import RUNTIME
+from ..base.units import format_ns
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME
+from ..query.titles import plain
+from .attribution import StepRule, StepsOfWork, steps_of_work
 from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
 from .groups import Groups, Labels
 from .kept import kept
+from .metrics import Metric, percentile, spread
 from .op_device import launches_of, work_positions
 from .op_events import KINDS, OP, lanes_of, lifted_of
 from .scope import Scope
 from .step_choice import Steps, find_steps
-from .table import Column, Table, Value, Values
+from .table import Column, Table, Tables, Value, Values
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
 """TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
 COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
 PERCENTILES = (50, 95, 99)
+RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,24 @@ class StepResult:
     groups: Table
 
 
+def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
+    """Return the steps and their groups, or the groups alone."""
+    found = cache(partial(steps, scope))
+    tables = {"groups": lambda: found().groups}
+    if not groups:
+        tables = {"steps": lambda: found().steps, **tables}
+    return Tables(scope.text, scope.origin, tables)
+
+
+def step_metrics(scope: Scope) -> list[Metric]:
+    """Return how many steps there are and their times, by what they are spent on."""
+    table = steps(scope).steps
+    metrics = [Metric("step.count", "count", len(table))]
+    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
+        metrics += spread(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
+    return metrics
+
+
 def steps(scope: Scope) -> StepResult:
     """Return the steps that lie in the scope's range wholly."""
     table = kept(scope, "steps", lambda: _counted(scope))
@@ -45,6 +75,7 @@ def steps(scope: Scope) -> StepResult:
 
 def _counted(scope: Scope) -> Table:
     chosen, parts = [], []
+    outside_ns = outside_slices = 0
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
@@ -55,15 +86,25 @@ def _counted(scope: Scope) -> Table:
         if scope.range is not None:
             inside = (found.starts >= scope.range[0]) & (found.ends <= scope.range[1])
         chosen.append(found)
-        parts.append((found, np.flatnonzero(inside), step_columns(scope, found)))
+        sets = _Sets(scope, found)
+        parts.append((found, np.flatnonzero(inside), step_columns(scope, found, sets)))
+        if scope.attribute == "launch":
+            outside = sets.steps_of_work.steps < 0
+            outside_ns += int((sets.work_end - sets.work_start)[outside].sum())
+            outside_slices += int(outside.sum())
     word = device_word(scope.trace)
     # A log laid over the trace has no slices, and is no source of steps.
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
-    columns = _titles(word, several)
+    processes = any(len(set(found.processes.tolist())) > 1 for found in chosen)
+    columns = _titles(scope, word, several, processes)
     data: dict[str, AnyArray | list[str]] = {
         "step": [found.labels[i] for found, at, _ in parts for i in at.tolist()],
         "group": [found.groups[i] for found, at, _ in parts for i in at.tolist()],
     }
+    if processes:
+        data["process"] = [
+            _pid(scope, found.source, int(found.processes[i])) for found, at, _ in parts for i in at.tolist()
+        ]
     for column in columns:
         if column.key not in data:
             values = [made[column.key][at] for _, at, made in parts]
@@ -73,55 +114,74 @@ def _counted(scope: Scope) -> Table:
         "choice": chosen[0].choice if chosen else "",
         "reason": chosen[0].reason if chosen else "nothing that repeats was found",
         "device": word,
+        "attribute": scope.attribute,
+        "outside_ns": outside_ns,
+        "outside_slices": outside_slices,
         **_first_and_steady(wall),
     }
     notes = tuple(dict.fromkeys(f"steps are {found.choice}: {found.reason}" for found in chosen))
     notes = notes or ("no steps: neither a profiler nor an engine marked any, and nothing repeats",)
+    if scope.attribute == "launch" and outside_slices:
+        notes += (
+            f"{outside_slices:,} {word} slices ({format_ns(outside_ns)}) belong to no step: launched outside",
+        )
+    if scope.attribute == "launch" and chosen and any(data["device_slices"]):
+        notes += (f"{word} time belongs to the step that launched it; idle is told of the step's own window",)
     positions = [found.positions[at] for found, at, _ in parts]
     sources = [np.full(len(at), found.source) for found, at, _ in parts]
     return Table(
         "steps", "Steps", scope.text, columns, data, totals, notes,
         np.concatenate(positions) if positions else np.empty(0, np.int64),
         sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
-        keys=("source", "step") if several else ("step",),
+        keys=(*(["source"] if several else []), *(["process"] if processes else []), "step"),
     )  # fmt: skip
 
 
-def _titles(word: str, several: bool) -> tuple[Column, ...]:
+def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Column, ...]:
+    rules = RULES if scope.attribute == "launch" else ()
     return (
         *((Column("source", "Source", "count"),) if several else ()),
+        *((Column("process", "Process", "text"),) if processes else ()),
         Column("step", "Step", "text"),
         Column("group", "Group", "text"),
         Column("start_ns", "Start", "ns", moment=True),
         Column("wall_ns", "Wall", "ns"),
         Column("cpu_busy_ns", "CPU busy", "ns"),
+        Column("device_ns", f"{word} time", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),
+        Column("device_span_ns", f"{word} span", "ns"),
         Column("idle_ns", f"{word} idle", "ns"),
         Column("comm_ns", f"{word} comm", "ns"),
         Column("copy_ns", f"{word} copies", "ns"),
+        Column("device_slices", f"{word} slices", "count"),
         Column("launch_offset_ns", "Launch to work", "ns", statistic=True),
         *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
+        *(Column(f"by_{rule.name.lower()}", f"by {rule.name.lower()}", "count") for rule in rules),
     )
 
 
-def step_columns(scope: Scope, found: Steps) -> dict[str, I64]:
+def _pid(scope: Scope, source: int, process: int) -> str:
+    """Return the pid of a process of a source, as people write it."""
+    index = scope.trace.indexes[source]
+    return plain(index.string(int(index.processes["pid"][process])))
+
+
+def step_columns(scope: Scope, found: Steps, sets: _Sets | None = None) -> dict[str, I64]:
     """Return the columns of all steps of one source."""
     index = scope.trace.indexes[found.source]
     starts, ends = found.starts, found.ends
     wall = ends - starts
-    sets = _Sets(scope, found)
+    sets = sets or _Sets(scope, found)
     device = sets.device
     made = {
         "source": np.full(len(found), found.source, np.int64),
-        "start_ns": starts - scope.trace.span_at(scope.clocks)[0],
+        "start_ns": starts - scope.origin,
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
-        "device_busy_ns": device.covered(starts, ends),
-        "comm_ns": sets.kinds["communication"].covered(starts, ends),
-        "copy_ns": sets.kinds["memory"].covered(starts, ends),
+        "idle_ns": wall - device.covered(starts, ends),
         "launch_offset_ns": _launch_offsets(index, sets, found),
+        **_device_columns(scope, sets, found),
     }
-    made["idle_ns"] = wall - made["device_busy_ns"]
     left, taken = wall.copy(), EMPTY
     for role in ROLES:
         together = taken.union(sets.roles[role])
@@ -133,11 +193,69 @@ def step_columns(scope: Scope, found: Steps) -> dict[str, I64]:
     return made
 
 
+def _device_columns(scope: Scope, sets: _Sets, found: Steps) -> dict[str, I64]:
+    """Return what the device did for each step, or by window: while each step lasted."""
+    if scope.attribute == "window":
+        return {
+            "device_ns": _clipped_sums(sets.work_start, sets.work_end, found),
+            "device_busy_ns": sets.device.covered(found.starts, found.ends),
+            "device_span_ns": found.ends - found.starts,
+            "comm_ns": sets.kinds["communication"].covered(found.starts, found.ends),
+            "copy_ns": sets.kinds["memory"].covered(found.starts, found.ends),
+            "device_slices": _overlapping(sets.work_start, sets.work_end, found),
+        }
+    work = sets.steps_of_work
+    inside = np.flatnonzero(work.steps >= 0)
+    groups = Groups(work.steps[inside], len(found))
+    starts, ends = sets.work_start[inside], sets.work_end[inside]
+    columns = {
+        "device_ns": groups.sums(ends - starts),
+        "device_busy_ns": groups.covered(starts, ends),
+        "device_span_ns": np.where(
+            groups.counts > 0, groups.most(ends, np.iinfo(np.int64).min) - groups.least(starts), 0
+        ),
+        "device_slices": groups.counts,
+    }
+    for rule in RULES:
+        columns[f"by_{rule.name.lower()}"] = groups.counts_where(work.rules[inside] == rule)
+    for key, kind in (("comm_ns", "communication"), ("copy_ns", "memory")):
+        of_kind = np.flatnonzero(sets.kind[inside] == KERNEL_TYPES.index(kind))
+        columns[key] = Groups(groups.codes[of_kind], len(found)).covered(starts[of_kind], ends[of_kind])
+    return columns
+
+
+def _clipped_sums(work_start: I64, work_end: I64, found: Steps) -> I64:
+    """Return per step the sum of what lies in its window of each piece of device work.
+
+    Before a time t lies sum(t - start) over what has begun, less sum(t - end) over what has ended; a window's
+    part is the difference at its edges. The sums may wrap around in int64, their differences are exact.
+    """
+
+    def before(edges: I64, times: I64) -> I64:
+        ordered = np.sort(edges)
+        count = np.searchsorted(ordered, times)
+        total = np.concatenate([[0], np.cumsum(ordered)])
+        return np.asarray(count * times - total[count], np.int64)
+
+    def run_until(times: I64) -> I64:
+        return before(work_start, times) - before(work_end, times)
+
+    return run_until(found.ends) - run_until(found.starts)
+
+
+def _overlapping(work_start: I64, work_end: I64, found: Steps) -> I64:
+    """Return per step how many pieces of device work reach into its window."""
+    begun = np.searchsorted(np.sort(work_start), found.ends, "left")
+    over = np.searchsorted(np.sort(work_end), found.starts, "right")
+    return np.asarray(begun - over, np.int64)
+
+
 class _Sets:
     """The times in which host and device of one source are busy, by kind and by TensorBoard's role."""
 
     def __init__(self, scope: Scope, found: Steps) -> None:
         index = scope.trace.indexes[found.source]
+        self.scope, self.found = scope, found
         self.index, self.check = index, scope.check
         self.offsets = _offsets(scope, found.source)
         categories = index.column("slices.category")
@@ -145,7 +263,7 @@ class _Sets:
         self.work = self.left(work_positions(index))
         self.work_start, self.work_end = self.times(self.work)
         names = index.column("slices.name")[self.work]
-        kind = kernel_types(index, names, categories[self.work])
+        self.kind = kind = kernel_types(index, names, categories[self.work])
         self.device = merge(self.work_start, self.work_end)
         self.kinds: dict[str, Intervals] = {
             name: merge(self.work_start[kind == number], self.work_end[kind == number])
@@ -176,6 +294,11 @@ class _Sets:
             "DataLoader": self.merged(ops[loader]),
             "CpuOp": self.merged(ops[~collective & ~loader]),
         }
+
+    @cached_property
+    def steps_of_work(self) -> StepsOfWork:
+        """The step of all device work, by launch."""
+        return steps_of_work(self.scope, self.found, self.work)
 
     def positions(self, categories: frozenset[str]) -> I64:
         """Return the positions of all slices of these categories."""
@@ -256,12 +379,6 @@ def _first_and_steady(wall: I64) -> dict[str, Value]:
     return {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
 
 
-def percentile(values: I64, share: int) -> int:
-    """Return the smallest value that at least `share` percent of the values do not exceed."""
-    ordered = np.sort(values)
-    return int(ordered[max(0, -(-len(ordered) * share // 100) - 1)])
-
-
 def _groups(table: Table) -> Table:
     """Return the steps' wall times by group (prefill, decode, batch size), first met first."""
     wall = table.numbers("wall_ns")
@@ -282,4 +399,4 @@ def _groups(table: Table) -> Table:
         *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
         Column("max_ns", "Max", "ns", statistic=True),
     )
-    return Table("step_groups", "Steps by group", table.scope, columns, data)
+    return Table("groups", "Steps by group", table.scope, columns, data)

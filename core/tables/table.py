@@ -6,7 +6,7 @@ exact in int64). A verb returns another table and changes none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +15,8 @@ import numpy as np
 from ..ingest.columns import I64, AnyArray
 from .groups import Groups, Labels
 
-Unit: TypeAlias = Literal["text", "ns", "count", "share", "bytes", "bytes/s", "number", "list"]
+Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]
+"""An id is a number or text that identifies something; an object is a list or mapping, in JSON only."""
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
 ARG = "arg:"
@@ -30,7 +31,7 @@ class Column:
 
     A statistic (a mean, an extreme) of nothing is none, every other number of nothing is zero. A change is
     drawn with its sign and sorted by its size. A moment is a time on the trace's axis, not a length. A name
-    is drawn short and exported in full. A detail is exported only. A list is drawn as its length.
+    is drawn short and exported in full. A detail is exported only. An object is drawn as its length.
     """
 
     key: str
@@ -65,12 +66,16 @@ class Table:
     scope: str
     columns: tuple[Column, ...]
     data: Mapping[str, Values]
-    totals: Mapping[str, Value] = field(default_factory=dict)
+    totals: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     positions: AnyArray | None = None
     sources: AnyArray | None = None  # of each row's position; None: all of the first source
     keys: tuple[str, ...] = ()
     jumps_to: str = "the longest"  # what a row's position is to the row
+    read_by: str = ""  # the column by which people read it, greatest first; programs get the rows as they are
+    is_drawn: bool = True  # else it is in exports only
+    origin_ns: int = 0  # of trace time, from which moments count
+    within: str = ""  # rows are sorted within the runs of equal text in this column
 
     @classmethod
     def from_rows(
@@ -82,10 +87,11 @@ class Table:
         rows: Sequence[Mapping[str, Any]],
         jumps: Sequence[tuple[int, int | None]] | None = None,
         *,
-        totals: Mapping[str, Value] | None = None,
+        totals: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
         keys: tuple[str, ...] = (),
         jumps_to: str = "the longest",
+        is_drawn: bool = True,
     ) -> Table:
         """Return a small table of rows by column key; None in a column of numbers is NaN. `jumps` are the
         (source, position) of each row's slice.
@@ -107,6 +113,7 @@ class Table:
             sources,
             keys,
             jumps_to,
+            is_drawn=is_drawn,
         )
 
     def __len__(self) -> int:
@@ -131,7 +138,7 @@ class Table:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that identify a row."""
-        return self.keys or tuple(column.key for column in self.columns if column.unit == "text")
+        return self.keys or tuple(column.key for column in self.columns if column.unit in ("text", "id"))
 
     @property
     def drawn_columns(self) -> tuple[Column, ...]:
@@ -173,15 +180,29 @@ class Table:
         """Return the row numbers sorted by a column, changes by their size; equal values keep their order
         (PyTorch's way), none comes last.
         """
-        column = self.column(key)
-        values = self.data[key]
-        if column.unit == "list":
-            values = np.array([len(value) for value in values], np.int64)
-        if column.unit == "text":
-            index = sorted(range(len(values)), key=values.__getitem__, reverse=descending)
-            return np.array(index, np.int64)
-        array = np.asarray(values)
-        return sorted_rows(np.abs(array) if column.change else array, descending)
+        order = self._order(self.column(key), descending)
+        if not self.within:
+            return order
+        runs = Labels().codes(self.texts(self.within))
+        return order[np.argsort(runs[order], kind="stable")]
+
+    def _order(self, column: Column, descending: bool) -> I64:
+        keys = self.sort_keys(column)
+        if isinstance(keys, list):
+            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
+            return np.array(order, np.int64)
+        return sorted_rows(keys, descending)
+
+    def sort_keys(self, column: Column) -> Values:
+        """Return what a column is sorted by: texts or numbers; of changes the size, of objects the length."""
+        values = self.data[column.key]
+        if column.unit == "object" or (isinstance(values, list) and column.unit != "text"):
+            return np.array(
+                [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
+            )
+        if isinstance(values, list) or column.unit == "text":
+            return list(values)
+        return np.abs(values) if column.change else values
 
     def group(self, by: str, sums: Sequence[str]) -> Table:
         """Return a row for each text of a column, in order of appearance, with the sums of other columns."""
@@ -220,36 +241,57 @@ class Table:
 
 @dataclass(frozen=True)
 class Tables:
-    """The answer of an analysis: its tables by name, the first one first. Times that are moments count from
-    `origin_ns` of trace time.
+    """The answer of an analysis: its tables by name, each made when it is asked for first.
+
+    The first one is what --sort and --limit are for, and all that is in CSV. Moments count from `origin_ns`
+    of trace time.
     """
 
     scope: str
     origin_ns: int
-    tables: tuple[Table, ...]
+    makers: Mapping[str, Callable[[], Table]]
     notes: tuple[str, ...] = ()  # beside those of the tables
+    totals_of: str = ""  # the table whose totals are those of all; else the first
+    _made: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, table: Table) -> Tables:
+        """Return a table alone."""
+        return cls(table.scope, table.origin_ns, {table.name: lambda: table})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables' names, the first one first."""
+        return tuple(self.makers)
 
     @property
     def main(self) -> Table:
-        """The first table: what --sort and --limit are for, and all that is in CSV."""
-        return self.tables[0]
+        """The first table."""
+        return self[self.names[0]]
 
     def __getitem__(self, name: str) -> Table:
         """Return a table by name; KeyError names those that exist."""
-        for table in self.tables:
-            if table.name == name:
-                return table
-        raise KeyError(f"no table {name!r}; there are {', '.join(table.name for table in self.tables)}")
+        if name not in self.makers:
+            raise KeyError(f"no table {name!r}; there are {', '.join(self.names)}")
+        if name not in self._made:
+            self._made[name] = replace(self.makers[name](), name=name, origin_ns=self.origin_ns)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[Table]:
+        """Yield all tables."""
+        return map(self.__getitem__, self.names)
 
     def led_by(self, name: str) -> Tables:
-        """Return the tables with another one first."""
-        first = self[name]
-        return replace(self, tables=(first, *(table for table in self.tables if table is not first)))
+        """Return the tables with another one first; KeyError names those that exist."""
+        if name not in self.makers:
+            raise KeyError(f"no table {name!r}; there are {', '.join(self.names)}")
+        makers = {name: self.makers[name], **self.makers}
+        return replace(self, makers=makers, totals_of=self.totals_of or self.names[0])
 
     @property
-    def all_notes(self) -> tuple[str, ...]:
-        """The notes of all tables, each once."""
-        return tuple(dict.fromkeys((*self.notes, *(note for table in self.tables for note in table.notes))))
+    def totals(self) -> Mapping[str, Any]:
+        """What is true of all rows together."""
+        return self[self.totals_of or self.names[0]].totals
 
 
 def concat(tables: Sequence[Table], label: Column, labels: Sequence[str]) -> Table:
@@ -273,6 +315,7 @@ def concat(tables: Sequence[Table], label: Column, labels: Sequence[str]) -> Tab
         positions=np.concatenate([np.asarray(table.positions) for table in tables]) if jumps else None,
         sources=np.concatenate([_sources(table) for table in tables]) if jumps else None,
         keys=(label.key, *first.key_columns),
+        within=label.key,
     )
 
 
@@ -289,15 +332,18 @@ def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
 
 
 def _values(column: Column, values: list[Any]) -> Values:
-    if column.unit in ("text", "list"):
-        return values
+    is_text = column.unit == "id" and any(isinstance(value, str) for value in values)
+    if is_text or column.unit in ("text", "object"):
+        return list(map(str, values)) if is_text else values
+    if values and all(isinstance(value, bool) for value in values):
+        return np.array(values, np.bool_)
     if any(value is None or isinstance(value, float) for value in values):
         return np.array(values, np.float64)
     return np.array(values, np.int64)
 
 
 def _concatenated(tables: Sequence[Table], column: Column) -> Values:
-    if column.unit in ("text", "list"):
+    if column.unit in ("text", "object"):
         empty: Any = "" if column.unit == "text" else []
         return [value for table in tables for value in table.data.get(column.key, [empty] * len(table))]
     nothing = np.nan if column.statistic else 0

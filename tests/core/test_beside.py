@@ -6,22 +6,13 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.waiting import PATIENCE_S, is_alive, wait_until
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.beside import Beside
-
-PATIENCE_S = 10.0
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -33,7 +24,7 @@ def test_results_and_errors_come_back(apart: bool) -> None:
 
     with Beside(lambda: (os.getpid(), np.arange(1_000_000)), apart) as work:
         pid, values = work.result()
-    assert (pid != os.getpid()) == apart and not (apart and alive(pid))
+    assert (pid != os.getpid()) == apart and not (apart and is_alive(pid))
     assert np.array_equal(values, np.arange(1_000_000))
     with pytest.raises(CacheError, match="the disk is full"), Beside(fail, apart) as work:
         work.result()
@@ -55,8 +46,8 @@ def test_a_copy_that_is_not_wanted_ends() -> None:
     began = time.monotonic()
     with Beside(lambda: time.sleep(PATIENCE_S), True) as work:
         pid = work._copy
-        assert alive(pid)
-    assert not alive(pid) and time.monotonic() - began < PATIENCE_S / 2
+        assert is_alive(pid)
+    assert not is_alive(pid) and time.monotonic() - began < PATIENCE_S / 2
     here = os.getpid()
     with Beside(lambda: here == os.getpid() or os._exit(1), True) as again:
         assert again.result()
@@ -71,11 +62,8 @@ def test_a_copy_ends_with_its_process() -> None:
     process = subprocess.Popen([sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    assert alive(pid)
+    assert is_alive(pid)
     process.kill()
     process.wait()
     process.stdout.close()
-    deadline = time.monotonic() + PATIENCE_S
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not alive(pid)
+    wait_until(lambda: not is_alive(pid), "the copy's end")

@@ -9,13 +9,12 @@ import pytest
 
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
+from tests.json_tables import analysed
 from tracelane.core.base.intervals import merge
 from tracelane.core.tables.breakdown import (
     breakdown,
-    breakdown_object,
     breakdown_table,
     exclusive,
-    stream_table,
 )
 from tracelane.core.tables.devices import kernel_types
 from tracelane.core.tables.kernels import kernels
@@ -57,15 +56,13 @@ def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpu
 @needs_goldens
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("hta")])
 def test_object_has_what_the_command_promises(name: str, corpus_cache: Path) -> None:
-    """The JSON object names rank and device of each device and adds up."""
-    found = breakdown(Scope(opened(name, "0", corpus_cache)))
-    told = breakdown_object(found)
-    assert told["schema"] == 1
+    """JSON names rank and device of each device and adds up."""
+    told = analysed("breakdown", Scope(opened(name, "0", corpus_cache)))
     (device,) = told["devices"]
     assert (device["rank"], type(device["device"])) == (0, int)
     assert device["kernel_time_ns"] == device["idle_ns"] + device["compute_ns"] + device["non_compute_ns"]
-    assert device["busy_ns"] == sum(device["types_ns"].values())
-    assert len(stream_table(found)) == len(device["streams"])
+    assert device["busy_ns"] == sum(row["ns"] for row in told["types"])
+    assert {row["device"] for row in told["streams"]} == {device["device"]}
 
 
 @needs_corpus

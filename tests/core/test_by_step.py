@@ -41,11 +41,11 @@ def _steps(events: list[dict[str, Any]]) -> dict[str, tuple[Fraction, Fraction]]
 
 @needs_corpus
 def test_ops_of_each_step(corpus_cache: Path) -> None:
-    """Each step's rows count the ops that lie in it, in the order asked for; the step stands first."""
+    """Each step's rows count the ops that lie in it, sorted by itself; the step stands first."""
     events = _raw()
     spans = _steps(events)
     scope = Scope(open_trace(CORPUS / REAL, index_dir=corpus_cache))
-    table = by_step(scope, ops, lambda one: one.order("calls"))
+    table = by_step(scope, ops).sort("calls")
     names = Counter(event["name"] for event in events if event["cat"] == "cpu_op")
     # PyTorch leaves out an op that is the only child of one of its own name.
     plain = {row["name"] for row in ops(scope).rows() if names[str(row["name"])] == row["calls"]}
@@ -101,4 +101,4 @@ def test_no_steps(tmp_path: Path) -> None:
     """A trace without steps says so."""
     scope = Scope(Trace([index_of([complete(0, 1)], tmp_path)]))
     with pytest.raises(UsageError, match="no steps"):
-        by_step(scope, kernels, lambda table: np.arange(len(table)))
+        by_step(scope, kernels)

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, ingest
@@ -290,7 +291,7 @@ def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> 
         subprocess.Popen([sys.executable, "-c", OPEN, str(trace_file)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = sorted(process.communicate(timeout=60)[0] for process in both)
+    said = sorted(process.communicate(timeout=PATIENCE_S)[0] for process in both)
     assert said == ["1 50\n", "built\n1 50\n"]
     assert len(committed(home)) == 1
 

@@ -217,6 +217,7 @@ def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None:
     """Several processes write what one writes, and what is no trace is left to the one who asks."""

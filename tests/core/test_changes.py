@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.tui.small_file import small_file
+from tests.waiting import PATIENCE_S, wait_until
 from tracelane.core.index.changes import (
     Change,
     State,
@@ -21,8 +21,6 @@ from tracelane.core.index.changes import (
     states_read,
 )
 from tracelane.core.trace import open_trace
-
-PATIENCE_S = 10.0
 
 
 def state(path: Path) -> dict[str, State]:
@@ -92,9 +90,7 @@ def test_a_file_system_that_hangs_holds_up_nobody() -> None:
     watch.look_now()
     assert watch.watches and watch.changes == () and watch.looks == 0
     free.set()
-    until = time.monotonic() + PATIENCE_S
-    while not watch.looks and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: watch.looks > 0, "a look")
     assert watch.changes == (Change("t", 1),)
     watch.close()
 

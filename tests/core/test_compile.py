@@ -15,7 +15,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, metadata
-from tracelane.core.tables.compile import compile_object, compiled
+from tests.json_tables import analysed
+from tracelane.core.tables.compile import compiled
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
@@ -66,7 +67,7 @@ def of_name(name: str, pattern: str) -> list[dict[str, Any]]:
 
 def told(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
     trace = open_trace(CORPUS / name, index_dir=cache_dir)
-    return dict(json.loads(json.dumps(compile_object(compiled(Scope(trace, **scope))))))
+    return analysed("compile", Scope(trace, **scope))
 
 
 @needs_corpus

@@ -115,6 +115,7 @@ def test_ordinary_stamps_need_no_text(exponent: int) -> None:
     assert ns.tolist() == [oracle(text) for text in texts]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.from_regex(r"\A[0-9]{1,14}(\.[0-9]{1,3})?\Z"), min_size=1, max_size=40))
 def test_vectorised_texts(texts: list[str]) -> None:

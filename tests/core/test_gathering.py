@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_indexing import alive, children_of, until
 from tests.events import complete
 from tests.rank_files import rank_file, rank_files
+from tests.waiting import children_of, is_alive, wait_until
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
 from tracelane.core.index import gathering
 from tracelane.core.index.cache import BUILDING
@@ -42,10 +42,11 @@ def done(found: Gathering | None) -> Gathering:
         found.await_running()
         while not found.poll(WAIT_S):
             pass
-        assert not any(map(alive, found._several.pids))  # nobody waits for work that will not come
+        assert not any(map(is_alive, found._several.pids))  # nobody waits for work that will not come
     return found
 
 
+@pytest.mark.slow
 def test_all_come_and_make_the_trace_that_opening_makes(tmp_path: Path) -> None:
     """Indexes come from processes, and together they are what opening the folder gives."""
     folder = rank_files(tmp_path / "run", 5, late_us=30)
@@ -137,8 +138,8 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
     assert found is not None
     with found:
         pids = found._several.pids
-        assert until(lambda: found.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
-    assert not any(map(alive, pids))
+        wait_until(lambda: found.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
+    assert not any(map(is_alive, pids))
     assert not list(index_dir.rglob(f"{BUILDING}*"))
 
 

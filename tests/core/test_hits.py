@@ -93,6 +93,7 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
     return found
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_results_equal_brute_force(corpus_cache: Path) -> None:
     """For every small file of the corpus and every query, the hits are those of testing each slice."""

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S, children_of, is_alive, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
@@ -24,7 +23,6 @@ from tracelane.core.ingest import child
 from tracelane.core.ingest.source import Source, open_source
 
 EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
-PATIENCE_S = 20.0
 
 
 def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
@@ -37,34 +35,6 @@ def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
 def wanted(path: Path, folder: Path) -> tuple[Source, Place]:
     source = open_source(path)
     return source, locate(dict(source.fingerprint), folder)
-
-
-def until(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
-
-
-def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def children_of(pid: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == pid and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -83,7 +53,7 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     theirs = opened_index(source, place)
     ours = build_here(*wanted(path, tmp_path / "2"))
     assert contents(theirs.folder) == contents(ours.folder)
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +163,13 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
     try:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
-        assert until(lambda: len(children_of(pid)) == 2)
+        wait_until(lambda: len(children_of(pid)) == 2)
         workers = children_of(pid)
-        assert until(lambda: bool(list((tmp_path / "ix").rglob("part-*"))))
+        wait_until(lambda: bool(list((tmp_path / "ix").rglob("part-*"))))
     finally:
         starter.kill()
         starter.wait()
-    assert until(lambda: not any(map(alive, (pid, *workers))))
+    wait_until(lambda: not any(map(is_alive, (pid, *workers))))
     assert not list((tmp_path / "ix").rglob(f"{BUILDING}*"))
     assert not list((tmp_path / "ix").rglob("manifest*"))
 

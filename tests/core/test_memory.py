@@ -14,6 +14,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, event, metadata
+from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
 from tracelane.core.tables.memory import (
     AllocatorUse,
@@ -21,7 +22,6 @@ from tracelane.core.tables.memory import (
     curve_table,
     kept_table,
     memory,
-    memory_object,
     peak_table,
 )
 from tracelane.core.tables.scope import Scope
@@ -246,11 +246,9 @@ def test_what_a_limit_leaves_out_is_told(made: Trace) -> None:
 
 
 def test_json_and_curve(made: Trace) -> None:
-    """The object has a schema and plain values; the curve has a row per record."""
+    """JSON has plain values and the device's numbers; the curve has a row per record."""
     found = memory(Scope(made))
-    told = json.loads(json.dumps(memory_object(found)))
-    assert told["schema"] == 1
-    assert told["allocators"][0]["device_type"] == 0
+    assert analysed("memory", Scope(made))["allocators"][0]["device_type"] == 0
     curve = list(curve_table(found).rows())
     assert [(row["at_ns"], row["allocated"]) for row in curve][:2] == [(15_000, 100), (20_000, 0)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index import packing as room
 from tracelane.core.index.blockstore import SLOW, has_block_store
@@ -42,9 +42,7 @@ def test_arguments_become_quick(trace: Trace, monkeypatch: pytest.MonkeyPatch) -
     before = trace.arguments(slice_id)
     assert before.slow_reason == SLOW and before.begin["n"] == 1500
     with packing(trace.indexes):
-        until = time.monotonic() + 20
-        while not has_block_store(trace.indexes[0]) and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until(lambda: has_block_store(trace.indexes[0]), "the block store")
     after = trace.arguments(slice_id)
     assert after.slow_reason is None and after.begin == before.begin
 

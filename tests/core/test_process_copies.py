@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from tracelane.core.base.copies import Copy, stands_copying
 from tracelane.core.ingest import child
 from tracelane.core.ingest.child import Children, ChildrenError
-
-PATIENCE_S = 10.0
 
 pytestmark = pytest.mark.skipif(not stands_copying(), reason="no copies here")
 

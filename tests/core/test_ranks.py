@@ -12,10 +12,11 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
+from tests.json_tables import analysed
 from tracelane.core import open_trace
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
-from tracelane.core.tables.rank_tables import collectives_table, rank_steps_table, ranks_object, ranks_table
+from tracelane.core.tables.rank_tables import collectives_table, rank_steps_table, ranks_table
 from tracelane.core.tables.ranks import Ranks, ranks
 from tracelane.core.tables.scope import Scope
 
@@ -94,7 +95,7 @@ def test_nobody_is_last_where_all_come_at_once(tmp_path: Path) -> None:
     """Ranks that begin together wait for nobody; a single file has a row without collectives."""
     found = made(tmp_path, two_steps(0), two_steps(0))
     assert [(rank.last, rank.waited_ns) for rank in found.ranks] == [(0, 0), (0, 0)]
-    assert [one["last_rank"] for one in ranks_object(found)["collectives"]] == [None, None]
+    assert [one["last_rank"] for one in collectives_table(found, 0).rows()] == [None, None]
     alone = of_trace(tmp_path / "rank1.json")
     assert [(rank.rank, rank.collectives, rank.kernels) for rank in alone.ranks] == [(1, 0, 4)]
     assert len(alone.skew) == 0 and alone.missing == ()
@@ -157,10 +158,10 @@ def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
 @needs_corpus
 @pytest.mark.parametrize("folder", [DLRM, GLOO])
 def test_the_object_says_all_of_it(folder: Path, corpus_cache: Path) -> None:
-    """The JSON object has offset and residual of each rank, and each rank's times in each collective."""
-    found = ranks_object(of_trace(folder, index_dir=corpus_cache))
-    whole = json.loads(json.dumps(found))
-    assert whole["schema"] == 1 and len(whole["ranks"]) == len(list(folder.iterdir()))
+    """JSON has offset and residual of each rank, and each rank's times in each collective."""
+    trace = open_trace(folder, index_dir=corpus_cache)
+    whole = analysed("ranks", Scope(trace, clocks=trace.clocks))
+    assert len(whole["ranks"]) == len(list(folder.iterdir()))
     for rank in whole["ranks"]:
         assert {"rank", "host", "path", "offset_ns", "residual_ns", "step_ns"} <= rank.keys()
     residual = {rank["rank"]: rank["residual_ns"] for rank in whole["ranks"]}

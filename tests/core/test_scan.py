@@ -87,7 +87,7 @@ def test_the_window_comes_first_and_hits_come_as_they_are_found(
     """With every block a step, the first hits lie in the window, shares grow, hits are never taken back."""
     monkeypatch.setattr(scan, "TOLD_SECONDS", 0.0)
     window = 40_000_000, 41_000_000
-    steps = list(find(trace, parse("s arg.n>=0"), window=window, every=0.0))
+    steps = list(find(trace, parse("s arg.n>=0"), window=window, every=-1.0))  # at once, however many hits
     assert len(steps) > 3 and steps[-1].share == 1 and steps[-1].hits.count == EVENTS
     index = trace.indexes[0]
     first = {index.start(p) for p in steps[0].hits.positions[0].tolist()}
@@ -111,7 +111,7 @@ def test_a_child_ends_with_its_search(trace: Trace, in_child: None) -> None:
     with pytest.raises(Cancelled):
         matches(trace, parse("arg.n"), cancelled=lambda: next(asked))
     assert running() == ""
-    steps = find(trace, parse("arg.n"), every=0.0)
+    steps = find(trace, parse("arg.n"), every=-1.0)
     next(steps)
     del steps
     gc.collect()

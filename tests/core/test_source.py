@@ -51,6 +51,20 @@ PACKED = {
 }
 
 
+def test_zstd(tmp_path: Path) -> None:
+    """A zstd file of two frames yields the text, by Python's own module or by what the extra installs."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        zstd = pytest.importorskip("zstandard")
+    path = tmp_path / "t.json"
+    path.write_bytes(zstd.compress(TEXT[:5000]) + zstd.compress(TEXT[5000:]))
+    assert read_all(path) == TEXT and open_source(path).kind == "zstd"
+    path.write_bytes(zstd.compress(TEXT * 20)[:-20])
+    text = read_all(path)
+    assert len(text) > len(TEXT) and (TEXT * 20).startswith(text)
+
+
 @pytest.mark.parametrize("name", PACKED)
 def test_every_packing_yields_the_same_text(name: str, tmp_path: Path) -> None:
     """However it is packed or encoded, and whatever its name, the text comes out as the same UTF-8."""

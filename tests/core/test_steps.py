@@ -137,7 +137,7 @@ def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
 
 
 def test_columns_against_brute_force(tmp_path: Path) -> None:
-    """Busy, idle, communication and copies of a step are what counting ns one by one gives."""
+    """By window, busy, idle, communication and copies of a step are what counting ns one by one gives."""
     pick = random.Random(5)
     events = [complete(1000 * i, 900, f"ProfilerStep#{i}", "user_annotation") for i in range(3)]
     kinds = {"gemm": "kernel", "ncclDevKernel_AllReduce": "kernel", "Memcpy DtoD": "gpu_memcpy"}
@@ -146,7 +146,7 @@ def test_columns_against_brute_force(tmp_path: Path) -> None:
         name, at, ns = pick.choice(list(kinds)), pick.randrange(3000), pick.choice([1, 20, 90])
         events.append(complete(at, ns, name, kinds[name], tid=7 + i))
         spans[name].append((at, at + ns))
-    rows = list(steps(Scope(Trace([index_of(events, tmp_path / "index")]))).steps.rows())
+    rows = list(steps(Scope(Trace([index_of(events, tmp_path / "index")]), attribute="window")).steps.rows())
 
     def covered(names: list[str], low: int, high: int) -> int:
         return 1000 * sum(any(a <= t < b for n in names for a, b in spans[n]) for t in range(low, high))

@@ -87,9 +87,9 @@ def test_tables_stand_below_each_other() -> None:
 
 def test_tables_are_found_by_name() -> None:
     """A missing name is answered with those that exist; another table may lead."""
-    tables = Tables("all", 0, (_table([("a", 1)], "first"), _table([("b", 2)], "second")))
+    tables = Tables("all", 0, {"first": lambda: _table([("a", 1)]), "second": lambda: _table([("b", 2)])})
     assert tables["second"].texts("name") == ["b"]
-    assert (tables.main.name, tables.led_by("second").main.name) == ("first", "second")
+    assert (tables.main.name, tables.led_by("second").names) == ("first", ("second", "first"))
     with pytest.raises(KeyError, match="first, second"):
         tables["third"]
 

@@ -72,6 +72,7 @@ def corpus_files() -> list[Path]:
     return [path for path in files if path.stat().st_size < MOST_BYTES and "src" not in path.parts]
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_real_traces(eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every real and odd trace is read alike both ways, and most of its events as columns."""

@@ -236,6 +236,7 @@ def index_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("indexes")
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_every_lane_of_every_corpus_file_is_seen(index_dir: Path) -> None:
     """Over the whole span no lane is blank, and each cell's count and spans agree, whatever the file is."""

@@ -8,12 +8,12 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE_S, is_alive, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.ingest import child, parallel
@@ -177,7 +177,7 @@ def test_failures_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Children, "receive", receive)
     with pytest.raises(Cancelled):
         read_in_parallel(source, tmp_path, workers=2, cancelled=lambda: bool(pids))
-    assert pids and not any(_alive(pid) for pid in pids)
+    assert pids and not any(is_alive(pid) for pid in pids)
 
 
 def test_a_killed_worker_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_workers_end_with_their_starter() -> None:
     assert json.loads(process.stdout.readline()) == {"ready": True}
     process.stdin.close()
     process.stdout.close()
-    assert process.wait(10) != 0
+    assert process.wait(PATIENCE_S) != 0
 
 
 def test_closing_is_final() -> None:
@@ -212,10 +212,7 @@ def test_closing_is_final() -> None:
     with Children(1, {}) as children:
         (pid,) = children.pids
         children.receive()
-    deadline = time.monotonic() + 5
-    while _alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not _alive(pid)
+    wait_until(lambda: not is_alive(pid), "the worker's end")
     with pytest.raises((ChildrenError, ValueError)):
         children.send(0, {})
 
@@ -230,11 +227,3 @@ def test_progress_counts_all_workers(tmp_path: Path) -> None:
     assert [one.done for one in seen] == sorted(one.done for one in seen)
     assert 0.95 * source.size < seen[-1].done <= source.size
     assert seen[-1].events == 3000
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tui.terminal_screen import TerminalScreen
+from tests.waiting import PATIENCE_S
 
 PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
-PATIENCE_S = 60.0
 
 
 def tracelane(
@@ -36,6 +36,17 @@ def tracelane(
             stdin=source,
             check=False,
         )
+
+
+def start_tracelane(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    """Start the command line without a terminal, to be spoken to while it runs."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(code=""), *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @dataclass(frozen=True)

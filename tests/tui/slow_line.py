@@ -20,13 +20,13 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.tui.terminal_screen import TerminalScreen
+from tests.waiting import PATIENCE_S
 
 QUESTION = b"\x1b[6n"
 ANSWER = b"\x1b[12;34R"
 BUFFERED = 2 << 20
 """Bytes that wait at the near end before the program is held up: what an SSH window takes."""
 PACKET = 1400
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -115,40 +115,58 @@ class SlowLine:
                 raise EOFError(f"ended with {self.code} before {text!r}: {self.received[-3000:]!r}")
             return text in self.screen.text
 
-        self._until(seen, f"{text!r}")
+        self.wait_until(seen, f"{text!r}")
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Let the line work until something holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited for {what}, saw {self.received[-3000:]!r}")
+            self._turn(0.02)
+
+    def wait_for_bytes(self, text: str) -> None:
+        """Wait until a text was received, wherever it stands or stood on the screen."""
+        self.wait_until(lambda: text.encode() in self.received, f"{text!r}")
 
     def wait_for_quiet(self, seconds: float) -> None:
-        """Wait until nothing arrived for so long."""
-        began = time.monotonic()
+        """Wait until nothing arrived for so long, in which the program did not want to run either."""
+        last = time.monotonic()
 
         def quiet() -> bool:
-            last = self.delivered[-1].at if self.delivered else began
-            return not self._under_way and time.monotonic() - max(began, last) > seconds
+            nonlocal last
+            if self.delivered:
+                last = max(last, self.delivered[-1].at)
+            if self._under_way or self._typed or wants_to_run(self.pid):
+                last = time.monotonic()
+            return time.monotonic() - last > seconds
 
-        self._until(quiet, "quiet")
+        self.wait_until(quiet, "quiet")
 
     def wait_for_stillness(self, seconds: float) -> float:
         """Wait until the viewer's lanes stay as they are for so long; return when they changed last."""
-        shown, changed = self.screen.lanes, time.monotonic()
+        lanes, changed, busy = self.screen.lanes, time.monotonic(), time.monotonic()
 
         def still() -> bool:
-            nonlocal shown, changed
-            if self.screen.lanes != shown:
-                shown, changed = self.screen.lanes, time.monotonic()
-            return time.monotonic() - changed > seconds
+            nonlocal lanes, changed, busy
+            if self.screen.lanes != lanes:
+                lanes, changed = self.screen.lanes, time.monotonic()
+            if wants_to_run(self.pid):
+                busy = time.monotonic()
+            return time.monotonic() - max(changed, busy) > seconds
 
-        self._until(still, "stillness")
+        self.wait_until(still, "stillness")
         return changed
 
     def wait_for_end(self) -> int:
         """Wait until the program has ended and all it wrote has arrived; return its exit code."""
-        self._until(lambda: self._ended() and not self._under_way, "the end")
+        self.wait_until(lambda: self._ended() and not self._under_way, "the end")
         assert self.code is not None
         return self.code
 
     def wait_for_stop(self) -> None:
         """Wait until the program is stopped, as by Ctrl+Z."""
-        self._until(lambda: os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)[0] == self.pid, "a stop")
+        self.wait_until(lambda: os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)[0] == self.pid, "a stop")
         self.run(0.05 + 2 * self.delay_s)
 
     def run(self, seconds: float) -> None:
@@ -163,13 +181,6 @@ class SlowLine:
         return sum(data == ANSWER for *_, data in self._typed)
 
     # -- the line -------------------------------------------------------------------------------------------
-
-    def _until(self, done: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not done():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"waited for {what}, saw {self.received[-3000:]!r}")
-            self._turn(0.02)
 
     def _ended(self) -> bool:
         if self.code is None:
@@ -226,6 +237,21 @@ class SlowLine:
     def _set_size(self) -> None:
         columns, lines = self.size
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def wants_to_run(pid: int) -> bool:
+    """Tell whether a thread of a process runs or waits for a processor: on a loaded machine it may wait long.
+
+    Where there is no /proc this is not known, and False.
+    """
+    for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            state = thread.read_text().rpartition(")")[2].split()[0]
+        except OSError:  # it has ended
+            continue
+        if state in "RD":
+            return True
+    return False
 
 
 def tracelane_command(*arguments: str) -> list[str]:

@@ -41,6 +41,10 @@ def events() -> list[dict[str, Any]]:
     return found
 
 
+LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
+"""The ordinal of the first launch."""
+
+
 def small_file(folder: Path) -> Path:
     """Write the trace and return its path."""
     path = folder / "small.json"

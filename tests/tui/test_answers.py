@@ -10,8 +10,8 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.tui.small_file import small_file
-from tests.tui.test_app_keys import LAUNCH, message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 
@@ -28,10 +28,7 @@ async def at_once(app: TracelaneApp, pilot: Pilot[None], keys: Sequence[str]) ->
     """Press keys so fast that all of them are read before any is acted on."""
     for key in keys:
         app.post_message(events.Key(key, key if len(key) == 1 else None))
-    for _ in range(3):
-        await pilot.pause(0.05)
-    await app.workers.wait_for_complete()
-    await pilot.pause()
+    await wait_until_idle(app, pilot)
 
 
 WAYS: dict[str, Sequence[str]] = {
@@ -49,16 +46,15 @@ WAYS: dict[str, Sequence[str]] = {
 @pytest.mark.parametrize("key", CLOSING)
 async def test_an_answer_counts_once(trace: Trace, name: str, key: str) -> None:
     """The same key twice, five times in one read: a screen is answered once and the viewer goes on."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         for times in (2, 5):
             while len(app.screen_stack) > 1:
                 app.pop_screen()
             app.action_jump(0, LAUNCH)
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
             app.set_focus(None)
             await pilot.press(*WAYS[name])
-            await app.workers.wait_for_complete()
-            await pilot.pause(0.1)
+            await wait_until_idle(app, pilot)
             if name == "palette":
                 await pilot.press("down")
             await at_once(app, pilot, [key] * times)
@@ -67,7 +63,7 @@ async def test_an_answer_counts_once(trace: Trace, name: str, key: str) -> None:
 
 async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
     """Paging in the palette where the list has no room does nothing."""
-    async with shown(trace, (8, 3)) as (app, pilot):
+    async with open_viewer(trace, (8, 3)) as (app, pilot):
         await pilot.press("ctrl+p")
         await pilot.pause(0.1)
         for key in ("pageup", "pagedown", "home", "end", "up", "down", "enter"):
@@ -79,11 +75,11 @@ async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
 async def test_an_index_that_vanishes(tmp_path: Path) -> None:
     """Panels and lanes whose columns are gone say so; the keys that need none go on working."""
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         shutil.rmtree(tmp_path / "index")
         for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "V", "F"):
             await pilot.press(key)
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
             assert app.is_running, key
         await pilot.press("?")
         await pilot.pause()

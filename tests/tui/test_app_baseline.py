@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import MS, START, small_trace
-from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.tables.range_table import range_table
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.table import TablePane
-from tracelane.tui.viewer.tables import ANALYSES
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def test_kept_and_dropped(trace: Trace) -> None:
     """c keeps the step at the cursor, else the range; the same again is dropped, Esc drops it last, u brings
     it back.
     """
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.session = replace(app.session, cursor=trace.span[1])
         await pilot.press("c")
         assert app.session.baseline is None and "no step at the cursor" in message(app)
@@ -49,7 +49,7 @@ async def test_kept_and_dropped(trace: Trace) -> None:
 
 async def test_an_annotation_before_the_step(trace: Trace) -> None:
     """Of a selection an annotation is kept, of any other slice the step around the cursor."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         step = trace.steps[1]
         app.action_jump(step.id.source, step.id.ordinal)
         await pilot.press("c")
@@ -63,19 +63,19 @@ async def test_an_annotation_before_the_step(trace: Trace) -> None:
 
 async def test_every_table_grows_changes(trace: Trace) -> None:
     """With another range on show, each table has Δ columns and says against what; with the same one, none."""
-    async with shown(trace, (160, 50)) as (app, pilot):
+    async with open_viewer(trace, (160, 50)) as (app, pilot):
         first, second = trace.steps[:2]
         app.session = replace(app.session, cursor=first.start)
         await pilot.press("c", ">", "r")
-        for name in ANALYSES:
+        for name in PANELS:
             app.action_panel(name)
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
             table = app.main.query_one(f"#{name}", TablePane).shown_table
             assert table is not None and any(column.change for column in table.columns), name
             assert "against step " in table.scope and "step" in table.scope.split("against")[0], name
             assert "Δ" in screen_text(app), name
         app.action_panel("table")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         shown_table = app.main.query_one("#table", TablePane).shown_table
         assert shown_table is not None
         now, past = (
@@ -87,17 +87,17 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
             sides = [int(side[name]["total_ns"] or 0) if name in side else 0 for side in (now, past)]
             assert row["total_ns_delta"] == sides[0] - sides[1]
         await pilot.press("c")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         plain = app.main.query_one("#table", TablePane).shown_table
         assert plain is not None and not any(column.change for column in plain.columns)
 
 
 async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     """Sorting by a Δ column puts the largest change first, whatever its sign."""
-    async with shown(trace, (160, 50)) as (app, pilot):
+    async with open_viewer(trace, (160, 50)) as (app, pilot):
         app.session = replace(app.session, range=(START, START + 14 * MS))
         await pilot.press("c", "escape", "t")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one("#table", TablePane)
         table = pane.shown_table
         assert table is not None and table.scope.startswith("whole trace against range")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.test_device_clocks import shifted, trace_of
-from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
 from tracelane.core.trace import Trace, open_trace
@@ -28,23 +28,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
 
 async def test_memory_lanes_are_shown_and_hidden(demo: Trace) -> None:
     """They stand below the device at the start; the command hides them, and shows them again."""
-    async with shown(demo, size=(120, 60)) as (app, pilot):
+    async with open_viewer(demo, size=(120, 60)) as (app, pilot):
         assert "allocated MiB" in screen_text(app)
         assert "and 1 more" not in screen_text(app), "what is computed is no file"
         app.run_command("memory-lanes")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "allocated MiB" not in screen_text(app)
         app.run_command("memory-lanes")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "allocated MiB" in screen_text(app)
 
 
 async def test_queue_lanes_come_by_command(demo: Trace) -> None:
     """The command computes them, goes there, and says what they hold; again: they are hidden."""
-    async with shown(demo, size=(120, 60)) as (app, pilot):
+    async with open_viewer(demo, size=(120, 60)) as (app, pilot):
         app.run_command("queue-lanes")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "waiting: launched, not started" in message(app)
         lanes = computed_lanes(app.trace, QUEUE)
         assert app.session.focus is not None
@@ -64,33 +63,29 @@ async def test_queues_follow_the_clock_of_a_device(tmp_path: Path) -> None:
 
     moved = with_cheap_lanes(trace_of(shifted(-2000), tmp_path / "moved"))
     right = with_lanes(trace_of(shifted(0), tmp_path / "right"), QUEUE)
-    async with shown(moved, size=(120, 60)) as (app, pilot):
+    async with open_viewer(moved, size=(120, 60)) as (app, pilot):
         app.run_command("queue-lanes")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         as_stamped, focus = samples(app), app.session.focus
         app.set_device_offset("0.002")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert samples(app) == right.computed.column("samples.start").tolist() != as_stamped
         assert app.session.focus == focus
         await pilot.press("u")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert samples(app) == as_stamped
 
 
 async def test_a_sample_is_told_as_computed(demo: Trace) -> None:
     """Enter on a memory lane selects the sample at the cursor; its record's arguments are read."""
-    async with shown(demo, size=(120, 60)) as (app, pilot):
+    async with open_viewer(demo, size=(120, 60)) as (app, pilot):
         lane = computed_lanes(app.trace, MEMORY)[0]
         app.run_command("queue-lanes")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         while app.session.focus is not None and app.session.focus.lane != lane:
             await pilot.press("K")
         await pilot.press("enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "computed from the trace" in text
         assert "Total Allocated" in text
@@ -101,8 +96,7 @@ async def test_nothing_to_compute_is_said(tmp_path: Path) -> None:
     from tests.tui.small_file import small_file
 
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         app.run_command("memory-lanes")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "no [memory] records" in message(app)

@@ -9,6 +9,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tests.events import complete
+from tests.tui.driver import wait_until_idle
 from tracelane.core.base.clock import Clocks
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
@@ -21,9 +22,7 @@ async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
     await pilot.press("colon")
     app.screen.query_one("Prompt Input").value = line
     await pilot.press("enter")
-    await pilot.pause()
-    await app.workers.wait_for_complete()
-    await pilot.pause()
+    await wait_until_idle(app, pilot)
     return app.main.query_one(Footer).message
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.core.test_device_clocks import shifted, trace_of
+from tests.tui.driver import message, wait_until_idle
 from tests.tui.small_file import small_file
-from tests.tui.test_app_keys import message, settled
 from tests.tui.test_app_logs import typed
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -30,7 +30,7 @@ async def test_a_wrong_clock_is_told_and_mended(trace: Trace) -> None:
     app = TracelaneApp(trace, config=Config())
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "AIU 0: 4 of 4 kernels and copies begin before their launch began" in message(app)
         await typed(pilot, "device-clock")
         assert dict(app.session.clocks.offsets) == {KEY: 1_997_000}

@@ -11,7 +11,8 @@ import pytest
 from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
-from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
+from tests.waiting import PATIENCE_S
 from tracelane.core.overlay.lay_over import lay_over
 from tracelane.core.tables import kept
 from tracelane.core.tables.findings import judge, saved
@@ -35,8 +36,8 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_a_line_tells_of_them(trace: Trace) -> None:
     """On a small screen the empty panel's line is the first finding, its cost, how many more there are."""
-    async with shown(trace, SMALL) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(trace, SMALL) as (app, pilot):
+        await wait_until_idle(app, pilot)
         (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
         assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in line
         assert app.focused is app.main.query_one(LaneCanvas)
@@ -46,15 +47,15 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     """Of a large trace they come from a process of its own; the line is the same."""
     monkeypatch.setattr(kept, "LEAST_SLICES", 1)
     monkeypatch.setattr(judge, "findings", None)
-    async with shown(trace, SMALL) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(trace, SMALL) as (app, pilot):
+        await wait_until_idle(app, pilot)
         assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
     """With room, the panel says what can be pressed, and a line of each loss below."""
-    async with shown(trace, ROOMY) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(trace, ROOMY) as (app, pilot):
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "Nothing is selected" in text and "2 Findings, by the time that they claim" in text
         assert "600 µs  Gaps while the host launches: In 2 gaps" in text
@@ -63,9 +64,9 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
 @pytest.mark.parametrize(("key", "keys"), [("2", "Enter: evidence"), ("3", "← → sort · Enter: the longest")])
 async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: str) -> None:
     """Only while the arrows are in a panel it says what they do there, else how they get there."""
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         await pilot.press(key)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         for told, other in (
             ("Tab: arrows here", keys),
             (keys, "whole trace  Tab"),
@@ -74,15 +75,15 @@ async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: 
             text = screen_text(app)
             assert told in text and other not in text
             await pilot.press("tab")
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
 
 
 async def test_the_list_and_its_evidence(trace: Trace) -> None:
     """2 lists them, Enter goes to the first piece of evidence, again to the next; 2 again: what was read."""
-    async with shown(trace, (120, 40)) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
+        await wait_until_idle(app, pilot)
         await pilot.press("2")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.finding is not None and pane.finding.rule == "launch-gaps"
         await pilot.press("tab", "enter")
@@ -107,9 +108,9 @@ async def test_in_full(trace: Trace) -> None:
     """Maximised, the finding under the cursor stands below the list with threshold, source and help; Enter
     gives the lanes their room back.
     """
-    async with shown(trace, (100, 40)) as (app, pilot):
+    async with open_viewer(trace, (100, 40)) as (app, pilot):
         await pilot.press("2", "T")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = " ".join(screen_text(app).split())
         assert "speaks when gaps that end with a launch" in text and "from: Holistic Trace Analysis" in text
         assert "helps: Launch ahead of the device" in text
@@ -124,25 +125,25 @@ async def test_in_full(trace: Trace) -> None:
 
 async def test_small_panel_has_the_list_only(trace: Trace) -> None:
     """Where there is little room the list has it all."""
-    async with shown(trace, SMALL) as (app, pilot):
+    async with open_viewer(trace, SMALL) as (app, pilot):
         await pilot.press("2")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.main.query_one("#findings-text", TextPane).size.height == 0
         assert "600 µs" in screen_text(app)
 
 
 async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
     """With a range the panel speaks of it; without it, of the whole trace again."""
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         await pilot.press("2")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         app.session = replace(app.session, range=(500_000, 610_000))
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.shown is not None and pane.shown.scope.startswith("range +500 µs")
         assert "launch-gaps" not in [finding.rule for finding in pane.shown.findings]
         app.session = replace(app.session, range=None)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert pane.shown.scope == "whole trace"
 
 
@@ -154,31 +155,31 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
     def slow(facts: object) -> None:
         threads.append(threading.current_thread())
         going.set()
-        wait.wait(10)
+        wait.wait(PATIENCE_S)
 
     monkeypatch.setattr(judge, "JUDGES", {"device-bound": slow, **judge.JUDGES, "sync": slow})
-    async with shown(trace, SMALL) as (app, pilot):
-        while not going.is_set():
-            await pilot.pause(0.01)
+    async with open_viewer(trace, SMALL) as (app, pilot):
+        await wait_until(pilot, going.is_set)
         before = app.session.viewport
         await pilot.press("w")
         assert app.session.viewport != before and "2: " not in screen_text(app)
         wait.set()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "2: Gaps while" in screen_text(app)
     assert threads and threading.main_thread() not in threads
     threads.clear()
-    async with shown(trace, SMALL) as (app, pilot):
-        await pilot.pause()
-        await pilot.pause(0.3)
+    async with open_viewer(trace, SMALL) as (app, pilot):
+        await wait_until_idle(app, pilot)
         assert not threads and "2: Gaps while" in screen_text(app)
 
 
 async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A viewer that closes while rules run is not held up and finds no widgets missing."""
     wait = threading.Event()
-    monkeypatch.setattr(judge, "JUDGES", {"device-bound": lambda facts: wait.wait(10), **judge.JUDGES})
-    async with shown(trace, SMALL) as (app, _):
+    monkeypatch.setattr(
+        judge, "JUDGES", {"device-bound": lambda facts: wait.wait(PATIENCE_S), **judge.JUDGES}
+    )
+    async with open_viewer(trace, SMALL) as (app, _):
         app.exit()
         wait.set()
     assert app.return_code == 0
@@ -202,22 +203,22 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
     over = lay_over(own, [str(log)], log_options("UTC", None, ()))
-    async with shown(over, SMALL) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(over, SMALL) as (app, pilot):
+        await wait_until_idle(app, pilot)
         assert "2: One operator dominates the host" in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
         app.session = replace(app.session, clocks=clocks, panel="findings")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.shown is not None and pane.shown == saved.saved_findings(saved.Scope(own))
 
 
 async def test_nothing_to_find(tmp_path: Path) -> None:
     """A trace without losses has no line, and its list says so."""
-    async with shown(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
-        await settled(app, pilot)
+    async with open_viewer(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
+        await wait_until_idle(app, pilot)
         assert "Nothing is selected" in screen_text(app)
         await pilot.press("2")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0
         assert "nothing stands out" in screen_text(app)

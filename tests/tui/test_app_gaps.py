@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import MS, START, small_trace
-from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.lanes.canvas import LaneCanvas
@@ -22,11 +22,11 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_from_gap_to_gap(trace: Trace) -> None:
     """i goes to the next gap of the row, → to what ends it, r makes it the range; the last one says so."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.action_jump(0, 4)
         await pilot.press("i")
         assert app.session.selection == GapId(0, 14)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         for part in (
             "gap of 7 ms",
@@ -47,12 +47,12 @@ async def test_from_gap_to_gap(trace: Trace) -> None:
         await pilot.press("i", "i")
         assert "no gap" in message(app)
         await pilot.press("y")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
 
 
 async def test_the_longest(trace: Trace) -> None:
     """I goes to the longest gap of the row, within the range if there is one."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.action_jump(0, 24)
         await pilot.press("I")
         assert app.session.selection == GapId(0, 14)
@@ -64,7 +64,7 @@ async def test_the_longest(trace: Trace) -> None:
 
 async def test_a_click_between_two_slices(trace: Trace) -> None:
     """A click on the empty space between two slices selects the gap, drawn as such."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.action_jump(0, 4)
         canvas = app.main.query_one(LaneCanvas)
         y = app.layout_now.y_of(app.session.focus) - app.session.scroll  # type: ignore[arg-type, operator]

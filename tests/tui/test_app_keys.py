@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.tui.small_file import events, small_file
+from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
+from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.copied_text import CopiedText
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.screens.pick import PickScreen
-from tracelane.tui.widgets.bars import Footer
 from tracelane.tui.widgets.prompt import Prompt
 from tracelane.tui.widgets.text_pane import TextPane
-
-LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
 
 
 @pytest.fixture(scope="module")
@@ -33,52 +26,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return open_trace(small_file(folder), index_dir=folder / "index")
 
 
-@asynccontextmanager
-async def shown(
-    trace: Trace, size: tuple[int, int] = (100, 30), config: Config | None = None
-) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
-    app = TracelaneApp(trace, config=config or Config())
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        yield app, pilot
-
-
-def screen_text(app: TracelaneApp) -> str:
-    """Return what is to be read on the screen, line by line."""
-    import io
-
-    from rich.console import Console
-
-    width, height = app.size
-    console = Console(
-        width=width,
-        height=height,
-        file=io.StringIO(),
-        force_terminal=False,
-        color_system=None,
-        legacy_windows=False,
-    )
-    console.print(app.screen._compositor)
-    return console.file.getvalue()  # type: ignore[attr-defined]
-
-
-def message(app: TracelaneApp) -> str:
-    return app.main.query_one(Footer).message
-
-
-async def settled(app: TracelaneApp, pilot: Pilot[None]) -> None:
-    """Wait for the side panel and the arguments."""
-    for _ in range(40):
-        await pilot.pause(0.05)
-        if app._panel_timer is None or not app._panel_timer._task or app._panel_timer._task.done():
-            await app.workers.wait_for_complete()
-            await pilot.pause()
-            return
-
-
 async def test_the_first_screen(trace: Trace) -> None:
     """Header, ruler, lanes with their titles, footer keys: all there at 80x24, focus on the lanes."""
-    async with shown(trace, (80, 24)) as (app, _):
+    async with open_viewer(trace, (80, 24)) as (app, _):
         text = screen_text(app)
         for part in (
             "small.json",
@@ -96,14 +46,14 @@ async def test_the_first_screen(trace: Trace) -> None:
 
 async def test_walk_and_read_details(trace: Trace) -> None:
     """The panel follows the selection with times and arguments; o and b go along the flow, u and U back."""
-    async with shown(trace, (120, 60)) as (app, pilot):
+    async with open_viewer(trace, (120, 60)) as (app, pilot):
         app.action_jump(0, LAUNCH)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "duration" in text and "10 µs" in text
         assert "correlation" in text
         await pilot.press("o")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "kernel" in screen_text(app) and "blank name" in screen_text(app)
         await pilot.press("b")
         assert app.session.selection == SliceId(0, LAUNCH)
@@ -115,7 +65,7 @@ async def test_walk_and_read_details(trace: Trace) -> None:
 
 async def test_held_keys_only_set_state(trace: Trace) -> None:
     """Twenty quick zooms and pans end where twenty moves lead, as one place in the history each."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         first = app.session.viewport
         for _ in range(20):
             app.run_command("zoom-in")
@@ -128,7 +78,7 @@ async def test_held_keys_only_set_state(trace: Trace) -> None:
 
 async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
     """Esc closes the panel's maximising, the legend, then the selection; q closes, then quits."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await pilot.press("L", "T")
         assert app.maximised and app.session.panel == "legend"
@@ -144,7 +94,7 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
 
 async def test_help_and_palette(trace: Trace) -> None:
     """? shows all keys and closes again; the palette offers every command with its key."""
-    async with shown(trace, (200, 100)) as (app, pilot):
+    async with open_viewer(trace, (200, 100)) as (app, pilot):
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "Zoom in" not in message(app)
@@ -153,13 +103,12 @@ async def test_help_and_palette(trace: Trace) -> None:
         await pilot.press("q")
         assert app.screen is app.main
         await pilot.press("ctrl+p")
-        await pilot.pause(0.3)
-        assert "Zoom in ×10" in screen_text(app)
+        await wait_until(pilot, lambda: "Zoom in ×10" in screen_text(app), "the palette's commands")
 
 
 async def test_the_command_line(trace: Trace) -> None:
     """A colon takes a command: only, then everything again; a wrong one says what there is."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("colon", *"only", "space", *"Stream", "enter")
         assert app.session.only == "Stream"
         assert "main" not in [line.title for line in app.layout_now.lines(0, 50)]
@@ -173,7 +122,7 @@ async def test_the_command_line(trace: Trace) -> None:
 
 async def test_go_to_a_time(trace: Trace) -> None:
     """g takes a time; a bare number is refused with the readings named; Esc leaves all as it was."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("w", "w", "w", "g", *"+150us", "enter")
         assert app.session.cursor == 1_150_000
         await pilot.press("g", *"150", "enter")
@@ -185,7 +134,7 @@ async def test_go_to_a_time(trace: Trace) -> None:
 
 async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
     """Tab moves the arrows to the panel and back; letters zoom wherever the arrows are."""
-    async with shown(trace, (100, 40)) as (app, pilot):
+    async with open_viewer(trace, (100, 40)) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await pilot.press("tab")
         assert isinstance(app.focused, TextPane)
@@ -199,7 +148,7 @@ async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
 
 async def test_unbound_keys(trace: Trace) -> None:
     """A key without a command says so, a Cyrillic letter points to the palette; a command clears it."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("ampersand")
         assert "does nothing" in message(app)
         await pilot.press("ц")
@@ -211,7 +160,7 @@ async def test_unbound_keys(trace: Trace) -> None:
 async def test_users_keys(trace: Trace) -> None:
     """A remapped key works, its old one does not, and the footer shows the new one."""
     config = Config(keys=MappingProxyType({"zoom-in": "z"}))
-    async with shown(trace, config=config) as (app, pilot):
+    async with open_viewer(trace, config=config) as (app, pilot):
         first = app.session.viewport
         await pilot.press("w")
         assert app.session.viewport == first
@@ -222,7 +171,7 @@ async def test_users_keys(trace: Trace) -> None:
 
 async def test_hide_list_and_show_again(trace: Trace) -> None:
     """x hides a lane, H lists it, Enter shows it again."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("down", "x")
         assert len(app.session.hidden_lanes) == 1
         await pilot.press("H")
@@ -235,11 +184,10 @@ async def test_hide_list_and_show_again(trace: Trace) -> None:
 
 async def test_copy_shows_the_text(trace: Trace) -> None:
     """y copies the selection as JSON, arguments included, and shows the text as well."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await pilot.press("y")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await wait_until_idle(app, pilot)
         assert isinstance(app.screen, CopiedText)
         assert '"correlation": 5' in app.clipboard
         assert '"correlation": 5' in screen_text(app)
@@ -247,18 +195,18 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
 
 async def test_ledger_and_legend(trace: Trace) -> None:
     """2 shows, the second time, what was read, L what colours mean."""
-    async with shown(trace, (120, 80)) as (app, pilot):
+    async with open_viewer(trace, (120, 80)) as (app, pilot):
         await pilot.press("2", "2")
         assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
         await pilot.press("L")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cuda_runtime" in text and "kernel" in text and "pinned" in text
 
 
 async def test_rulers(trace: Trace) -> None:
     """Z goes round relative, file and wall time."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         kinds = []
         for _ in range(3):
             await pilot.press("Z")
@@ -268,7 +216,7 @@ async def test_rulers(trace: Trace) -> None:
 
 async def test_theme(trace: Trace) -> None:
     """The theme changes between dark and light, and an unknown one lists those there are."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         app.run_command("theme")
         await pilot.pause()
         assert not app.current_theme.dark
@@ -279,7 +227,7 @@ async def test_theme(trace: Trace) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
 async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
     """Every size is drawn, resized to another in the middle, and keeps the place."""
-    async with shown(trace, size) as (app, pilot):
+    async with open_viewer(trace, size) as (app, pilot):
         app.action_jump(0, LAUNCH)
         app.run_command("focus")
         place = app.session
@@ -300,7 +248,7 @@ async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
 async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """With NO_COLOR the screen is drawn without a failure and names stay readable."""
     monkeypatch.setenv("NO_COLOR", "1")
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("down", "enter", "L")
         assert "main" in screen_text(app)
 
@@ -312,12 +260,12 @@ async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch
 
     monkeypatch.setattr(look, "glyphs", lambda: ASCII)
     monkeypatch.setattr("tracelane.tui.app.glyphs", lambda: ASCII)
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("down", "enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         for key in ("question_mark", "escape", "L", "ctrl+p"):
             await pilot.press(key)
-            await pilot.pause(0.1)
+            await wait_until_idle(app, pilot)
             lines = screen_text(app).splitlines()
             assert all(line.isascii() for line in lines), [line for line in lines if not line.isascii()]
             assert {len(line) for line in lines} == {100}
@@ -341,9 +289,8 @@ async def test_a_changed_file_is_told(tmp_path: Path) -> None:
     path = small_file(tmp_path)
     trace = open_trace(path, index_dir=tmp_path / "index")
     path.unlink()
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, LAUNCH)
-        await settled(app, pilot)
-        await asyncio.sleep(0)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "arguments:" in text and "10 µs" in text

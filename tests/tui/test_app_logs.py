@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.test_app_keys import message, screen_text, settled
+from tests.tui.driver import message, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.lay_over import lay_over
@@ -57,13 +57,13 @@ async def test_a_log_opened_in_the_viewer(
         await pilot.pause()
         assert "pwr W" not in screen_text(app)
         await typed(pilot, "smi aiu-smi.log")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "AIU 0 · aiu-smi 0" in text and "pwr W" in text and "hostcpu %" in text
         assert "txpci" not in text  # not shown at first
         assert "UTC+00:00" in message(app)
         await typed(pilot, "smi nowhere.log")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "nowhere.log: No such file" in message(app)
 
 
@@ -75,12 +75,12 @@ async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
         await pilot.pause()
         await typed(pilot, "smi")
         await pilot.press("enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert isinstance(app.trace, Overlay)
         assert "aiu-smi.log" in message(app)
         await typed(pilot, "smi")
         await pilot.press("enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert len(app.trace.placed) == 1
 
 
@@ -148,7 +148,7 @@ async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
         await pilot.press("down", "down")
         for share in (0.1, 0.5, 0.9):
             await typed(pilot, f"goto +{share * (end - start) / 1e6:.0f}ms")
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
             text, reading = screen_text(app), overlay.reading(row, app.session.cursor)
             assert reading is not None and app.session.selection is None
             assert f"pwr {reading.value:.15g} W" in text
@@ -176,7 +176,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
         await typed(pilot, "only pwr")
         await pilot.press("down", "down")
         app.session = replace(app.session, range=span)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert f"mean {joules / 0.2:.6g} W" in screen_text(app)
         assert f"{min(w for _, w in pieces):.6g} .. {max(w for _, w in pieces):.6g} W" in screen_text(app)
         assert f", {joules:.6g} J" in screen_text(app)

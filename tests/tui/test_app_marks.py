@@ -10,8 +10,8 @@ from types import MappingProxyType
 import pytest
 
 from tests.tui.cli_process import on_terminal
+from tests.tui.driver import message, open_viewer, screen_text
 from tests.tui.small_file import events, small_file
-from tests.tui.test_app_keys import message, screen_text, shown
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.ids import SliceId
@@ -45,7 +45,7 @@ def _file(trace: Trace, kind: str) -> Path:
 
 async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> None:
     """m marks the cursor, M the range with a text; another viewer lists both and goes there; one goes."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("'")
         assert "no marks" in message(app)
         await pilot.press("m", "v", "right", "right", "v", "M")
@@ -55,7 +55,7 @@ async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> N
         assert "◆" in screen_text(app)
     assert set(read_marks(_file(trace, "marks"))) == {Mark(first, first), Mark(first, second, "late")}
     assert tmp_path / "index" / "marks" == _file(trace, "marks").parent
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("'")
         await pilot.pause()
         assert isinstance(app.screen, PickScreen)
@@ -96,7 +96,7 @@ async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
     path = _file(trace, "marks")
     path.parent.mkdir(parents=True)
     path.write_text("[1, 2")
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("m")
         assert "no JSON" in message(app)
     assert path.read_text() == "[1, 2"
@@ -106,7 +106,7 @@ async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
 
 async def test_the_view_is_found_again(trace: Trace) -> None:
     """What was saved on leaving is the session of the next time, whatever is in it."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("w", "w", "down", "enter", "r", "p", "t")
         app.save_view()
         left = app.session
@@ -162,7 +162,7 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
 
 async def test_the_view_as_a_command_line(trace: Trace) -> None:
     """`:copy view` gives a line that, taken apart by the command line's own rules, shows the same time."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("home", "c", "w", "w", "v", "right", "v", ":")
         await pilot.press(*"only stream", "enter", ":", *"steps aten::linear", "enter", ":")
         await pilot.press(*"copy view", "enter")
@@ -183,6 +183,7 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         assert again.steps == app.session.steps == "aten::linear"
 
 
+@pytest.mark.slow
 def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
     """Quitting keeps the view, opening finds it, --fresh does not."""
     trace = ["view", str(small_file(tmp_path)), "--index-dir", str(tmp_path / "index")]
@@ -194,7 +195,7 @@ def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
 async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> None:
     """:save marks writes a file that :marks and `view --marks` add elsewhere, the same ones only once."""
     file = tmp_path / "found.json"
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         with pytest.raises(Refusal):
             app.save(f"marks {file}")
         await pilot.press("m", "v", "right", "right", "v", "M", *"late", "enter")
@@ -208,7 +209,7 @@ async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> Non
     _file(trace, "marks").unlink()
     assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == kept
     assert import_marks(trace, file) == 0
-    async with shown(trace) as (app, _):
+    async with open_viewer(trace) as (app, _):
         assert app.marks == kept
     with pytest.raises(TracelaneError):
         import_marks(trace, tmp_path / "nothing")
@@ -224,7 +225,7 @@ def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
 
 async def test_places_by_name_and_number(trace: Trace) -> None:
     """g goes to a mark by its text and to an event by its number, and says which there are not."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("home", "v", "right", "right", "v", "M", *"start", "enter", "escape", "end")
         first = app.marks[0]
         for text, said in (
@@ -247,7 +248,7 @@ async def test_places_by_name_and_number(trace: Trace) -> None:
 
 async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
     """How far the cursor is from the mark set last stands on the ruler, with its sign."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("home", "M", *"here", "enter", "right")
         ns = app.session.cursor - app.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from tests.tui.driver import message, open_viewer
 from tests.tui.small_trace import small_trace
-from tests.tui.test_app_keys import message, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
@@ -27,7 +27,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 async def test_click_selects_double_click_zooms(trace: Trace) -> None:
     """A click selects the slice under it and puts the cursor there; a double click zooms to it."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         cell = app.session.viewport.cell(5_013_000_000)
         await pilot.click("#lanes", offset=(TITLES + cell, 2))
         assert app.session.selection == SliceId(0, 11)
@@ -39,7 +39,7 @@ async def test_click_selects_double_click_zooms(trace: Trace) -> None:
 
 async def test_click_on_empty_space_drops_the_selection(trace: Trace) -> None:
     """A click before the first slice of a row drops the selection and keeps the row focused."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         app.action_jump(0, 11)
         await pilot.click("#lanes", offset=(TITLES + app.session.viewport.cell(5_000_500_000), 2))
         assert app.session.selection is None
@@ -48,7 +48,7 @@ async def test_click_on_empty_space_drops_the_selection(trace: Trace) -> None:
 
 async def test_click_on_a_title_folds(trace: Trace) -> None:
     """A click on a lane's title folds it, another opens it."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         height = app.layout_now.height
         await pilot.click("#lanes", offset=(3, 1))
         assert app.layout_now.height == height - 2
@@ -58,7 +58,7 @@ async def test_click_on_a_title_folds(trace: Trace) -> None:
 
 async def test_wheel_and_drag(trace: Trace) -> None:
     """The wheel zooms about the mouse and pans; a drag measures; the minimap moves the view."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         view = app.session.viewport
         time = view.edge(30)
         app.main.query_one("#ruler").post_message(messages.Zoomed(2.0, time))
@@ -94,7 +94,7 @@ def turn(app: TracelaneApp, widget: str, x: int, event: type[events.MouseEvent],
 )
 async def test_the_wheel_zooms_about_the_mouse(trace: Trace, widget: str, keys: dict[str, bool]) -> None:
     """Over ruler and minimap, and with ctrl over the lanes, what lies under the mouse stays there."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         first = app.session.viewport
         x = TITLES + 30
         # The minimap shows the whole trace, so the time under the mouse is the same at first.
@@ -114,7 +114,7 @@ async def test_the_wheel_zooms_about_the_mouse(trace: Trace, widget: str, keys: 
 @pytest.mark.parametrize("widget", ["#lanes", "#ruler"])
 async def test_the_wheel_pans_with_shift(trace: Trace, widget: str) -> None:
     """With shift the wheel moves the view by a tenth of its width, zoom kept; at the end the footer tells."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         await pilot.press("W")
         first = app.session.viewport
         turn(app, widget, TITLES + 5, events.MouseScrollDown, shift=True)
@@ -133,7 +133,7 @@ async def test_the_wheel_pans_with_shift(trace: Trace, widget: str) -> None:
 
 async def test_a_wheel_that_turns_sideways_pans(trace: Trace) -> None:
     """What a touchpad sends over the lanes moves the view like the wheel with shift."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         await pilot.press("W")
         first = app.session.viewport
         turn(app, "#lanes", TITLES + 5, events.MouseScrollRight)
@@ -146,7 +146,7 @@ async def test_a_wheel_that_turns_sideways_pans(trace: Trace) -> None:
 
 async def test_the_wheel_scrolls_the_lanes(trace: Trace) -> None:
     """Without a key the wheel over the lanes scrolls them by three lines, as far as there are any."""
-    async with shown(trace, (120, 18)) as (app, pilot):
+    async with open_viewer(trace, (120, 18)) as (app, pilot):
         app.run_command("legend")  # what has something in it takes its room from the lanes
         await pilot.pause()
         view, last = app.session.viewport, app.layout_now.scrolled(10**6, app.lane_lines)
@@ -166,7 +166,7 @@ async def test_the_wheel_scrolls_the_lanes(trace: Trace) -> None:
 
 async def test_the_ruler_by_mouse(trace: Trace) -> None:
     """A click on the ruler puts the cursor there; a drag over it takes the range, to either side."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         view = app.session.viewport
         await pilot.click("#ruler", offset=(TITLES + 30, 0))
         assert view.cell(app.session.cursor) == 30 and app.session.range is None
@@ -186,7 +186,7 @@ async def test_the_ruler_by_mouse(trace: Trace) -> None:
 
 async def test_a_drag_over_the_lanes_selects_nothing(trace: Trace) -> None:
     """A drag over slices takes the range, the selection stays; a move without a button does nothing."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         app.action_jump(0, 11)
         view, before = app.session.viewport, app.session
         await pilot.hover("#lanes", offset=(TITLES + 30, 2))
@@ -200,7 +200,7 @@ async def test_a_drag_over_the_lanes_selects_nothing(trace: Trace) -> None:
 
 async def test_the_minimap_by_mouse(trace: Trace) -> None:
     """A click on the minimap centres the view there, a drag takes it along, zoom kept."""
-    async with shown(trace, SIZE) as (app, pilot):
+    async with open_viewer(trace, SIZE) as (app, pilot):
         whole = app.session.viewport
         await pilot.press("W")
         span = app.session.viewport.span

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_file import events, small_file
-from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.panels.table import TablePane
@@ -25,7 +25,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
     """v begins at the cursor, moves draw the range out either way, v ends it, Esc drops it."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("v")
         begin = app.session.cursor
         assert app.session.range == (begin, app.session.viewport.edge(app.session.viewport.cell(begin) + 1))
@@ -45,7 +45,7 @@ async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
 
 async def test_the_selection_becomes_the_range(trace: Trace) -> None:
     """r takes the selected slice's time; with nothing selected that of the step at the cursor, if any."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("home", "r")
         assert app.session.range == (trace.steps[0].start, trace.steps[0].end)
         app.session = replace(app.session, range=None, cursor=trace.span[1])
@@ -59,9 +59,9 @@ async def test_the_selection_becomes_the_range(trace: Trace) -> None:
 
 async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
     """3 shows the whole trace's names, then those of the range; sorting stays; Enter goes to the longest."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("t")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one("#table", TablePane)
         assert pane.shown_table is not None and "whole trace" in screen_text(app)
         assert pane.shown_table.totals["slices"] == len(trace.indexes[0].column("slices.start"))
@@ -70,7 +70,7 @@ async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
         rows.sort(2, descending=True)
         app.action_jump(0, LAUNCH)
         await pilot.press("r")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert pane.shown_table.scope.startswith("range +") and rows.sorted_by == (2, True)
         assert pane.shown_table.totals["slices"] < len(trace.indexes[0].column("slices.start"))
         await pilot.press("tab")
@@ -86,10 +86,10 @@ async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
 
 async def test_only_narrows_the_table(trace: Trace) -> None:
     """With `:only` the table counts the lanes shown and says how many they are."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("t", ":")
         await pilot.press(*"only stream", "enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         table = app.main.query_one("#table", TablePane).shown_table
         assert table is not None and " lanes" in table.scope
         assert set(table.data["category"]) == {"kernel"}
@@ -109,22 +109,22 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
 )
 async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
     """3 to 6 show ops, kernels, steps and device time, 6 again what idles and waits; t twice the lanes."""
-    async with shown(trace, (140, 50)) as (app, pilot):
+    async with open_viewer(trace, (140, 50)) as (app, pilot):
         await pilot.press(*key)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.panel == panel and shown_there in screen_text(app)
         await pilot.press("t", "t")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "Busy share" in screen_text(app)
 
 
 async def test_a_filter_narrows_the_table(trace: Trace) -> None:
     """With `:filter` the table counts what matches, and says that it is filtered."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("t", ":")
         await pilot.press(*"filter cat:kernel", "enter")
-        await settled(app, pilot)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
+        await wait_until_idle(app, pilot)
         table = app.main.query_one("#table", TablePane).shown_table
         assert table is not None and table.scope.endswith("filtered")
         assert set(table.data["category"]) == {"kernel"}

@@ -12,7 +12,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.tui.cli_process import on_terminal
-from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
@@ -128,7 +128,7 @@ def test_a_file_alone_has_no_head(tmp_path: Path) -> None:
 async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) -> None:
     """Selecting a slice of a folded rank opens it; a rank is hidden and shown again as a process is."""
     trace = write(tmp_path, 6)
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         thing = thing_by_id(trace, app.session.clocks, SliceId(4, 2))
         assert thing is not None
         app.select(thing)
@@ -149,7 +149,7 @@ async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) 
 async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
     """Ranks open aligned; the command takes that back and makes it again, and says so, and u undoes it."""
     trace = write(tmp_path, 2, late_us=30)
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         assert app.session.clocks.offset(1) == 30 * US
         app.run_command("rank-clocks")
         assert app.session.clocks.offset(1) == 0 and "as their files" in message(app).replace("' clocks", "")
@@ -158,7 +158,7 @@ async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
         await pilot.press("u")
         assert app.session.clocks.offset(1) == 0
     alone = open_trace(tmp_path / "rank0.json")
-    async with shown(alone) as (app, pilot):
+    async with open_viewer(alone) as (app, pilot):
         app.run_command("rank-clocks")
         assert "not two ranks" in message(app)
 
@@ -167,26 +167,26 @@ async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
 async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
     """9 shows the ranks, again their collectives and the steps; Enter goes to the slice behind a row."""
     trace = open_trace(DLRM, index_dir=corpus_cache)
-    async with shown(trace, size=(160, 45)) as (app, pilot):
+    async with open_viewer(trace, size=(160, 45)) as (app, pilot):
         await pilot.press("9")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "Came last" in text and "16.415 ms" in text
         await pilot.press("9")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "send_recv" in screen_text(app) and "7.116 ms" in screen_text(app)
         await pilot.press("tab", "enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.selection is not None and app.session.selection.source == 2
         await pilot.press("1")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert re.search(r"rank +2\b", screen_text(app))
         await pilot.press("tab", "9", "9", "9")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "Slowest rank" in screen_text(app) and "12.994 ms" in screen_text(app)
         app.run_command("panel-findings")
         app.action_panel("problems")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "missing: ranks 4-7 of 8" in screen_text(app) and "residual 500 ns" in screen_text(app)
 
 
@@ -201,7 +201,7 @@ def two_captures(folder: Path) -> None:
 async def test_captures_are_listed(tmp_path: Path) -> None:
     """The captures that lie together are listed, the one shown marked; choosing another asks for it."""
     two_captures(tmp_path / "run")
-    async with shown(open_trace(tmp_path / "run")) as (app, pilot):
+    async with open_viewer(open_trace(tmp_path / "run")) as (app, pilot):
         app.run_command("captures")
         await pilot.pause()
         text = screen_text(app)
@@ -209,11 +209,12 @@ async def test_captures_are_listed(tmp_path: Path) -> None:
         await pilot.press("down", "enter")
         await pilot.pause()
     assert app.wanted_capture == 2
-    async with shown(open_trace(sorted((tmp_path / "run").glob("*.1700000000.json")))) as (app, pilot):
+    async with open_viewer(open_trace(sorted((tmp_path / "run").glob("*.1700000000.json")))) as (app, pilot):
         app.run_command("captures")
         assert "no other capture" in message(app) and app.wanted_capture is None
 
 
+@pytest.mark.slow
 def test_another_capture_opens_on_a_terminal(tmp_path: Path) -> None:
     """Choosing the older capture closes the newer one's view and opens its own."""
     two_captures(tmp_path / "run")

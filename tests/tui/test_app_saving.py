@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.json_tables import flat
+from tests.tui.driver import message, open_viewer, wait_until_idle
 from tests.tui.small_file import small_file
-from tests.tui.test_app_keys import message, settled, shown
 from tracelane.core.overlay.counters import with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -28,16 +29,16 @@ def trace(tmp_path: Path) -> Trace:
 async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:
     app.post_message(Prompt.Answered("command", line))
     await pilot.pause()
-    await settled(app, pilot)
+    await wait_until_idle(app, pilot)
 
 
 async def test_table(trace: Trace, tmp_path: Path) -> None:
     """The table on show is written in three formats, as sorted, and copied as Markdown."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("Y")
         assert "no table" in message(app)
         await pilot.press("t")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         for form in ("csv", "json", "md"):
             path = tmp_path / f"table.{form}"
             await _typed(app, pilot, f"save table {path}")
@@ -46,7 +47,7 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
         assert {"aten::linear", "launch"} <= {row["name"] for row in rows}
         selves = [int(row["self_ns"]) for row in rows]
         assert selves == sorted(selves, reverse=True)
-        written = json.loads((tmp_path / "table.json").read_text())["rows"]
+        written = flat(json.loads((tmp_path / "table.json").read_text()))["range"]
         assert [row["self_ns"] for row in written] == selves
         await pilot.press("Y")
         assert app.clipboard == (tmp_path / "table.md").read_text()
@@ -57,32 +58,31 @@ async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixtur
     """What range, :only and :filter leave is written as the command prints it; nothing is written over."""
     start = trace.span[0]
     asked = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
-    async with shown(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
+    async with open_viewer(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
         app.session = replace(
             app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000)
         )
         for form in ("csv", "json"):
             path = tmp_path / f"slices.{form}"
             await _typed(app, pilot, f"save slices {path}")
-            await app.workers.wait_for_complete()
-            await pilot.pause()
+            await wait_until_idle(app, pilot)
             assert message(app) == f"saved {path}: 2 slices"
         await _typed(app, pilot, f"save slices {path}")
         assert "is there already" in message(app)
         await _typed(app, pilot, "save slices all.txt")
         assert "FILE.csv or FILE.json" in message(app)
         await _typed(app, pilot, f"save slices {tmp_path / 'no' / 'such.csv'}")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await wait_until_idle(app, pilot)
         assert "No such file" in message(app)
     for form in ("csv", "json"):
         printed = main(["slices", trace.sources[0].path, "--format", form, *asked])
         assert (printed, capsys.readouterr().out) == (0, (tmp_path / f"slices.{form}").read_text())
 
 
+@pytest.mark.slow
 async def test_picture(trace: Trace, tmp_path: Path) -> None:
     """The picture shows the lanes as they are folded on the screen, without the line that was typed."""
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await _typed(app, pilot, f"save picture {tmp_path / 'seen.txt'}")
         assert message(app) == f"saved {tmp_path / 'seen.txt'}"
         text = (tmp_path / "seen.txt").read_text()
@@ -90,7 +90,7 @@ async def test_picture(trace: Trace, tmp_path: Path) -> None:
         await pilot.press("L")  # no lane, no name
         await _typed(app, pilot, "only Stream")
         await pilot.press("colon", *"save picture ", *str(tmp_path / "seen.svg"), "enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert message(app) == f"saved {tmp_path / 'seen.svg'}"
         drawing = (tmp_path / "seen.svg").read_text()
         assert drawing.startswith("<svg") and "save" not in drawing
@@ -111,7 +111,7 @@ async def test_picture(trace: Trace, tmp_path: Path) -> None:
 async def test_trouble_is_one_line(trace: Trace, tmp_path: Path, line: str, said: str) -> None:
     """What cannot be written is said in one line, and no file is overwritten."""
     (tmp_path / "there.txt").write_text("kept")
-    async with shown(trace, (120, 50)) as (app, pilot):
+    async with open_viewer(trace, (120, 50)) as (app, pilot):
         await _typed(app, pilot, line.format(folder=tmp_path))
         assert said.format(folder=tmp_path) in message(app)
         assert "\n" not in message(app)

@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.events import complete
+from tests.tui.driver import wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
@@ -52,13 +53,7 @@ async def typed(app: TracelaneApp, pilot: Pilot[None], key: str, text: str) -> N
     for letter in text:
         await pilot.press({" ": "space", ":": "colon", ">": "greater_than_sign"}.get(letter, letter))
     await pilot.press("enter")
-    await settled(app, pilot)
-
-
-async def settled(app: TracelaneApp, pilot: Pilot[None]) -> None:
-    await pilot.pause()
-    await app.workers.wait_for_complete()
-    await pilot.pause()
+    await wait_until_idle(app, pilot)
 
 
 def runs_of(app: TracelaneApp, lane: int) -> list[tuple[str, bool]]:
@@ -83,7 +78,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
     """/ counts and marks what matches on lanes and minimap; n and N walk it in time order; Esc clears it."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "mm")
         assert app.main.query_one(Footer).message.startswith("8 slices found, 64 µs together")
         assert "/mm: 8" in header(app)
@@ -103,7 +98,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         await pilot.press("N", "N")
         assert "the first of 8 hits" in app.main.query_one(Footer).message
         await pilot.press("escape")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.search == "" and app.session.selection is not None
         assert not any(mark for _, mark in runs_of(app, 0)) and "/mm" not in header(app)
 
@@ -112,7 +107,7 @@ async def test_the_header_has_room_for_what_was_found(trace: Trace) -> None:
     """At 80 columns it is said beside the name, before what else there is to say of the trace."""
     app = app_of(trace)
     async with app.run_test(size=(80, 24)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "mm")
         assert header(app).split(" | ")[1] == "/mm: 8"
 
@@ -121,10 +116,10 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
     """* finds all slices of exactly the selected one's name."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         app.action_jump(0, 1)
         await pilot.press("asterisk")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.search == "name='add1'"
         assert app.main.query_one(Footer).message.startswith("4 slices found")
 
@@ -133,7 +128,7 @@ async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
     """:filter draws only what matches, and the header says how much it hides; alone it ends."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await typed(app, pilot, "colon", "filter add arg.'Ev Idx'>1")
         assert "10 of 12 slices hidden" in header(app)
         assert [name for name, _ in runs_of(app, 0)] == ["add1", "add1"] and runs_of(app, 1) == []
@@ -180,7 +175,7 @@ async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None
     """What means nothing is told in the footer."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "dur>1")
         assert "ns, us, ms or s" in app.main.query_one(Footer).message and app.session.search == ""
         await typed(app, pilot, "slash", "nosuchname")
@@ -203,13 +198,13 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
     """z lists the hits in order of time, a column sorts them, Enter goes to one; so with another search."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await pilot.press("z")
         assert "nothing is searched for" in app.main.query_one(Footer).message
         await typed(app, pilot, "slash", "mm")
         await pilot.press("z")
         await pilot.pause(PANEL_DELAY * 2)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert [name for name, _ in rows_listed(app)] == ["mm0", "gemm2"] * 4
         await pilot.press("down", "enter")
         assert app.session.selection == SliceId(0, 2)
@@ -217,7 +212,7 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
         assert [name for name, _ in rows_listed(app)] == ["gemm2"] * 4 + ["mm0"] * 4
         await typed(app, pilot, "slash", "add dur>1us")
         await pilot.pause(PANEL_DELAY * 2)
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert [name for name, _ in rows_listed(app)] == ["add1"] * 4
 
 
@@ -225,13 +220,13 @@ async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
     """With the arrows in the details, * lists name, category, lane and arguments, Enter searches for one."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         app.action_jump(0, 4)
         await pilot.press("tab", "asterisk")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert isinstance(app.screen, PickScreen)
         await pilot.press("end", "enter")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.search == "arg.'Ev Idx'=1"
         assert app.hits is not None and app.hits.count == 3
 
@@ -251,25 +246,22 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
 
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         monkeypatch.setattr(searching, "find", endless)
         app.search_for("arg.nothing")
-        for _ in range(200):
-            await pilot.pause(0.01)
-            if app.hits is not None:
-                break
+        await wait_until(pilot, lambda: app.hits is not None, "hits")
         assert "/arg.nothing: 4 in 25%" in header(app)
         await pilot.press("n")
         assert app.main.query_one(Footer).message.endswith("of 4")
         await pilot.press("escape")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"
         monkeypatch.setattr(searching, "find", find)
         app.search_for("arg.nothing")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "/arg.nothing: 0" in header(app) and "stopped" not in header(app), "begun anew"
         await pilot.press("escape")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.session.search == "" and "arg.nothing" not in header(app)
 
 
@@ -279,7 +271,7 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
     async with app.run_test(size=(120, 30)) as pilot:
         app.search_for("add")
         await pilot.press("z")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         found = found_table(trace, app.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
         app._have_listed(app.hits, found)

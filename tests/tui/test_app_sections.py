@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sambatune import HYPERFUNCTIONS, write_report
-from tests.tui.test_app_keys import message, screen_text, settled
+from tests.tui.driver import message, screen_text, wait_until_idle
 from tests.tui.test_app_logs import typed
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -28,13 +28,14 @@ async def test_the_panel(trace: Trace) -> None:
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
         app.action_panel("sections")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         for name in HYPERFUNCTIONS:
             assert text.count(name) >= 3  # its lane, and a row for each hypersection
         assert "hs_backward" in text and "estimated latency (us)" in text
 
 
+@pytest.mark.slow
 async def test_colours(trace: Trace) -> None:
     """:colour takes category, name or an argument, alone goes back, and refuses what is none of these."""
     app = TracelaneApp(trace, config=Config())

@@ -9,8 +9,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import small_trace
-from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.tables.step_choice import find_steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui import steps as module
@@ -28,7 +28,7 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_a_name_becomes_the_step(trace: Trace) -> None:
     """The selected op's name becomes the step: ruler, > and the table follow; again: as found."""
-    async with shown(trace, (160, 50)) as (app, pilot):
+    async with open_viewer(trace, (160, 50)) as (app, pilot):
         await pilot.press("5")
         app.action_jump(0, 1)
         app.run_command("steps-by-name")
@@ -41,7 +41,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         await pilot.press(">")
         assert app.session.range == (start + 10_000_000, end + 10_000_000)
         await pilot.press("escape")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         table = app.main.query_one("#steps", TablePane).shown_table
         assert table is not None and "aten::linear" in table.notes[0] and len(table) == 4
         assert "step 1" in screen_text(app)

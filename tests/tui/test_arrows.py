@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.arrow_ends import MOST, arrows_in_view, arrows_of
@@ -179,15 +179,15 @@ def test_all_in_view_are_bounded(made: Callable[[list[dict[str, Any]]], Trace], 
 async def test_key(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """F draws all flows in view and says how many; again, none but the selection's."""
     trace = made(TWO)
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "▸" not in screen_text(app).split("kernel")[0][-80:]
         await pilot.press("F")
         assert message(app) == "1 flow in view drawn"
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)
         await pilot.press("F")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "─▸" not in screen_text(app) and not app.session.flows
         app.session = replace(app.session, selection=SliceId(0, 2))
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)

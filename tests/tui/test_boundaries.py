@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_file import small_file
-from tests.tui.test_app_keys import message, screen_text, settled, shown
 from tracelane.core.tables import ops
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.table import MOVES
@@ -79,7 +79,7 @@ async def test_the_session_goes_on(
 ) -> None:
     """An error anywhere is said in the footer and logged; other keys work, and Q quits in order."""
     breaks, key = PLACES[place]
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         with monkeypatch.context() as patch:
             breaks(app, patch)
             if place == "command":
@@ -87,7 +87,7 @@ async def test_the_session_goes_on(
             elif key:
                 await pilot.press(key)
             for _ in range(5):
-                await settled(app, pilot)
+                await wait_until_idle(app, pilot)
             assert app.is_running
             assert log_of().is_file()
         await goes_on(app, pilot)
@@ -108,10 +108,10 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     app.main.set_focus(app.main.query_one(LaneCanvas))
     before = app.session
     await pilot.press("w", "w", "w")
-    await settled(app, pilot)
+    await wait_until_idle(app, pilot)
     assert app.session.viewport != before.viewport
     await pilot.press("t")
-    await settled(app, pilot)
+    await wait_until_idle(app, pilot)
     assert app.session.panel == "table"
     assert "Self" in screen_text(app)
     await pilot.press("Q")
@@ -119,10 +119,10 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
 
 async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The footer names the error in one harmless line and the file with more of it."""
-    async with shown(trace, (300, 30)) as (app, pilot):
+    async with open_viewer(trace, (300, 30)) as (app, pilot):
         monkeypatch.setattr(ops, "ops", fail)
         await pilot.press("w", "3")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert message(app).startswith(SHOWN)
         assert str(log_of()) in message(app)
         assert "\x1b" not in message(app) and "\n" not in message(app)
@@ -131,10 +131,10 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of the lanes stands why there are none; the rest of the screen is drawn."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         monkeypatch.setattr(LaneCanvas, "render_line", fail)
         await pilot.press("w")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cannot be drawn: ValueError: odd numbers" in text
         assert "small.json" in text and "1 Details" in text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
@@ -23,35 +24,34 @@ def trace(tmp_path: Path) -> str:
 
 def _told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:  # type: ignore[type-arg]
     assert main([*arguments, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == 1
-    return dict(told)
+    return flat(json.loads(capsys.readouterr().out))
 
 
 def test_breakdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Busy and idle time are those of the two kernels and the gap between them."""
-    (device,) = _told(capsys, "breakdown", trace)["devices"]
+    told = _told(capsys, "breakdown", trace)
+    (device,) = told["devices"]
     assert (device["rank"], device["device"], device["label"]) == (0, 0, "AIU 0")
     assert (device["kernel_time_ns"], device["busy_ns"], device["idle_ns"]) == (130_500, 61_000, 69_500)
     assert (device["compute_ns"], device["non_compute_ns"], device["comm_ns"]) == (61_000, 0, 0)
     assert device["comm_compute_overlap_share"] is None
-    assert [stream["stream"] for stream in device["streams"]] == ["1"]
+    assert [stream["stream"] for stream in told["streams"]] == ["1"]
 
 
 def test_kernels(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each name has a row, all of them are one type; a limit and an order are kept."""
-    rows = _told(capsys, "kernels", trace)["rows"]
+    rows = _told(capsys, "kernels", trace)["kernels"]
     assert [(row["count"], row["total_ns"], row["share"]) for row in rows] == [(1, 30_500, 0.5)] * 2
-    (row,) = _told(capsys, "kernels", trace, "--by", "type")["rows"]
+    (row,) = _told(capsys, "kernels", trace, "--by", "type")["kernels"]
     assert (row["name"], row["count"], row["stdev_ns"]) == ("compute", 2, 0.0)
     names = [row["name"] for row in rows]
-    (first,) = _told(capsys, "kernels", trace, "--sort", "-name", "--limit", "1")["rows"]
+    (first,) = _told(capsys, "kernels", trace, "--sort", "-name", "--limit", "1")["kernels"]
     assert first["name"] == min(names)
 
 
 def test_runs(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The runs of a kernel are listed by time or by length, and the histogram stands below them."""
-    rows = _told(capsys, "kernels", trace, "--runs", ".", "--order", "time")["rows"]
+    rows = _told(capsys, "kernels", trace, "--runs", ".", "--order", "time")["kernels"]
     assert [(row["start_ns"], row["duration_ns"]) for row in rows] == [(60_000, 30_500), (160_000, 30_500)]
     assert main(["kernels", trace, "--runs", "."]) == 0
     assert "Durations: whole trace" in capsys.readouterr().out
@@ -71,16 +71,17 @@ def test_idle(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_recurring_gaps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The gaps can be grouped by what lies around them; a trace without any has none."""
-    (row,) = _told(capsys, "idle", trace, "--recurring")["rows"]
+    (row,) = _told(capsys, "idle", trace, "--recurring")["idle"]
     assert (row["before"], row["gaps"], row["idle_ns"], row["share"]) == ("(no name)", 1, 69_500, 1.0)
-    assert _told(capsys, "idle", trace, "--recurring", "--step", "1")["rows"] == []
+    assert _told(capsys, "idle", trace, "--recurring", "--step", "1")["idle"] == []
 
 
 def test_launches(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both launches took 10 µs, and their kernels waited 10 µs more; one stood in the queue at most."""
     told = _told(capsys, "launches", trace)
     assert (told["count"], told["without_launch"]) == (2, 0)
-    assert (told["call"]["total_ns"], told["delay"]["total_ns"]) == (20_000, 20_000)
+    totals = {row["of"]: row["total_ns"] for row in told["statistics"]}
+    assert (totals["call"], totals["delay"]) == (20_000, 20_000)
     (queue,) = told["queues"]
     assert (queue["count"], queue["max"], queue["mean"]) == (4, 1, 0.5)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
@@ -21,14 +22,14 @@ def trace(tmp_path: Path) -> str:
 
 def _told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:  # type: ignore[type-arg]
     assert main(["findings", *arguments]) == 0
-    return dict(json.loads(capsys.readouterr().out))
+    return flat(json.loads(capsys.readouterr().out))
 
 
 def test_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON carries its schema, times since the start, and everything that the text says."""
     told = _told(capsys, trace, "--json")
-    assert told["schema"] == 1 and told == _told(capsys, trace, "--format", "json")
-    gaps = next(row for row in told["rows"] if row["rule"] == "launch-gaps")
+    assert told == _told(capsys, trace, "--format", "json")
+    gaps = next(row for row in told["findings"] if row["rule"] == "launch-gaps")
     # The second kernel was launched at 140 µs, after the first was done at 90.5; it started at 160.
     assert gaps["claimed_ns"] == 69_500
     assert (gaps["evidence"][0]["start_ns"], gaps["evidence"][0]["end_ns"]) == (90_500, 160_000)
@@ -48,7 +49,7 @@ def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """CSV has a row per finding, Markdown a numbered list."""
-    rows = _told(capsys, trace, "--json")["rows"]
+    rows = _told(capsys, trace, "--json")["findings"]
     assert main(["findings", trace, "--format", "csv"]) == 0
     read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["rule"], int(row["claimed_ns"])) for row in read] == [
@@ -61,14 +62,14 @@ def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> Non
 def test_range(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A range is what is judged; a wrong one is told in a line."""
     told = _told(capsys, trace, "--json", "--from", "+60us", "--to", "+90us")
-    assert "launch-gaps" not in [row["rule"] for row in told["rows"]]
+    assert "launch-gaps" not in [row["rule"] for row in told["findings"]]
     assert main(["findings", trace, "--from", "nonsense"]) == EXIT_USAGE
     assert main(["findings", trace, "--lanes", "Stream"]) == EXIT_USAGE
 
 
 def test_sort(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Any column sorts, before the limit is applied."""
-    rules = sorted(row["rule"] for row in _told(capsys, trace, "--json")["rows"])
+    rules = sorted(row["rule"] for row in _told(capsys, trace, "--json")["findings"])
     assert len(rules) > 1
-    (first,) = _told(capsys, trace, "--json", "--sort", "-rule", "--limit", "1")["rows"]
+    (first,) = _told(capsys, trace, "--json", "--sort", "-rule", "--limit", "1")["findings"]
     assert first["rule"] == rules[0]

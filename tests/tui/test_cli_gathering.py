@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_indexing import until
 from tests.events import complete
 from tests.tui.cli_process import on_terminal, tracelane
 from tests.tui.test_cli_indexing import processes_of
+from tests.waiting import wait_until
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.opening import meant_by
@@ -21,6 +21,8 @@ from tracelane.core.ingest import child
 from tracelane.core.trace import Trace
 from tracelane.tui.cli import opening_several
 from tracelane.tui.cli.opening_several import open_several
+
+pytestmark = pytest.mark.slow
 
 RANKS = 6
 EVENTS = 15_000
@@ -53,7 +55,7 @@ def test_quitting_leaves_nothing(
     """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
     played = on_terminal("view", str(folder), "--index-dir", str(tmp_path), "--decoder", "ijson", play=keys)
     assert played.code == code
-    assert until(lambda: not processes_of(tmp_path))
+    wait_until(lambda: not processes_of(tmp_path))
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
     for manifest in tmp_path.rglob("manifest*"):  # some were there already
         Index.open(manifest.parent).close()

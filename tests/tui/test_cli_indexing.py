@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_indexing import trace_file, until
+from tests.core.test_indexing import trace_file
 from tests.tui.cli_process import on_terminal, tracelane
+from tests.waiting import wait_until
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.ingest import PROCESS_FROM
 from tracelane.core.index.store import Index
+
+pytestmark = pytest.mark.slow
 
 EVENTS = 60_000
 
@@ -47,7 +50,7 @@ def test_quitting_leaves_nothing(
         "view", str(large), "--index-dir", str(tmp_path), "--decoder", "ijson", play=keys, size=(100, 30)
     )
     assert played.code == code
-    assert until(lambda: not processes_of(tmp_path))
+    wait_until(lambda: not processes_of(tmp_path))
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
     for manifest in tmp_path.rglob("manifest*"):  # a fast machine may have committed it just before
         Index.open(manifest.parent).close()

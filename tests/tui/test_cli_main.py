@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
 from tracelane.tui.cli.main import COMMANDS, main, with_command
@@ -152,7 +153,11 @@ def test_closed_pipe_is_quiet() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+        [sys.executable, "-c", program],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE_S,
+        check=False,
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")

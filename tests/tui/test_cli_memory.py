@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.tui.test_app_keys import settled, shown
+from tests.json_tables import flat
+from tests.tui.driver import open_viewer, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
@@ -27,13 +28,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     assert main(["memory", *arguments, "--format", "json"]) == 0
-    return dict(json.loads(capsys.readouterr().out))
+    return flat(json.loads(capsys.readouterr().out))
 
 
 def test_json_holds_allocators_peaks_and_copies(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The object has a schema; what was live at the peak is no more than the peak; limits hold."""
     found = told(capsys, str(demo), "--limit", "3")
-    assert (found["schema"], found["table"]) == (1, "memory")
+    assert found["command"] == "memory"
     (row,) = [row for row in found["allocators"] if row["device_type"] != 0]
     live = [one for one in found["at_peak"] if one["allocator"] == row["name"]]
     assert 0 < len(live) <= 3
@@ -70,18 +71,18 @@ def test_the_table_that_comes_first(demo: Path, capsys: pytest.CaptureFixture[st
 async def test_the_panel_turns_through_its_tables(demo: Path, tmp_path: Path) -> None:
     """7 shows the allocators, then what was live at the peak, whose rows lead to the op; then the copies."""
     trace = open_trace(demo, index_dir=tmp_path)
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         seen = []
         for _ in range(3):
             await pilot.press("7")
-            await settled(app, pilot)
+            await wait_until_idle(app, pilot)
             seen.append(app.session.panel)
             pane = app.main.query_one(f"#{app.session.panel}", TablePane)
             assert pane.shown_table is not None
             assert len(pane.shown_table)
             if app.session.panel == "memory-peak":
                 await pilot.press("tab", "enter")
-                await settled(app, pilot)
+                await wait_until_idle(app, pilot)
                 assert app.selected is not None
                 await pilot.press("tab")
         assert seen == ["memory", "memory-peak", "copies"]

@@ -35,7 +35,6 @@ PARTS = {
     "--step": "1",
     "--skip-first": "1",
 }
-JSON_HAS_ALL = ("breakdown", "ranks", "compile")
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +81,20 @@ def test_a_part_of_a_trace_is_another(
     assert code in (0, 1) or (code == 64 and option in said)
 
 
-@pytest.mark.parametrize("command", JSON_HAS_ALL)
-def test_what_json_does_not_heed_is_said(
-    command: str, path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "column"), [("breakdown", "rank"), ("compile", "name"), ("range", "name")]
+)
+def test_json_keeps_order_and_limit(
+    command: str, column: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JSON objects of several tables stand in an order of their own and come whole."""
-    start = (command, str(path), "--format", "json", "--index-dir", str(path.parent / "index"))
-    code, _, said = printed(capsys, *start, "--limit", "1", "--sort", "rank")
+    """The first table of the JSON is sorted and cut as that of every other form."""
+    start = (command, str(path), "--json", "--index-dir", str(path.parent / "index"))
+    code, text, _ = printed(capsys, *start, "--limit", "1", "--sort", f"-{column}")
     assert code == 0
-    assert "--limit is for tables" in said
-    assert "--sort is for tables" in said
+    tables = json.loads(text)["tables"]
+    (row,) = next(iter(tables.values()))["rows"]
+    every = next(iter(json.loads(printed(capsys, *start)[1])["tables"].values()))["rows"]
+    assert row[column] == min(one[column] for one in every)
 
 
 def test_a_filter_is_not_for_allocations(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
+from tests.json_tables import flat
 from tracelane.tui.cli.main import COMMANDS, main, tracelane
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
@@ -116,10 +117,15 @@ def test_steps_of_a_name_bound_what_is_listed(
     assert [row["name"] for row in csv.DictReader(io.StringIO(text))] == expected
 
 
+def _rows(capsys: pytest.CaptureFixture[str], command: str, *arguments: object) -> list[dict[str, Any]]:
+    whole = flat(json.loads(printed(capsys, command, *arguments, "--json")))
+    return list(whole[command])
+
+
 def test_steps_of_a_name_cut_every_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tables by step, comparisons, checks, gaps that recur and reports cut by the steps of the name."""
     named = ("--step-name", "round 0")
-    by_step = json.loads(printed(capsys, "ops", path, "--by", "step", *named, "--format", "json"))["rows"]
+    by_step = _rows(capsys, "ops", path, "--by", "step", *named)
     assert [row["step"] for row in by_step if row["name"] == "aten::mm"] == ["0", "1", "2"]
     wall = json.loads(printed(capsys, "summary", path, *named, "--json"))["metrics"]["step.wall.max"]
     assert wall["value"] == 6_000_000
@@ -127,7 +133,7 @@ def test_steps_of_a_name_cut_every_table(path: Path, capsys: pytest.CaptureFixtu
     counts = next(metric for metric in told["metrics"] if metric["name"] == "step.count")
     assert (counts["a"], counts["b"]) == (1, 3)
     printed(capsys, "check", path, *named, "--max", "step.wall.median=5ms", "--min", "step.count=3")
-    gaps = json.loads(printed(capsys, "idle", path, "--recurring", *named, "--format", "json"))["rows"]
+    gaps = _rows(capsys, "idle", path, "--recurring", *named)
     assert [row["steps"] for row in gaps] == [2]
     assert "Iterations: 3 (round 0: chosen by name), median 5 ms" in printed(capsys, "report", path, *named)
     assert main(["kernels", str(path), "--step-name", "nothing"]) == 64

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.json_tables import flat
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
@@ -28,13 +29,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_whole_trace_counts_every_slice(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON's counts add up to the slices of the file but for whole-window spans, sorted as asked for."""
     assert main(["range", str(demo), "--format", "json", "--sort", "count", "--index-dir", cache]) == 0
-    got = json.loads(capsys.readouterr().out)
+    got = flat(json.loads(capsys.readouterr().out))
     events = json.loads(demo.read_bytes())["traceEvents"]
     kinds = [event["cat"] for event in events if event["ph"] == "X"]
-    assert sum(row["count"] for row in got["rows"]) == len(kinds) - kinds.count("Trace") < len(kinds)
-    counts = [row["count"] for row in got["rows"]]
+    assert sum(row["count"] for row in got["range"]) == len(kinds) - kinds.count("Trace") < len(kinds)
+    counts = [row["count"] for row in got["range"]]
     assert counts == sorted(counts, reverse=True)
-    assert got["schema"] == 1 and got["scope"] == "whole trace"
+    assert got["scope"] == "whole trace"
 
 
 def test_a_step_and_lanes(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,10 +54,10 @@ def test_what_matches_only(demo: Path, cache: str, capsys: pytest.CaptureFixture
     """--where counts what matches, --step one step."""
     arguments = ["range", str(demo), "--format", "json", "--index-dir", cache]
     assert main([*arguments, "--where", "cat:kernel"]) == 0
-    every = json.loads(capsys.readouterr().out)
-    assert {row["category"] for row in every["rows"]} == {"kernel"} and "filtered" in every["scope"]
+    every = flat(json.loads(capsys.readouterr().out))
+    assert {row["category"] for row in every["range"]} == {"kernel"} and "filtered" in every["scope"]
     assert main([*arguments, "--where", "cat:kernel", "--step", "11"]) == 0
-    step = json.loads(capsys.readouterr().out)
+    step = flat(json.loads(capsys.readouterr().out))
     assert 0 < step["slices"] < every["slices"]
 
 

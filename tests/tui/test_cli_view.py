@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-import threading
+import signal
+import sys
+import termios
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S, wait_until
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
-from .cli_process import on_terminal, tracelane
+from .cli_process import on_terminal, start_tracelane, tracelane
 
 NO_TEXTUAL = "sys.modules['textual'] = None"
 ALTERNATE_SCREEN = "\x1b[?1049h"
@@ -147,20 +151,20 @@ def test_ctrl_c_while_reading(tmp_path: Path) -> None:
     """Ctrl+C while a trace is read from standard input ends quietly with 130."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    held: list[int] = []
+    source = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+    os.set_blocking(source, True)
+    os.write(writer, b'{"traceEvents": [\n')
+    with start_tracelane("-", stdin=source) as process:
+        wait_until(lambda: waiting_bytes(source) == 0, "the first bytes to be read")
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    os.close(source)
+    os.close(writer)
+    assert process.returncode == 130, errors
+    assert re.fullmatch(r"\s*", errors) and out == ""
 
-    def hold() -> None:
-        held.append(os.open(pipe, os.O_WRONLY))
-        os.write(held[0], b'{"traceEvents": [\n')
 
-    writer = threading.Thread(target=hold, daemon=True)
-    writer.start()
-    code = (
-        "import os, signal, threading\n"
-        "threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()"
-    )
-    done = tracelane("-", stdin=pipe, code=code)
-    writer.join()
-    os.close(held[0])
-    assert done.returncode == 130, done.stderr
-    assert re.fullmatch(r"\s*", done.stderr) and done.stdout == ""
+def waiting_bytes(pipe: int) -> int:
+    """Return how many bytes of a pipe nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)

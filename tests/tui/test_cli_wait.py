@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 from tests.tui.small_file import events
+from tests.waiting import PATIENCE_S
 
-from .cli_process import PATIENCE_S, PROGRAM
+from .cli_process import start_tracelane
 
 WHOLE = json.dumps({"traceEvents": events()})
-
-
-def started(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(code=""), "view", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_it_opens_when_it_is_complete(tmp_path: Path) -> None:
     """Each reason to wait is said once; what is shown at the end is the complete trace."""
     path, live = tmp_path / "t.pt.trace.json", tmp_path / "t.pt.trace.json.tmp"
-    with started(str(path), "--wait", "--index-dir", str(tmp_path / "index")) as process:
+    with start_tracelane("view", str(path), "--wait", "--index-dir", str(tmp_path / "index")) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == f"waiting: {path} is not there yet (Ctrl+C ends)\n"
         live.write_text(WHOLE[:1000])
@@ -46,10 +34,9 @@ def test_it_opens_when_it_is_complete(tmp_path: Path) -> None:
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     """Ctrl+C ends the wait with its own exit code and without a word more."""
     path = tmp_path / "t.json"
-    with started(str(path), "--wait") as process:
+    with start_tracelane("view", str(path), "--wait") as process:
         assert process.stderr is not None
         assert "is not there yet" in process.stderr.readline()
-        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130
         assert process.stderr.read() == ""
@@ -59,7 +46,7 @@ def test_a_file_still_being_written_says_so(tmp_path: Path) -> None:
     """Without --wait a `.tmp` opens with what is there, and the summary says what it is."""
     live = tmp_path / "t.json.tmp"
     live.write_text(WHOLE[: WHOLE.rindex("}, {")])
-    with started(str(live), "--index-dir", str(tmp_path / "index")) as process:
+    with start_tracelane("view", str(live), "--index-dir", str(tmp_path / "index")) as process:
         out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
         assert "t.json.tmp is still being written" in out and "--wait" in out

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tui.small_file import small_file
-from tests.tui.test_app_keys import LAUNCH, message, shown
+from tests.tui.driver import message, open_viewer, wait_until_idle
+from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.commands import COMMANDS, GROUPS
 from tracelane.tui.lanes.canvas import LaneCanvas
+
+pytestmark = pytest.mark.slow
 
 QUITTING = ("close-or-quit", "quit")
 ON_A_SELECTION = GROUPS[1:4]
@@ -35,7 +37,7 @@ def seen(app: TracelaneApp) -> tuple[object, ...]:
 )
 async def test_every_key_does_something_or_says_why_not(trace: Trace, group: str, selected: bool) -> None:
     """With a slice selected and at first: each key changes what is seen, or the footer tells."""
-    async with shown(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
         first = app.session
         for command in COMMANDS:
             if command.group != group or command.id in QUITTING:
@@ -55,7 +57,7 @@ async def test_every_key_does_something_or_says_why_not(trace: Trace, group: str
                 await pilot.pause()
                 before = seen(app)
                 await pilot.press(key)
-                await app.workers.wait_for_complete()
+                await wait_until_idle(app, pilot)
                 await pilot.pause()
                 assert app.is_running, key
                 assert seen(app) != before, key
@@ -65,7 +67,7 @@ async def test_every_key_does_something_or_says_why_not(trace: Trace, group: str
 @pytest.mark.parametrize("key", [key for entry in COMMANDS if entry.id in QUITTING for key in entry.keys])
 async def test_the_keys_that_quit(trace: Trace, key: str) -> None:
     """q with nothing on top and Q leave the viewer, whatever is selected."""
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         assert app.session.selection == SliceId(0, LAUNCH)
         await pilot.press(key)

@@ -14,6 +14,8 @@ from tests.tui.walk import SIZE, Frame, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.lanes.look import eighths
 
+pytestmark = pytest.mark.slow
+
 REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
 MEAN_DRAWN = 40_000
 """Bytes of the walk over a real trace, in 256 colours, as they are drawn."""

@@ -4,7 +4,7 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.rank_files import Scripted, rank_file, rank_files
-from tests.tui.test_app_keys import message, screen_text
+from tests.tui.driver import message, running, screen_text, wait_until
 from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index import gathering
 from tracelane.core.index.choice import Choice
@@ -62,18 +62,8 @@ async def shown(
         return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
 
     app = GatheringApp(found, "run", prepare, Config(), before)
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
+    async with running(app, size) as pilot:
         yield app, pilot
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    for _ in range(400):
-        await pilot.pause(0.02)
-        if holds():
-            await pilot.pause()
-            return
-    raise AssertionError("it did not come to that")
 
 
 def there(app: GatheringApp) -> int:
@@ -82,11 +72,11 @@ def there(app: GatheringApp) -> int:
 
 
 async def until_there(app: GatheringApp, pilot: Pilot[None], count: int) -> None:
-    await until(pilot, lambda: app.composed and there(app) == count)
+    await wait_until(pilot, lambda: app.composed and there(app) == count)
 
 
-async def until_settled(app: GatheringApp, pilot: Pilot[None]) -> None:
-    await until(pilot, lambda: app.has_all and app.composed)
+async def until_all_there(app: GatheringApp, pilot: Pilot[None]) -> None:
+    await wait_until(pilot, lambda: app.has_all and app.composed)
 
 
 def titles(app: TracelaneApp) -> list[str]:
@@ -107,7 +97,7 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
     async with shown(found) as (app, pilot):
         script.read(paths_of(found)[0])
         script.read(paths_of(found)[1], "index")
-        await until(pilot, lambda: "building" in screen_text(app))
+        await wait_until(pilot, lambda: "building" in screen_text(app))
         text = screen_text(app)
         for part in ("run", "0 of 6 ranks", "indexing", "25 %", "100 events", "4 wait: ranks 2-5"):
             assert part in text, part
@@ -154,9 +144,9 @@ async def test_how_far_the_others_are(tmp_path: Path) -> None:
         await until_there(app, pilot, 1)
         script.read(paths[2], "index")
         line = "rank 1: 50 %, rank 2: building the index; 3 wait: ranks 3-5"
-        await until(pilot, lambda: line in screen_text(app))
+        await wait_until(pilot, lambda: line in screen_text(app))
         await pilot.resize_terminal(100, 45)
-        await until(pilot, lambda: "rank 1  ████████░░░░░░░░ 50 %" in screen_text(app))
+        await wait_until(pilot, lambda: "rank 1  ████████░░░░░░░░ 50 %" in screen_text(app))
         assert line not in screen_text(app)
 
 
@@ -170,7 +160,7 @@ async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
         await until_there(app, pilot, 1)
         await pilot.press("J", "w", "enter")
         script.finish(paths[0], paths[2])
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
 
 
 async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
@@ -208,7 +198,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         line = line_of(app, before.focus)
         drawn = screen_text(app).splitlines()
         script.finish(*(path for path in paths if path != paths[rank]))
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
         now = app.session
         offset = 30 * US * rank
         assert now.clocks.offset(rank) == offset and now.focus == before.focus
@@ -230,7 +220,7 @@ async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
         script.finish(paths[1])
         await until_there(app, pilot, 1)
         script.finish(paths[0], paths[2])
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
         waited, text = app.session, titles(app)
     direct = TracelaneApp(open_trace(folder, index_dir=tmp_path / "index"), config=Config())
     async with direct.run_test(size=(100, 30)) as pilot:
@@ -249,10 +239,10 @@ async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
         focus = app.session.focus
         assert focus is not None and focus.lane.source == 2
         script.fail(paths[0])
-        await until(pilot, lambda: "cannot be read: no trace events in it" in screen_text(app))
+        await wait_until(pilot, lambda: "cannot be read: no trace events in it" in screen_text(app))
         assert "1 cannot be read" in screen_text(app) and app.session.focus == focus
         script.finish(paths[1])
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
         assert [member.rank for member in app.trace.members] == [1, 2]
         assert app.session.focus == replace(focus, lane=replace(focus.lane, source=1))
         assert "rank0.json: no trace events in it" in " ".join(app.trace.sources[0].notes)
@@ -264,7 +254,7 @@ async def test_where_all_fail(tmp_path: Path) -> None:
     async with shown(found) as (app, pilot):
         for path in paths_of(found):
             script.fail(path)
-        await until(pilot, lambda: app.return_code is not None)
+        await wait_until(pilot, lambda: app.return_code is not None)
         assert isinstance(app.trouble, UnreadableError) and not app.has_all
 
 
@@ -273,7 +263,7 @@ async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
     found, script = gathered(rank_files(tmp_path / "run", 2))
     async with shown(found) as (app, pilot):
         script.error = CacheError("no space left")
-        await until(pilot, lambda: app.return_code is not None)
+        await wait_until(pilot, lambda: app.return_code is not None)
         assert app.trouble is script.error
 
 
@@ -296,7 +286,7 @@ async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops:
         if stops:
             assert app.return_code == 130 and not app.has_all
         else:
-            await until_settled(app, pilot)
+            await until_all_there(app, pilot)
             await pilot.press("ctrl+c")
             assert "nothing is being indexed" in message(app)
 
@@ -327,7 +317,7 @@ async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:
         await pilot.pause(0.3)
         assert isinstance(app.screen, HelpScreen) and there(app) == 1
         await pilot.press("escape")
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
 
 
 async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
@@ -372,7 +362,7 @@ async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
         await until_there(app, pilot, 1)
         assert app.session.panel == "details"
         script.finish(paths[0])
-        await until_settled(app, pilot)
+        await until_all_there(app, pilot)
         now = app.session
         assert (now.viewport.start, now.viewport.span) == (5_000_000, 2_000_000)
         assert (now.cursor, now.focus, now.folded) == (before.cursor, before.focus, before.folded)

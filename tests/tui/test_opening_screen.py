@@ -12,7 +12,8 @@ from typing import cast
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.test_app_keys import screen_text
+from tests.tui.driver import running as run_app
+from tests.tui.driver import screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.cache import Place, locate
@@ -91,26 +92,17 @@ async def shown(
         return Prepared(trace_of(source.path, opened_index(source, place)), before, notes=("a note",))
 
     app = OpeningApp(cast(Indexing, running), "t.json", prepare, Config(), before)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
+    async with run_app(app) as pilot:
         yield app, pilot
 
 
 async def until_drawn(app: OpeningApp, pilot: Pilot[None]) -> None:
-    for _ in range(50):
-        await pilot.pause(0.05)
-        if app.opening is not None and app.opening.sketch.lanes:
-            return
-    raise AssertionError("nothing was drawn")
+    await wait_until(pilot, lambda: app.opening is not None and bool(app.opening.sketch.lanes), "a picture")
 
 
-async def until_settled(app: OpeningApp, pilot: Pilot[None]) -> None:
-    for _ in range(50):
-        await pilot.pause(0.05)
-        if app.opening is None and app.composed:
-            await pilot.pause(0.1)
-            return
-    raise AssertionError("the trace was not shown")
+async def until_opened(app: OpeningApp, pilot: Pilot[None]) -> None:
+    await wait_until(pilot, lambda: app.opening is None and app.composed, "the trace")
+    await wait_until_idle(app, pilot)
 
 
 def told(app: OpeningApp) -> str:
@@ -139,7 +131,7 @@ async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> No
         before = app.opening.session
         lanes = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
         running.committed = True
-        await until_settled(app, pilot)
+        await until_opened(app, pilot)
         after = app.session
         assert (after.viewport, after.cursor, after.focus) == (before.viewport, before.cursor, before.focus)
         assert after.focus is not None and after.focus.lane.tid == "1"
@@ -157,7 +149,7 @@ async def test_untouched_it_opens_as_ever(running: Scripted, tmp_path: Path) -> 
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         running.committed = True
-        await until_settled(app, pilot)
+        await until_opened(app, pilot)
         assert (app.session.viewport.start, app.session.viewport.end) == app.trace.opening_span
         assert app.session.focus is None
 
@@ -174,7 +166,7 @@ async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Pa
         seen = app.opening.session
         assert (seen.viewport.start, seen.viewport.span, seen.cursor) == (9_000_000, 2_000_000, 9_500_000)
         running.committed = True
-        await until_settled(app, pilot)
+        await until_opened(app, pilot)
         viewport = before.viewport.resized(app.session.viewport.width)
         assert replace(app.session, scroll=0, host_rows=before.host_rows) == replace(
             before, viewport=viewport
@@ -205,7 +197,7 @@ async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str,
         if stops:
             assert app.return_code == 130
         else:
-            await until_settled(app, pilot)
+            await until_opened(app, pilot)
 
 
 async def test_the_palette_stops_too(running: Scripted) -> None:
@@ -216,7 +208,7 @@ async def test_the_palette_stops_too(running: Scripted) -> None:
         assert isinstance(app.screen, StopQuestion)
         await pilot.press("n")
         running.committed = True
-        await until_settled(app, pilot)
+        await until_opened(app, pilot)
         await pilot.press("ctrl+c")
         assert "nothing is being indexed" in told(app) and app.is_running
 
@@ -247,9 +239,6 @@ async def test_failing_is_told_after_leaving(running: Scripted) -> None:
     """What is no trace ends the viewer, which hands the reason on."""
     async with shown(running) as (app, pilot):
         running.error = UnreadableError("t.json: no trace events in it")
-        for _ in range(20):
-            await pilot.pause(0.05)
-            if app.return_code is not None:
-                break
+        await wait_until(pilot, lambda: app.return_code is not None, "the end")
         assert app.return_code == 0
         assert app.trouble is running.error

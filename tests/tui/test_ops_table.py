@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import GOLDENS, needs_goldens
+from tests.json_tables import flat
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
-from tracelane.core.tables.ops import has_memory, ops, order
+from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.tui.text.ops_table import memory_text, ops_text, time_text
@@ -34,7 +35,7 @@ def test_text_is_that_of_torch(name: str, corpus_cache: Path) -> None:
         expected = golden["tables"][title].splitlines()
         if "with_flops" in golden["profile_options"]:
             expected = [FLOPS.sub("", line) for line in expected]
-        found = ops_text(table, order(table, key), 20, has_memory(trace, table)).splitlines()
+        found = ops_text(table, table.order(sort_column(key)), 20).splitlines()
         assert found == expected
 
 
@@ -65,8 +66,8 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(events))
     more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
-    made = json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout)
-    assert [(row["name"], row["cpu_total_ns"]) for row in made["rows"]] == [
+    made = flat(json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout))
+    assert [(row["name"], row["cpu_total_ns"]) for row in made["ops"]] == [
         (names[0], 90_000),
         (names[1], 12_000),
     ]
@@ -74,19 +75,20 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     assert wrong.returncode == 64 and "0 to 2" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_format(tmp_path: Path) -> None:
     """Table with the device's word and footer; JSON with its keys; a wrong sort key is wrong usage."""
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
     table = tracelane("ops", path, *more).stdout
     assert "Self AIU" in table and "Self AIU time total: 61.000us" in table
-    made = json.loads(tracelane("ops", path, "--format", "json", "--step", "1", *more).stdout)
-    assert made["schema"] == 1 and made["scope"].startswith("step 1")
-    (step, linear, *_) = made["rows"]
+    made = flat(json.loads(tracelane("ops", path, "--format", "json", "--step", "1", *more).stdout))
+    assert made["scope"].startswith("step 1")
+    (step, linear, *_) = made["ops"]
     assert (step["name"], step["annotation"], linear["name"]) == ("ProfilerStep*", True, "aten::linear")
     assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
     assert tracelane("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
     assert tracelane("ops", path, "--format", "md", *more).stdout.startswith("**Ops**")
-    only = json.loads(tracelane("ops", path, "--where", "cat:kernel", "--format", "json", *more).stdout)
-    assert [row["on_device"] for row in only["rows"]] == [True] * 2 and "filtered" in only["scope"]
+    only = flat(json.loads(tracelane("ops", path, "--where", "cat:kernel", "--json", *more).stdout))
+    assert [row["on_device"] for row in only["ops"]] == [True] * 2 and "filtered" in only["scope"]
     wrong = tracelane("ops", path, "--sort", "nonsense", *more)
     assert wrong.returncode == 64 and "self_cpu_time_total" in wrong.stderr

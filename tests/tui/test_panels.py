@@ -9,15 +9,13 @@ import pytest
 from textual import events
 
 from tests.events import complete
-from tests.tui.test_app_keys import message, screen_text, settled, shown
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
 from tracelane.tui.panels.problems import LedgerRow, ledger_columns
-from tracelane.tui.panels.table import NOTHING, TablePane
+from tracelane.tui.panels.table import TablePane
 from tracelane.tui.viewer.panels import NO_ROOM
-
-ALWAYS_THERE = ("table", "lanes-busy")
-"""Tables that have rows wherever there are slices."""
 
 
 @pytest.fixture
@@ -40,33 +38,33 @@ def test_the_chosen_tab_counts_its_panels() -> None:
 
 async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None:
     """Each panel has a sentence of its own, and shows it where the trace has nothing for it."""
-    assert set(NOTHING) < set(panel_names()) and not set(NOTHING) & set(ALWAYS_THERE)
-    async with shown(trace, (120, 36)) as (app, pilot):
+    assert set(PANELS) < set(panel_names())
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
         for name in ("kernels", "memory", "compile", "collectives"):
             app.action_panel(name)
-            await settled(app, pilot)
-            assert NOTHING[name] in screen_text(app)
+            await wait_until_idle(app, pilot)
+            assert PANELS[name][1].empty in screen_text(app)
 
 
 async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
     """Going back to a range before its neighbour is counted, the line speaks of the table again."""
-    async with shown(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
         await pilot.press("3")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         pane = app.main.query_one("#ops", TablePane)
         pane.say("counting…")
         app._fill_table("ops")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "counting…" not in text and "2 rows" in text
 
 
 async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
     """Keys in one go show panels for the first time, give one the screen and the arrows, and move in it."""
-    async with shown(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
         for key in ("2", "t", "3", "T", "tab", "tab"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await pilot.press("down")
         pane = app.main.query_one("#ops", TablePane)
         assert app.focused is pane.table and pane.table.cursor == 1
@@ -81,12 +79,12 @@ async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
 
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
     """Its key says so instead of nothing, and how to see it nonetheless."""
-    async with shown(trace, (40, 7)) as (app, pilot):
+    async with open_viewer(trace, (40, 7)) as (app, pilot):
         await pilot.press("3")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert message(app) == NO_ROOM
         await pilot.press("T")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert "3 Ops" in screen_text(app)
 
 
@@ -104,9 +102,9 @@ def test_what_was_read_has_room_for_its_words() -> None:
 
 async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:
     """Nothing happens, and nothing breaks."""
-    async with shown(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
         await pilot.press("ctrl+p", *"zqxj")
-        await pilot.pause(0.3)
+        await wait_until_idle(app, pilot)
         await pilot.press("pagedown", "pageup", "escape")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert app.is_running and len(app.screen_stack) == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
 from tests.tui.slow_line import SlowLine, tracelane_command
-from tests.tui.small_file import events, small_file
-from tests.tui.test_app_keys import LAUNCH, message, screen_text, settled, shown
+from tests.tui.small_file import LAUNCH, events, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, shelf
 from tracelane.core.overlay.counters import QUEUE, with_cheap_lanes
@@ -49,17 +49,13 @@ def path(tmp_path: Path) -> Path:
 
 
 async def until_noticed(app: TracelaneApp, pilot: Pilot[None]) -> None:
-    for _ in range(100):
-        await pilot.pause(TICK_S)
-        if app.change_notes():
-            return
-    raise TimeoutError("nothing was noticed")
+    await wait_until(pilot, lambda: bool(app.change_notes()), "a notice")
 
 
 async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Header and footer tell that the file grew, and by how much; R leaves to open it anew."""
     monkeypatch.setattr(TracelaneApp, "watch_period_s", TICK_S)
-    async with shown(opened(path), (120, 30)) as (app, pilot):
+    async with open_viewer(opened(path), (120, 30)) as (app, pilot):
         before = path.stat().st_size
         more(path, 900)
         await until_noticed(app, pilot)
@@ -69,30 +65,26 @@ async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert message(app) == f"file grew by {grown / 1024:.1f} KiB; R reloads"
         more(path, 950)
         grown = path.stat().st_size - before
-        for _ in range(100):
-            await pilot.pause(TICK_S)
-            if f"{grown / 1024:.1f}" in message(app):
-                break
+        await wait_until(pilot, lambda: f"{grown / 1024:.1f}" in message(app))
         assert message(app) == f"file grew by {grown / 1024:.1f} KiB; R reloads"
         await pilot.press("w")
         assert f"grew by {grown / 1024:.1f} KiB" in screen_text(app).splitlines()[0]
         assert app.is_running and not app.wants_reload
         await pilot.press("R")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await wait_until_idle(app, pilot)
         assert app.wants_reload and app.return_code == 0
 
 
 async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
     """R looks for itself, whenever the last look was; where nothing has changed it says so and stays."""
-    async with shown(opened(path)) as (app, pilot):
+    async with open_viewer(opened(path)) as (app, pilot):
         await pilot.press("R")
-        await app.workers.wait_for_complete()
+        await wait_until_idle(app, pilot)
         assert message(app) == "nothing has changed since the trace was read"
         assert app.is_running and not app.wants_reload
         more(path)
         await pilot.press("R")
-        await app.workers.wait_for_complete()
+        await wait_until_idle(app, pilot)
         assert app.wants_reload
 
 
@@ -100,9 +92,9 @@ async def test_what_came_through_a_pipe(path: Path) -> None:
     """It cannot be read again, and R says so."""
     trace = opened(path)
     del trace.indexes[0].manifest["source"]["mtime_ns"]  # as of a pipe, known by the hash of all of it
-    async with shown(trace) as (app, pilot):
+    async with open_viewer(trace) as (app, pilot):
         await pilot.press("R")
-        await app.workers.wait_for_complete()
+        await wait_until_idle(app, pilot)
         assert message(app) == "what came through a pipe cannot be read again"
 
 
@@ -165,10 +157,9 @@ def test_the_views_before_stay(path: Path) -> None:
 async def test_computed_lanes_come_back(path: Path) -> None:
     """Lanes that were computed are computed again after the first picture; focus and history stay."""
     trace = with_cheap_lanes(opened(path))
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.run_command("queue-lanes")
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         await pilot.press("w")
         stays = carried(app.trace, app.session, app.theme, app.history)
     more(path)
@@ -178,8 +169,7 @@ async def test_computed_lanes_come_back(path: Path) -> None:
     app.take_up(Prepared(now, session, (), history_over(stays, now), stays.computed))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        await app.workers.wait_for_complete()
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert computed_lanes(app.trace, QUEUE)
         assert session is not None
         assert app.session.focus == session.focus

@@ -113,6 +113,7 @@ def test_what_is_sent_shows_the_same(letters: str) -> None:
         assert seen.cells == drawn.cells
 
 
+@pytest.mark.slow
 async def test_what_is_sent_of_the_viewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves, zooms, panels and other screens look as textual drew them, and take a fraction of the bytes."""
     drawn, seen = Screen(), Screen()

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.slow_line import PATIENCE_S, SlowLine, tracelane_command
+from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
+from tests.waiting import wait_until
 from tracelane.core.demo.trace import write_demo
+
+pytestmark = pytest.mark.slow
 
 SIZE = (100, 30)
 A_MOMENT_S = 0.3
@@ -46,6 +49,7 @@ def viewer(demo: Path, index: Path, *options: str) -> Iterator[SlowLine]:
 
 
 def shown(line: SlowLine) -> str:
+    line.wait_until(lambda: NOT_DRAWN not in line.screen.text, "all of the screen")
     line.wait_for_quiet(A_MOMENT_S)
     assert NOT_DRAWN not in line.screen.text
     return line.screen.lanes
@@ -163,14 +167,15 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
         ).stdout
 
     def settled(text: str = "lanes") -> str:
-        deadline, last = time.monotonic() + PATIENCE_S, ""
-        while time.monotonic() < deadline:
-            now = pane()
-            if text in now and now == last:
-                return now
-            last = now
+        last: list[str] = ["", "", ""]
+
+        def stays() -> bool:
             time.sleep(A_MOMENT_S)
-        raise TimeoutError(f"waited for {text!r}, saw {last}")
+            last[:] = [*last[1:], pane()]
+            return text in last[-1] and len(set(last)) == 1
+
+        wait_until(stays, f"{text!r}")
+        return last[-1]
 
     def attached(size: tuple[int, int]) -> SlowLine:
         return SlowLine([*tmux, "attach"], size)
@@ -193,8 +198,7 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
             small = settled()
             assert max(map(len, small.split("\n"))) <= 80 and small != first
             line.type("ww")
-            line.wait_for_quiet(A_MOMENT_S)
-            assert lanes_of(settled()) != lanes_of(small)
+            line.wait_until(lambda: lanes_of(pane()) != lanes_of(small), "the keys' picture")
             line.type("Q")
             line.wait_for_end()
     finally:

@@ -10,8 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from tests.corpus import ROOT
+from tests.tui.driver import wait_until_idle
 from tests.tui.small_trace import small_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -46,10 +48,8 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TracelaneAp
 def test_first_screen(app: TracelaneApp, snap_compare: object) -> None:
     """Header, minimap, ruler with steps, host and device lanes, a counter, the first finding, the footer."""
 
-    async def wait(pilot: object) -> None:
-        await pilot.pause()  # type: ignore[attr-defined]
-        await app.workers.wait_for_complete()
-        await pilot.pause(0.3)  # type: ignore[attr-defined]
+    async def wait(pilot: Pilot[None]) -> None:
+        await wait_until_idle(app, pilot)
 
     assert snap_compare(app, terminal_size=(100, 30), run_before=wait)  # type: ignore[operator]
 
@@ -57,11 +57,9 @@ def test_first_screen(app: TracelaneApp, snap_compare: object) -> None:
 def test_selected_kernel(app: TracelaneApp, snap_compare: object) -> None:
     """A selected kernel in white, its details with the chain to the launch, in the light theme."""
 
-    async def choose(pilot: object) -> None:
+    async def choose(pilot: Pilot[None]) -> None:
         app.run_command("theme")
         app.action_jump(0, 14)
-        await pilot.pause(0.3)  # type: ignore[attr-defined]
-        await app.workers.wait_for_complete()
-        await pilot.pause()  # type: ignore[attr-defined]
+        await wait_until_idle(app, pilot)
 
     assert snap_compare(app, terminal_size=(120, 36), run_before=choose)  # type: ignore[operator]

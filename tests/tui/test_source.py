@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.test_app_keys import message, settled, shown
+from tests.tui.driver import message, open_viewer, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
@@ -81,10 +81,10 @@ def trace(tmp_path: Path) -> Trace:
 )
 async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: int) -> None:
     """V shows the file of the slice, or of the frame around it, the cursor on the line; Esc leaves it."""
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, ordinal)
         await pilot.press("V")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         screen = app.screen
         assert isinstance(screen, SourceScreen)
         await pilot.pause()
@@ -101,8 +101,8 @@ async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: in
 )
 async def test_refused_in_one_line(trace: Trace, ordinal: int, said: str) -> None:
     """Where nothing is named, or the file is not here, the footer says so."""
-    async with shown(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, ordinal)
         await pilot.press("V")
-        await settled(app, pilot)
+        await wait_until_idle(app, pilot)
         assert said in message(app)

@@ -15,6 +15,8 @@ from textual import events
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 
+from tests.tui.driver import delayed, unfinished
+from tests.waiting import PATIENCE_S
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -27,7 +29,6 @@ SIZE = (200, 50)
 NEAR_NS = 1000
 """How little time the walk goes down to."""
 PANS = 12
-PATIENCE_S = 30.0
 START_S = 0.5
 """What comes after the first picture has come by then."""
 QUIET_S = 0.04
@@ -148,11 +149,13 @@ async def first_picture(trace: Trace, seen: Callable[[], object] = lambda: None)
 
 
 async def _quiet(app: RecordedApp, seconds: float) -> None:
-    painted, since = app.painted, time.perf_counter()
-    while time.perf_counter() - since < seconds:
+    """Wait until nothing was painted for so many seconds of turns of the loop, and nothing is under way."""
+    painted, left = app.painted, seconds
+    while left > 0 or unfinished(app) or delayed(app):
         await asyncio.sleep(QUIET_S / 4)
+        left -= QUIET_S / 4
         if app.painted != painted:
-            painted, since = app.painted, time.perf_counter()
+            painted, left = app.painted, seconds
 
 
 @dataclass

@@ -22,35 +22,27 @@ from tracelane.core.base.collector import collect_rarely
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.registry import BY_NAME
 
-COMMANDS = {
-    "view": "view",
-    "index": "index",
-    "info": "info",
-    "telemetry": "telemetry",
-    "chain": "chain",
-    "cut": "cut",
-    "range": "ranges",
-    "slices": "slices",
-    "ops": "ops",
-    "steps": "steps",
-    "breakdown": "breakdown",
-    "kernels": "kernels",
-    "idle": "idle",
-    "launches": "launches",
-    "sections": "sections",
-    "ranks": "ranks",
-    "findings": "findings",
-    "memory": "memory",
-    "compile": "compile",
-    "report": "report",
-    "summary": "summary",
-    "diff": "diff",
-    "check": "check",
-    "cache": "cache",
-    "demo": "demo",
-}
-"""Command -> its module beside this one; imported only when the command is asked for."""
+COMMANDS = (
+    "view",
+    "index",
+    "info",
+    "telemetry",
+    "chain",
+    "cut",
+    "slices",
+    *BY_NAME,
+    "report",
+    "summary",
+    "diff",
+    "check",
+    "cache",
+    "demo",
+)
+"""In the order of help. An analysis is made from its row, any other command imported from the module of its
+name when it is asked for.
+"""
 FIRST_WORDS = frozenset({*COMMANDS, "--help", "--version"})
 
 EXIT_FAILED = 1
@@ -65,19 +57,23 @@ NUMPY_HINT = (
 
 
 class Commands(click.Group):
-    """The commands, each loaded from its own module."""
+    """The commands, each made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands in the order in which they are told."""
+        """Name the commands in the order of help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command's module and return the command."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        """Return a command by name."""
+        if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), module)
-        return found
+        if cmd_name in BY_NAME:
+            from .analysis import analysis_command
+
+            return analysis_command(BY_NAME[cmd_name])
+        module = importlib.import_module(f"{__package__}.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -11,16 +11,16 @@ from tracelane.core.base.output import print_text
 
 from .device_offset import DEVICE_OFFSET
 from .options import TRACES, choice_options, with_index_options
-from .scoped import FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
+from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.trace import Trace
 
 OPTIONS = (DEVICE_OFFSET,)
-PARTS = (WHERE, LANES, SKIP_FIRST, STEP_NAME, STEP, TO, FROM, TRACES)
+PARTS = (WHERE, LANES, SKIP_FIRST, ATTRIBUTE, STEP_NAME, STEP, TO, FROM, TRACES)
 """Both in the order in which decorators are applied: help lists them the other way round."""
 
 
@@ -39,6 +39,7 @@ class Opened:
     index_options: IndexOptions
     choice: Choice
     device_offsets: tuple[str, ...]
+    attribute: Attribute
 
     @property
     def title(self) -> str:
@@ -57,6 +58,7 @@ class Opened:
             self.skip_first,
             self.device_offsets,
             self.step_name,
+            self.attribute,
         )
 
 

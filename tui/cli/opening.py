@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
+    from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
 
 COLLECTING = (2000, 10, 10)
@@ -92,7 +93,7 @@ def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
     return made(indexing.source.path, opened_index(indexing.source, indexing.place))
 
 
-def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
+def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
     from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
@@ -101,7 +102,7 @@ def show(prepared: Prepared, theme: str = "") -> TracelaneApp:
     app.take_up(prepared)
     app.theme = theme or app.theme
     with packing(prepared.trace.indexes):
-        run(app)
+        run(app, host)
     leave(app)
     return app
 
@@ -112,6 +113,7 @@ def show_while_indexing(
     title: str,
     prepare: Callable[[Trace, Carried | None], Prepared],
     before: Carried | None,
+    host: Host,
 ) -> TracelaneApp:
     """Show what is known of a trace, then the trace, until the user leaves it; raises what went wrong with
     it. Of a trace that was shown `before` the time window is kept.
@@ -131,19 +133,20 @@ def show_while_indexing(
 
         app = OpeningApp(indexing, title, prepared, begin=None if before is None else before.session)
         app.theme = app.theme if before is None else before.theme
-        run(app)
-    if app.trouble is not None:
-        raise app.trouble
+        run(app, host)
     leave(app)
     return app
 
 
-def run(app: TracelaneApp) -> None:
-    """Run the App, without collections that look through all that was loaded."""
+def run(app: TracelaneApp, host: Host) -> None:
+    """Run the App, without collections that look through all that was loaded; raises what ended it."""
     if gc.get_threshold() != COLLECTING:  # only once: what a trace shown before has left is garbage
         gc.freeze()
         gc.set_threshold(*COLLECTING)
+    app.host = host
     app.run()
+    if app.trouble is not None:
+        raise app.trouble
 
 
 def leave(app: TracelaneApp) -> None:

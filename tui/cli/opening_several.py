@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
+    from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
 
 
@@ -83,6 +84,7 @@ def show_while_gathering(
     title: str,
     prepare: Callable[[Trace, Carried | None], Prepared],
     before: Carried | None,
+    host: Host,
 ) -> TracelaneApp:
     """Show the files that are there, then all of them, until the user leaves; raises what went wrong with
     them. Of a trace that was shown `before` the view is kept.
@@ -101,9 +103,7 @@ def show_while_gathering(
 
         app = GatheringApp(gathering, title, prepared, before=before)
         app.theme = app.theme if before is None else before.theme
-        run(app)
-    if app.trouble is not None:
-        raise app.trouble
+        run(app, host)
     if app.has_all:
         leave(app)
     elif app.return_code:

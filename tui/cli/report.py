@@ -134,13 +134,11 @@ def _ledger(scope: Scope) -> list[str]:
 
 
 def _ops(scope: Scope) -> str:
-    from tracelane.core.tables.ops import has_memory, ops
+    from tracelane.core.tables.ops import ops
     from tracelane.tui.text.ops_table import ops_text
 
-    from .ops import order_of
-
     table = ops(scope)
-    return ops_text(table, order_of(table, None, "table"), OPS, has_memory(scope.trace, table))
+    return ops_text(table, table.order(table.read_by), OPS)
 
 
 def _picture(scope: Scope, example: Example) -> str:

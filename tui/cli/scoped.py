@@ -13,7 +13,7 @@ import click
 from tracelane.core.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.tables.step_spans import StepSpans
     from tracelane.core.trace import Trace
 
@@ -29,6 +29,13 @@ STEP_NAME = click.option(
     "--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps."
 )
 STEP = click.option("--step", metavar="N", help="Count this step only; nth:K: the K-th, nth:-1 the last.")
+ATTRIBUTE = click.option(
+    "--attribute",
+    type=click.Choice(["launch", "window"]),
+    default="launch",
+    show_default=True,
+    help="Which step device work belongs to: the one that launched it, or the one it ran in.",
+)
 SKIP_FIRST = click.option(
     "--skip-first",
     type=click.IntRange(0),
@@ -59,10 +66,12 @@ def scope_of(
     skip_first: int | None = None,
     device_offsets: Sequence[str] = (),
     step_name: str | None = None,
+    attribute: Attribute = "launch",
 ) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
     from tracelane.core.query.filter import parse
     from tracelane.core.query.hits import matches
+    from tracelane.core.tables.attribution import scope_of_step
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.core.tables.scope import Scope
 
@@ -73,24 +82,35 @@ def scope_of(
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)
     label, span = "", range_of(trace, begin, end, step_name)
-    if step is not None:
-        span, label = step_range(trace, step, step_name), f"step {step}"
-    elif skip_first:
+    if skip_first:
         span = range_after(trace, skip_first, trace.span[1] if span is None else span[1], step_name)
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
     clocks = with_device_clocks(trace, trace.clocks, device_offsets)
     chosen = None if where is None else matches(trace, parse(where), clocks).where
-    return Scope(trace, span, lanes_of(trace, lanes), chosen, clocks, label=label, steps=step_name or "")
-
-
-def step_range(trace: Trace, step: str, step_name: str | None) -> tuple[int, int]:
-    """Return [start, end) of a step of those that `tracelane steps` finds, by its label or as nth:K."""
+    scope = Scope(
+        trace,
+        span,
+        lanes_of(trace, lanes),
+        chosen,
+        clocks,
+        label=label,
+        steps=step_name or "",
+        attribute=attribute,
+    )
+    if step is None:
+        return scope
     steps = steps_there(trace, "--step", step_name)
+    return scope_of_step(scope, steps, step_place(steps, step))
+
+
+def step_place(steps: StepSpans, step: str) -> int:
+    """Return which of the steps that `tracelane steps` finds is meant, by its label or as nth:K."""
     wanted = step.strip()
     if match := NTH.fullmatch(wanted):
         place = int(match[1])
         if not -len(steps) <= place < len(steps):
             raise UsageError(f"--step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
+        place %= len(steps)
     else:
         places = [at for at, label in enumerate(steps.labels) if label == wanted]
         if not places:
@@ -101,7 +121,7 @@ def step_range(trace: Trace, step: str, step_name: str | None) -> tuple[int, int
                 f"--step: {len(places):,} steps are called {wanted}: say which, nth:{places[0]} is the first"
             )
         place = places[0]
-    return int(steps.starts[place]), int(steps.ends[place])
+    return place
 
 
 def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
+from .hosting import viewer_host
 from .options import STDIN, TRACES, choice_options, with_index_options
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
@@ -71,6 +72,7 @@ class Asked(NamedTuple):
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
 @click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
+@click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
 @click.option("--wait", "waits", is_flag=True, help="Open traces once they are complete, wait until then.")
 @choice_options
 @smi_options
@@ -92,6 +94,7 @@ def view(
     tz: str | None,
     fresh: bool,
     waits: bool,
+    log_file: str | None,
     logs: tuple[str, ...],
     log_zone: str | None,
     lag: float | None,
@@ -143,10 +146,11 @@ def view(
     from tracelane.core.index.indexing import Indexing
 
     viewing = Viewing(traces, index_options, choice, prepare)
-    opened = viewing.open(index_options.force)
-    if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
-        viewing.show(opened)
-        return
+    with viewer_host(log_file) as host:
+        opened = viewing.open(index_options.force)
+        if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
+            viewing.show(opened, host)
+            return
     _print(_with_logs(opened, logs, options), asked, width, height)
     if not logs and (offer := offered_log(opened, "--smi {path} lays it over")):
         print_text(offer)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
+    from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
 
 
@@ -59,7 +60,7 @@ class Viewing:
         with ProgressBar(self._title) as progress:
             return open_trace(self._traces, options, choice=self._choice, progress=progress)
 
-    def show(self, opened: Trace | Indexing | Gathering) -> None:
+    def show(self, opened: Trace | Indexing | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
         from tracelane.core.index.gathering import Gathering
@@ -69,11 +70,11 @@ class Viewing:
         before: Carried | None = None
         while True:
             if isinstance(opened, Indexing):
-                app = show_while_indexing(opened, self._made, self._title, self._prepare, before)
+                app = show_while_indexing(opened, self._made, self._title, self._prepare, before, host)
             elif isinstance(opened, Gathering):
-                app = show_while_gathering(opened, self._title, self._prepare, before)
+                app = show_while_gathering(opened, self._title, self._prepare, before, host)
             else:
-                app = show(self._prepare(opened, before), "" if before is None else before.theme)
+                app = show(self._prepare(opened, before), "" if before is None else before.theme, host)
             if app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:

@@ -10,6 +10,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import AwaitMount, Widget
 
+from tracelane.core.tables.registry import ANALYSES, TABS, Tab
+
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
@@ -25,46 +27,20 @@ class Group(NamedTuple):
     panels: tuple[tuple[str, str], ...]  # name and title of each, the first one first
 
 
+def _group(tab: Tab) -> Group:
+    panels = [(panel.name, panel.title) for row in ANALYSES if row.tab == tab.name for panel in row.panels]
+    return Group(tab.key, tab.short, tuple(panels))
+
+
 GROUPS = (
     Group("1", "Det", (("details", "Details"),)),
     Group("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
-    Group("3", "Ops", (("ops", "Ops"),)),
-    Group("4", "Kern", (("kernels", "Kernels"),)),
-    Group("5", "Step", (("steps", "Steps"),)),
-    Group(
-        "6",
-        "Time",
-        (
-            ("time", "Time"),
-            ("idle", "Idle"),
-            ("gaps", "Gaps that recur"),
-            ("launches", "Launches"),
-        ),
-    ),
-    Group("7", "Mem", (("memory", "Memory"), ("memory-peak", "At the peak"), ("copies", "Copies"))),
-    Group(
-        "8",
-        "Comp",
-        (
-            ("compile", "Compile"),
-            ("compile-regions", "Regions"),
-            ("compile-graphs", "Graphs"),
-            ("compile-steps", "By step"),
-            ("compile-code", "By code"),
-            ("compile-phases", "Phases"),
-        ),
-    ),
-    Group(
-        "9",
-        "Rank",
-        (("ranks", "Ranks"), ("collectives", "Collectives"), ("rank-steps", "Slowest by step")),
-    ),
-    Group("t", "Tab", (("table", "Table"), ("lanes-busy", "Lanes"), ("sections", "Sections"))),
+    *map(_group, TABS),
     Group("z", "Fnd", (("hits", "Found"),)),
     Group("L", "", (("legend", "Legend"),)),
 )
 NO_TABLES = ("details", "findings", "problems", "legend")
-"""Panels that are no table of an analysis; viewer/tables.py has one for each of the others."""
+"""Panels that are no table."""
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8

@@ -7,8 +7,9 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tracelane.core.export.formats import shown
+from tracelane.core.export.formats import is_left, shown
 from tracelane.core.ingest.columns import I64, AnyArray
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
 from tracelane.core.tables.table import Table
 
@@ -25,32 +26,7 @@ MEASURED = 1000
 """Rows whose text is measured for the width of a column of text."""
 FEW = 200
 """Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
-NO_WORK = "no device work here"
-NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
-NOTHING = {
-    "ops": "no ops here",
-    "kernels": NO_WORK,
-    "steps": "no steps here: :steps NAME takes slices of a name for steps",
-    "time": NO_WORK,
-    "idle": NO_WORK,
-    "gaps": "no gap between device work here",
-    "launches": "no launches of device work here",
-    "memory": NO_MEMORY,
-    "memory-peak": NO_MEMORY,
-    "copies": "no copies here",
-    "compile": "no sign of torch.compile here",
-    "compile-regions": "no compiled regions here",
-    "compile-graphs": "no compiled graphs here",
-    "compile-steps": "nothing compiled and no steps here",
-    "compile-code": NO_WORK,
-    "compile-phases": "no compilation here",
-    "ranks": "no ranks here",
-    "collectives": "no collectives here",
-    "rank-steps": "no step here that several ranks have",
-    "hits": "nothing found",
-    "sections": "no SambaTune report (…_chrome_tracing_report.json)",
-}
-"""What stands in place of rows, by the panel's name."""
+NO_HITS = "nothing found"
 
 
 class TablePane(Vertical):
@@ -66,7 +42,8 @@ class TablePane(Vertical):
         super().__init__(id=id, classes=classes)
         self._told = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
-        self.table = VirtualTable(id=f"{id}-rows", empty=NOTHING.get(id or "", "no slices here"))
+        empty = PANELS[id][1].empty if id in PANELS else NO_HITS
+        self.table = VirtualTable(id=f"{id}-rows", empty=empty)
         """The rows."""
 
     def compose(self) -> ComposeResult:
@@ -129,7 +106,7 @@ def columns_of(table: Table) -> list[Column]:
 
 def shown_columns(table: Table) -> list[TableColumn]:
     """Return the columns without those that say nothing: empty texts, zero bytes without a memory profile."""
-    return [column for column in table.columns if not _says_nothing(table, column)]
+    return [column for column in table.drawn_columns if not _says_nothing(table, column)]
 
 
 def _says_nothing(table: Table, column: TableColumn) -> bool:
@@ -140,10 +117,11 @@ def _says_nothing(table: Table, column: TableColumn) -> bool:
 
 
 def _column(table: Table, column: TableColumn, wide: bool) -> Column:
-    text = column.unit == "text"
+    text = is_left(column)
     least = len(column.title) + 2  # with the arrow of the sorting
     if text:
-        longest = max((len(str(value)) for value in table.data[column.key][:MEASURED]), default=0)
+        values = table.data[column.key][:MEASURED]
+        longest = max((len(shown(column, value)) for value in values), default=0)
         least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
     elif len(table) <= FEW:
         written = (shown(column, table.value(row, column.key)) for row in range(len(table)))
@@ -155,21 +133,17 @@ def _column(table: Table, column: TableColumn, wide: bool) -> Column:
         0 if wide else least,
         lambda row: shown(column, table.value(row, column.key)),
         right=not text,
-        keys=_ranks(table, column.key) if text else _sizes(table, column),
+        keys=_sort_keys(table, column),
         least=least,
     )
 
 
-def _sizes(table: Table, column: TableColumn) -> AnyArray:
-    """Return what a column of numbers is sorted by: changes by their size."""
-    values = np.asarray(table.data[column.key])
-    return np.abs(values) if column.change else values
-
-
-def _ranks(table: Table, key: str) -> AnyArray:
-    """Return for each row the place of its text in the alphabet, equal texts at one place."""
-    order = table.order(key, descending=False)
-    values = table.data[key]
+def _sort_keys(table: Table, column: TableColumn) -> AnyArray:
+    """Return what a column is sorted by; of texts their places in the alphabet, equal texts at one place."""
+    values = table.sort_keys(column)
+    if not isinstance(values, list):
+        return values
+    order = table.order(column.key, descending=False)
     new = [at > 0 and values[row] != values[order[at - 1]] for at, row in enumerate(order.tolist())]
     ranks: I64 = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(new)

@@ -18,7 +18,7 @@ from textual.worker import WorkerFailed
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 
-from ..session_log import SessionLog, default_log
+from ..host import Host
 
 FAILED_STYLE = Style(reverse=True)
 
@@ -32,9 +32,9 @@ class BoundedApp(App[None]):
     """
 
     def __init__(self) -> None:
-        """Log upon an error to the default file."""
+        """Log upon an error to the default file, unless another host is set before the App runs."""
         super().__init__()
-        self.session_log = SessionLog(default=default_log())
+        self.host = Host()
         self.trouble: Exception | None = None
         """What ended the App, where there was nothing to go on with."""
         self._reporting = False
@@ -63,16 +63,16 @@ class BoundedApp(App[None]):
                 self.trouble = error
                 self.exit(return_code=1)
         except Exception as second:
-            self.session_log.error(second)
+            self.host.log.error(second)
         finally:
             self._reporting = False
 
     def _logged(self, error: Exception) -> str:
         """Log an error and return the line to show."""
         if isinstance(error, TracelaneError):
-            self.session_log.note(f"failed: {error}")
+            self.host.log.note(f"failed: {error}")
             return str(error)
-        place = self.session_log.error(error)
+        place = self.host.log.error(error)
         if isinstance(error, OSError) and error.strerror:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror}"

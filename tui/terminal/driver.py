@@ -7,6 +7,8 @@ import os
 import select
 import signal
 import sys
+import termios
+import tty
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from .boundary import BoundedApp
 from .pace import Pace
 from .shown import Shown
 
@@ -56,6 +59,7 @@ class TerminalDriver(LinuxDriver):
         self._shown = Shown()
         self._unasked = 0  # characters written since the last question
         self._suspended = False
+        self._guard = app.host.guard if isinstance(app, BoundedApp) else None
         self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
         self._file: Any = self._output
         loop = asyncio.get_running_loop()
@@ -64,6 +68,8 @@ class TerminalDriver(LinuxDriver):
             loop.add_signal_handler(signal.SIGCONT, self._continued)
             loop.add_signal_handler(signal.SIGHUP, self._output.let_go)
             loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                loop.add_signal_handler(signal.SIGINT, self._end, signal.SIGINT)
         loop.call_later(LOOK_EVERY_S, self._look_for_terminal)
 
     # -- pacing ---------------------------------------------------------------------------------------------
@@ -104,6 +110,22 @@ class TerminalDriver(LinuxDriver):
             return os.get_terminal_size(self._output.fileno())
         except OSError:
             return (0, 0)
+
+    # -- taking and giving back -----------------------------------------------------------------------------
+
+    def start_application_mode(self) -> None:
+        """Take the terminal; the guard knows how it was."""
+        if self._guard is not None:
+            with suppress(termios.error):
+                before = termios.tcgetattr(self.fileno)
+                self._guard.hold(before, self._patch_lflag(before[tty.LFLAG]))
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Send what was written, after which the terminal is as it was."""
+        super().close()
+        if self._guard is not None and not self._output.gone:
+            self._guard.release()
 
     # -- job control ----------------------------------------------------------------------------------------
 

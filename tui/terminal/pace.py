@@ -70,9 +70,9 @@ class Pace:
             self._asked.clear()
             self._answers, self._allowed = False, UNANSWERED
 
-    def settle(self) -> None:
+    def settle(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until all is answered, no longer than a frame would of an unknown terminal; expect no more."""
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + patience_s
         with self._changed:
             while self._asked and (left := deadline - monotonic()) > 0:
                 self._changed.wait(left)

@@ -27,8 +27,8 @@ class PacedApp(BoundedApp):
 
     def get_driver_class(self) -> type[Driver]:
         """Drive terminals with ours; headless, web and what the environment names stay as they are."""
-        found = super().get_driver_class()
-        return TerminalDriver if found is LinuxDriver else found
+        driver_class = super().get_driver_class()
+        return TerminalDriver if driver_class is LinuxDriver else driver_class
 
     def hold_frames(self) -> None:
         """Draw nothing until `show_frames`: what is on the screen stays there."""

@@ -19,16 +19,17 @@ SPACE = "  "
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-def ops_text(table: Table, order: I64, limit: int, memory: bool) -> str:
-    """Return the rows in this order as `prof.key_averages().table()` does; `memory`: with its columns.
+def ops_text(table: Table, order: I64 | None, limit: int | None) -> str:
+    """Return the rows in this order as `prof.key_averages().table()` does.
 
-    Device columns are there when some device time is, under the device's own name.
+    Device columns are there when some device time is, under the device's own name; memory columns when
+    memory was recorded.
     """
     if not len(table):
         return "no ops in it"
-    word = safe(str(table.totals["device"]))
+    word, memory = safe(str(table.totals["device"])), bool(table.totals["profile_memory"])
     has_device = bool(np.any(table.data["self_device_ns"]))
-    device_memory = memory and any(column.key == "device_mem" for column in table.columns)
+    device_memory = memory and any(column.key == "device_mem" for column in table.drawn_columns)
     headers = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
     if has_device:
         headers += [f"Self {word}", f"Self {word} %", f"{word} total", f"{word} time avg"]

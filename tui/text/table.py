@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.export.formats import shown
+from tracelane.core.export.formats import is_left, shown
 from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Column, Table
 
@@ -17,21 +17,20 @@ ELLIPSIS = "…"
 
 def table_text(table: Table, width: int, order: I64 | None = None, limit: int | None = None) -> str:
     """Return title, scope, heading and rows as lines of at most `width` cells, and what is left out."""
-    rows = [
-        [safe(shown(column, row[column.key])) for column in table.columns] for row in table.rows(order, limit)
-    ]
+    columns = table.drawn_columns
+    rows = [[safe(shown(column, row[column.key])) for column in columns] for row in table.rows(order, limit)]
     sizes = [
         max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
-        for place, column in enumerate(table.columns)
+        for place, column in enumerate(columns)
     ]
-    sizes = _fitted(table.columns, sizes, width)
+    sizes = _fitted(columns, sizes, width)
     lines = [safe(f"{table.title}: {table.scope}")]
     notes = [safe(note) for note in table.notes]
     if not rows:
         lines.append("nothing in it")
         return "\n".join([*lines, *notes])
-    lines.append(_line([safe(column.heading) for column in table.columns], table.columns, sizes))
-    lines.extend(_line(row, table.columns, sizes) for row in rows)
+    lines.append(_line([safe(column.heading) for column in columns], columns, sizes))
+    lines.extend(_line(row, columns, sizes) for row in rows)
     if len(rows) < len(table):
         lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
     return "\n".join([*lines, *notes])
@@ -41,7 +40,7 @@ def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> list[i
     """Return the widths with the widest text columns narrowed until the line fits, none below LEAST."""
     sizes = list(sizes)
     over = sum(sizes) + GAP * (len(sizes) - 1) - width
-    texts = [place for place, column in enumerate(columns) if column.unit == "text"]
+    texts = [place for place, column in enumerate(columns) if is_left(column)]
     while over > 0 and texts:
         widest = max(texts, key=sizes.__getitem__)
         if sizes[widest] <= LEAST:

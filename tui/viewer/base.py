@@ -102,7 +102,7 @@ class Viewer(PacedApp):
     def run_command(self, command_id: str) -> None:
         """Do a command of the table; what cannot be done is said in the footer."""
         self.say("")
-        self.session_log.note(f"command {command_id}")
+        self.host.log.note(f"command {command_id}")
         try:
             move = MOVES.get(command_id)
             if move is not None:

@@ -10,7 +10,8 @@ from tracelane.core.base.output import write_new_file
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.ingest.columns import I64
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.table import Table, Tables
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named
@@ -21,7 +22,7 @@ from ..text.picture import plain_picture
 from .marks import Marks
 from .saving_slices import SavingSlices
 
-FORMATS: Final = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
+FORMATS: Final = (".csv", ".json", ".md")
 PICTURES: Final = (".svg", ".txt")
 LINES_AROUND = 3
 """Lines that minimap and ruler take at most in a plain picture."""
@@ -59,11 +60,17 @@ class Saving(Marks, SavingSlices):
             self.call_after_refresh(self._save_picture, path)
 
     def _save_table(self, path: Path) -> None:
-        form = FORMATS.get(path.suffix.lower())
-        if form is None:
+        suffix = path.suffix.lower()
+        if suffix not in FORMATS:
             raise UsageError("a table can be written to FILE.csv, FILE.json or FILE.md")
         table, order = self._table_on_show()
-        self.say(written(path, form(table, order)))
+        if suffix == ".json":
+            shown = PANELS.get(self.session.panel)
+            command = self.session.panel if shown is None else shown[0].name
+            text = as_json(Tables.of(table), command, order)
+        else:
+            text = as_csv(table, order) if suffix == ".csv" else as_markdown(table, order)
+        self.say(written(path, text))
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 from textual import on
 from textual.worker import get_current_worker
@@ -14,7 +12,7 @@ from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.hits import Hits
 from tracelane.core.tables.delta import delta, delta_to_first
-from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
@@ -34,142 +32,6 @@ from .panels import Panels
 KEPT = 8
 """Tables that are kept, so that going back to a range shows it at once."""
 
-
-@dataclass(frozen=True)
-class Analysis:
-    """How a panel's table is made, what it is sorted by at first, how it is held against the baseline's."""
-
-    make: Callable[[Scope], Table]
-    sort: str
-    against: Callable[[Table, Table, str], Table] = delta
-
-
-def _ops(scope: Scope) -> Table:
-    from tracelane.core.tables.ops import ops
-
-    return ops(scope)
-
-
-def _kernels(scope: Scope) -> Table:
-    from tracelane.core.tables.kernels import kernels
-
-    return kernels(scope, "short")
-
-
-def _steps(scope: Scope) -> Table:
-    from tracelane.core.tables.steps import steps
-
-    return steps(scope).steps
-
-
-def _time(scope: Scope) -> Table:
-    from tracelane.core.tables.breakdown import breakdown, breakdown_table
-
-    return breakdown_table(breakdown(scope))
-
-
-def _idle(scope: Scope) -> Table:
-    from tracelane.core.tables.idle import idle, idle_table
-
-    return idle_table(idle(scope))
-
-
-def _gaps(scope: Scope) -> Table:
-    from tracelane.core.tables.gap_groups import recurring_gaps
-    from tracelane.core.tables.idle import idle
-    from tracelane.core.tables.step_spans import step_spans
-
-    return recurring_gaps(idle(scope), step_spans(scope.trace, scope.clocks, scope.steps or None))
-
-
-def _launches(scope: Scope) -> Table:
-    from tracelane.core.tables.launches import launch_table, launches
-
-    return launch_table(launches(scope))
-
-
-def _memory(scope: Scope) -> Table:
-    from tracelane.core.tables.memory import allocator_table, memory
-
-    return allocator_table(memory(scope))
-
-
-def _memory_peak(scope: Scope) -> Table:
-    from tracelane.core.tables.memory import memory, peak_table
-
-    return peak_table(memory(scope))
-
-
-def _copies(scope: Scope) -> Table:
-    from tracelane.core.tables.copies import copies
-
-    return copies(scope)
-
-
-def _sections(scope: Scope) -> Table:
-    from tracelane.core.tables.sections import is_report, sections
-
-    return sections(scope if is_report(scope.trace) else replace(scope, lanes=()))
-
-
-def _compiled(question: str) -> Callable[[Scope], Table]:
-    """Return what makes the table of torch.compile that answers a question (see compile.Compiled)."""
-
-    def make(scope: Scope) -> Table:
-        from tracelane.core.tables.compile import compiled
-
-        table: Table = getattr(compiled(scope), question)
-        return table
-
-    return make
-
-
-def _ranks(scope: Scope) -> Table:
-    from tracelane.core.tables.rank_tables import ranks_table
-    from tracelane.core.tables.ranks import ranks
-
-    return ranks_table(ranks(scope))
-
-
-def _collectives(scope: Scope) -> Table:
-    from tracelane.core.tables.rank_tables import collectives_table
-    from tracelane.core.tables.ranks import ranks
-
-    return collectives_table(ranks(scope), scope.trace.span_at(scope.clocks)[0])
-
-
-def _rank_steps(scope: Scope) -> Table:
-    from tracelane.core.tables.rank_tables import rank_steps_table
-    from tracelane.core.tables.ranks import ranks
-
-    return rank_steps_table(ranks(scope))
-
-
-ANALYSES: Final = {
-    "table": Analysis(range_table, "self_ns"),
-    "lanes-busy": Analysis(lane_table, "busy_ns"),
-    "sections": Analysis(_sections, ""),
-    "ops": Analysis(_ops, "self_cpu_ns"),
-    "kernels": Analysis(_kernels, "total_ns"),
-    "steps": Analysis(_steps, "", delta_to_first),
-    "time": Analysis(_time, ""),
-    "idle": Analysis(_idle, "idle_ns"),
-    "gaps": Analysis(_gaps, "idle_ns"),
-    "launches": Analysis(_launches, ""),
-    "memory": Analysis(_memory, ""),
-    "memory-peak": Analysis(_memory_peak, "bytes"),
-    "copies": Analysis(_copies, "bytes"),
-    "compile": Analysis(_compiled("signs"), ""),
-    "compile-regions": Analysis(_compiled("regions"), ""),
-    "compile-graphs": Analysis(_compiled("graphs"), "total_ns"),
-    "compile-steps": Analysis(_compiled("steps"), ""),
-    "compile-code": Analysis(_compiled("code"), "total_ns"),
-    "compile-phases": Analysis(_compiled("phases"), "self_ns"),
-    "ranks": Analysis(_ranks, ""),
-    "collectives": Analysis(_collectives, "spread_ns"),
-    "rank-steps": Analysis(_rank_steps, ""),
-}
-"""By the panel's name in panels/panel.py."""
 
 Key = tuple[object, ...]
 
@@ -220,7 +82,7 @@ class Tables(Panels, Following):
         self._tables: dict[Key, tuple[Table, list[Column]]] = {}
 
     def _fill_panel(self) -> None:
-        if self.session.panel in ANALYSES:
+        if self.session.panel in PANELS:
             self._fill_table(self.session.panel)
         else:
             super()._fill_panel()
@@ -235,7 +97,7 @@ class Tables(Panels, Following):
         found = self._tables.get(self._key())
         if found is not None:
             if pane.shown_table is not found[0]:
-                pane.show(*found, ANALYSES[name].sort)
+                pane.show(*found, PANELS[name][1].sort)
             else:
                 pane.tell()
             return
@@ -260,16 +122,17 @@ class Tables(Panels, Following):
 
     def _table(self, name: str, session: Session, cancelled: CancelledCallback) -> Table:
         """Return a panel's table, held against that of the baseline if there is one. Raises Cancelled."""
-        analysis = ANALYSES[name]
+        row, panel = PANELS[name]
+        options = dict(panel.options)
         scope = scope_of(self.trace, session, cancelled, self.whole_left)
         if self._key(session)[-1] is None:
-            return analysis.make(scope)
+            return row.run(scope, **options)[panel.table]
         kept = replace(session, range=session.baseline, baseline=None)
         found = self._tables.get(self._key(kept))
         against = scope_of(self.trace, kept, cancelled, self.whole_left)
-        past = analysis.make(against) if found is None else found[0]
-        now = analysis.make(replace(scope, against=against.when))
-        return analysis.against(now, past, now.scope)
+        past = row.run(against, **options)[panel.table] if found is None else found[0]
+        now = row.run(replace(scope, against=against.when), **options)[panel.table]
+        return (delta_to_first if panel.to_first else delta)(now, past, now.scope)
 
     def _have_table(self, key: Key, table: Table, columns: list[Column]) -> None:
         while len(self._tables) >= KEPT:

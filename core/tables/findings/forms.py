@@ -7,6 +7,8 @@ from typing import Any
 from ...base.ids import SliceId
 from ...base.safe_text import markdown_words
 from ...base.units import format_ns, format_share
+from ...ingest.columns import I64
+from ..table import Tables
 from .finding import Evidence, Finding, Findings
 
 SCHEMA = 1
@@ -18,7 +20,7 @@ def findings_object(found: Findings, origin: int) -> dict[str, Any]:
         "schema": SCHEMA,
         "table": "findings",
         "scope": found.scope,
-        "rows": [_row(finding, origin) for finding in found.findings],
+        "rows": [finding_row(finding, origin) for finding in found.findings],
         "not_judged": [{"rule": rule, "reason": reason} for rule, reason in found.not_judged],
     }
 
@@ -30,6 +32,19 @@ def findings_of(told: dict[str, Any], origin: int) -> Findings:
     rows = tuple(_finding(row, origin) for row in told["rows"])
     missing = tuple((str(entry["rule"]), str(entry["reason"])) for entry in told["not_judged"])
     return Findings(str(told["scope"]), rows, missing)
+
+
+def findings_from(tables: Tables, order: I64 | None = None, limit: int | None = None) -> Findings:
+    """Return the findings that such tables hold, in an order and as many as are asked for."""
+    return findings_of(
+        {
+            "schema": SCHEMA,
+            "scope": tables.scope,
+            "rows": list(tables["findings"].rows(order, limit)),
+            "not_judged": list(tables["not_judged"].rows()),
+        },
+        tables.origin_ns,
+    )
 
 
 def findings_markdown(found: Findings) -> str:
@@ -65,10 +80,12 @@ def claim_text(finding: Finding) -> str:
     return "; ".join(parts)
 
 
-def _row(finding: Finding, origin: int) -> dict[str, Any]:
+def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
+    """Return a finding as a row of its table; times of evidence are ns since the origin (trace time)."""
     return {
         "rule": finding.rule,
         "title": finding.title,
+        "kind": "note" if finding.note else "loss",
         "finding": finding.text,
         "note": finding.note,
         "claimed_ns": finding.claimed_ns,

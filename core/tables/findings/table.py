@@ -1,9 +1,13 @@
-"""Findings as a table, for CSV and for the panel."""
+"""The analysis of findings: a row per finding, and what could not be judged."""
 
 from __future__ import annotations
 
-from ..table import Column, Table
+from ...base.errors import UsageError
+from ..scope import Scope
+from ..table import Column, Table, Tables
 from .finding import Findings
+from .forms import finding_row
+from .saved import saved_findings
 
 COLUMNS = (
     Column("rule", "rule", "text"),
@@ -16,24 +20,30 @@ COLUMNS = (
     Column("threshold", "speaks when", "text"),
     Column("from", "from", "text"),
     Column("helps", "usually helps", "text"),
+    Column("title", "title", "text", detail=True),
+    Column("place", "place", "text", detail=True),
+    Column("note", "note", "number", detail=True),
+    Column("sources", "files", "object", detail=True),
+    Column("evidence", "evidence", "object", detail=True),
 )
+NOT_JUDGED = (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
+WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
 
 
-def findings_table(found: Findings) -> Table:
-    """Return a row per finding, losses first, most time first."""
-    rows = [
-        {
-            "rule": finding.rule,
-            "kind": "note" if finding.note else "loss",
-            "claimed_ns": finding.claimed_ns,
-            "share": finding.share,
-            "in_steps": finding.in_steps,
-            "of_steps": finding.of_steps,
-            "finding": finding.text,
-            "threshold": finding.threshold,
-            "from": finding.origin,
-            "helps": finding.helps,
-        }
-        for finding in found.findings
-    ]
+def analyse_findings(scope: Scope) -> Tables:
+    """Return what the rules find in a scope, and the rules that the trace has not the data for."""
+    if scope.lanes is not None or scope.where is not None:
+        raise UsageError(WHOLE)
+    found = saved_findings(scope)
+    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
+    tables = {
+        "findings": lambda: findings_table(found, scope.origin),
+        "not_judged": lambda: Table.from_rows("not_judged", "Not judged", found.scope, NOT_JUDGED, missing),
+    }
+    return Tables(found.scope, scope.origin, tables)
+
+
+def findings_table(found: Findings, origin: int) -> Table:
+    """Return a row per finding, losses first, most time first; evidence counts from the origin."""
+    rows = [finding_row(finding, origin) for finding in found.findings]
     return Table.from_rows("findings", "Findings", found.scope, COLUMNS, rows)

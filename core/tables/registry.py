@@ -1,0 +1,381 @@
+"""One row per analysis: from it come its command, JSON, panel, tab, palette entry, metrics and documentation.
+
+To add one, write a function in a file of this folder that takes a Scope (and options by name) and returns
+Tables, and add its row to ANALYSES. Rows name functions as "module:function", so that this module loads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .scope import Scope
+    from .table import Tables
+
+NO_WORK = "no device work here"
+NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
+STEP_ROWS = 100
+"""As many as PyTorch prints."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument of an analysis: `group_by` is --group-by on the command line."""
+
+    name: str
+    help: str
+    default: str | float | bool | tuple[str, ...] | None = ""
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    least: float | None = None  # of a number
+    check: str = ""  # refuses wrong values before a trace is read
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A tab of the viewer that shows one table of an analysis."""
+
+    name: str
+    title: str
+    table: str
+    empty: str  # stands in place of rows
+    sort: str = ""  # the column by which it is sorted at first, greatest first
+    options: tuple[tuple[str, Any], ...] = ()  # with which the analysis is asked
+    to_first: bool = False  # a baseline's first row is what all rows are compared with
+
+
+@dataclass(frozen=True)
+class Tab:
+    """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
+
+    name: str  # of its command: panel-NAME
+    key: str
+    short: str  # where there is little room
+    title: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One row: `function` takes a Scope and the options and returns Tables."""
+
+    name: str
+    function: str
+    title: str
+    help: str  # the first sentence stands in lists
+    options: tuple[Option, ...] = ()
+    tab: str = ""  # behind which its panels are
+    panels: tuple[Panel, ...] = ()
+    rows: int = 30  # of the first table in text, where --limit does not say
+    others: int | None = None  # of each other table in text
+    limits: Literal["rows", "lists", "both"] = "rows"
+    """What --limit is for: rows of the first table, or lists that the function (it takes `limit`) cuts."""
+    sort: str = ""  # returns the column that a --sort means, refuses others before a trace is read
+    metrics: str = ""  # returns the metrics of its group
+    metric_group: str = ""  # what their names begin with
+
+    def run(self, scope: Scope, **options: Any) -> Tables:
+        """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
+        tables: Tables = loaded(self.function)(scope, **options)
+        return tables
+
+
+def loaded(path: str) -> Callable[..., Any]:
+    """Return the function that "module:function" names, `module` in this package."""
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), name)
+    return function
+
+
+TABS = (
+    Tab("ops", "3", "Ops", "Ops", "Show PyTorch's table of ops of the range, or all"),
+    Tab("kernels", "4", "Kern", "Kernels", "Show the device work of the range, or all, by name"),
+    Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),
+    Tab("time", "6", "Time", "Device time", "Show the devices' time; again: idle, gaps, launches"),
+    Tab("memory", "7", "Mem", "Memory", "Show the allocators; again: their peaks; again: copies"),
+    Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
+    Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
+    Tab("table", "t", "Tab", "Table", "Show the range, or all, by name; again: by lane"),
+)
+ANALYSES = (
+    Analysis(
+        "range",
+        "range_table:analyse_range",
+        "Table",
+        "Say what happens in a stretch of time, or in the whole trace: per name and category, or per "
+        "lane.\n\n"
+        "Slices that the edges cut count by their part inside; times are in ns in JSON and CSV.",
+        (Option("by", "Rows.", "name", ("name", "lane")),),
+        tab="table",
+        panels=(
+            Panel("table", "Table", "range", "no slices here", "self_ns"),
+            Panel("lanes-busy", "Lanes", "range", "no slices here", "busy_ns", (("by", "lane"),)),
+        ),
+        metrics="range_table:range_metrics",
+        metric_group="trace",
+    ),
+    Analysis(
+        "ops",
+        "ops:analyse_ops",
+        "Ops",
+        "Print what PyTorch's key_averages().table() printed, from the trace file alone.\n\n"
+        "--sort takes PyTorch's sort keys, as self_cpu_time_total; without it people get the rows by "
+        "self time "
+        "(of the device where there is one), json and csv stand in PyTorch's own order.",
+        (
+            Option(
+                "group_by",
+                "Tell ops apart by input shapes, N frames, module.",
+                metavar="shape|stack:N|module",
+                check="op_groups:parse_grouping",
+            ),
+            Option("by", "A table for each step, one below the other.", choices=("step",)),
+        ),
+        tab="ops",
+        panels=(Panel("ops", "Ops", "ops", "no ops here", "self_cpu_ns"),),
+        rows=STEP_ROWS,
+        sort="ops:sort_column",
+        metrics="ops:op_metrics",
+        metric_group="ops",
+    ),
+    Analysis(
+        "steps",
+        "steps:analyse_steps",
+        "Steps",
+        "Say which slices are the steps and why, and of each its wall, busy and idle time and their "
+        "kinds.\n\n"
+        "Below them their groups (prefill, decode, batch size) with p50, p95, p99 and max.",
+        (Option("groups", "Only the summary by group: prefill, decode, batch size.", False),),
+        tab="steps",
+        panels=(
+            Panel(
+                "steps",
+                "Steps",
+                "steps",
+                "no steps here: :steps NAME takes slices of a name for steps",
+                to_first=True,
+            ),
+        ),
+        rows=STEP_ROWS,
+        metrics="steps:step_metrics",
+        metric_group="step",
+    ),
+    Analysis(
+        "breakdown",
+        "breakdown:analyse_breakdown",
+        "Time",
+        "Say how each device spends its time: busy and idle, compute, communication, copies, and what "
+        "overlaps."
+        "\n\nKernel time runs from the first start to the last end; what runs at once counts once.",
+        tab="time",
+        panels=(Panel("time", "Time", "devices", NO_WORK),),
+        metrics="breakdown:breakdown_metrics",
+        metric_group="device",
+    ),
+    Analysis(
+        "kernels",
+        "kernels:analyse_kernels",
+        "Kernels",
+        "List the device work: how often, how long in all, on average, at the median, at worst.",
+        (
+            Option(
+                "by",
+                "Rows; short: names without paths, templates and generated suffixes; step: where they start.",
+                "name",
+                ("name", "short", "stream", "type", "step"),
+            ),
+            Option(
+                "group_by",
+                "Rows: the values of an argument.",
+                metavar="arg:KEY",
+                check="kernel_arguments:argument_key",
+            ),
+            Option(
+                "column",
+                "Add the sum and mean of an argument; of --runs its value.",
+                (),
+                metavar="arg:KEY",
+                check="kernel_arguments:argument_key",
+            ),
+            Option(
+                "runs",
+                "List the runs of the kernels whose name matches, and their histogram.",
+                metavar="REGEX",
+                check="kernels:check_pattern",
+            ),
+            Option("order", "Which runs first.", "slowest", ("slowest", "time")),
+        ),
+        tab="kernels",
+        panels=(Panel("kernels", "Kernels", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
+        limits="both",
+        metrics="kernels:kernel_metrics",
+        metric_group="kernels",
+    ),
+    Analysis(
+        "idle",
+        "idle:analyse_idle",
+        "Idle",
+        "Say per stream how long it stood still and why; list the longest gaps and the launch that ended "
+        "each."
+        "\n\nA gap is a host wait if the launch that ended it began after the work before it was done.",
+        (
+            Option(
+                "kernel_wait",
+                "A gap shorter than this that the host did not cause is a kernel wait.",
+                30.0,
+                metavar="µs",
+                least=0,
+            ),
+            Option("recurring", "Group the gaps by the names before and after them.", False),
+        ),
+        tab="time",
+        panels=(
+            Panel("idle", "Idle", "streams", NO_WORK, "idle_ns"),
+            Panel(
+                "gaps",
+                "Gaps that recur",
+                "idle",
+                "no gap between device work here",
+                "idle_ns",
+                (("recurring", True),),
+            ),
+        ),
+        limits="lists",
+        metrics="idle:idle_metrics",
+        metric_group="idle",
+    ),
+    Analysis(
+        "launches",
+        "launches:analyse_launches",
+        "Launches",
+        "Say per launch call how long it took and how long the work then waited, and how long the queues "
+        "were."
+        "\n\nWork is joined to its launch by flow, else by correlation; it counts where it starts, with "
+        "its whole "
+        "time.",
+        tab="time",
+        panels=(Panel("launches", "Launches", "launches", "no launches of device work here"),),
+        limits="lists",
+        metrics="launches:launch_metrics",
+        metric_group="launches",
+    ),
+    Analysis(
+        "sections",
+        "sections:analyse_sections",
+        "Sections",
+        "List section calls of a SambaTune report by hyperfunction and hypersection, with the means of their "
+        "arguments.\n\nA hyperfunction is a row of the report, a hypersection the argument of that name, "
+        "without "
+        "one the colour. Estimated and measured latency come first, and what one is of the other.",
+        (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
+        tab="table",
+        panels=(
+            Panel(
+                "sections",
+                "Sections",
+                "sections",
+                "no SambaTune report (…_chrome_tracing_report.json)",
+                options=(("only_report", True),),
+            ),
+        ),
+    ),
+    Analysis(
+        "ranks",
+        "rank_tables:analyse_ranks",
+        "Ranks",
+        "Say of each rank its step time, compute, communication, idle, its waiting, and how often it "
+        "came last."
+        "\n\nThen the slowest rank of each step, and the collectives with how far apart their ranks "
+        "began. Clocks "
+        "are aligned by the collectives. JSON has the times of every rank in every collective.",
+        tab="ranks",
+        panels=(
+            Panel("ranks", "Ranks", "ranks", "no ranks here"),
+            Panel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
+            Panel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
+        ),
+    ),
+    Analysis(
+        "findings",
+        "findings.table:analyse_findings",
+        "Findings",
+        "Say what stands out: what it costs, where to see it, when its rule speaks, what usually helps.\n\n"
+        "Ranked by the time that each finding claims; claims overlap, so they are never added up. What "
+        "the trace "
+        "does not show is not judged, and said so.",
+        rows=100,
+    ),
+    Analysis(
+        "memory",
+        "memory:analyse_memory",
+        "Memory",
+        "Say how much memory was allocated, at the peak and in the end, by which ops, and what was "
+        "copied.\n\n"
+        "Allocations are known where the trace was taken with profile_memory=True.",
+        (
+            Option(
+                "first",
+                "The table that comes first, which alone is in csv; curve: every record.",
+                "allocators",
+                ("allocators", "peak", "kept", "copies", "curve"),
+            ),
+        ),
+        tab="memory",
+        panels=(
+            Panel("memory", "Memory", "allocators", NO_MEMORY),
+            Panel("memory-peak", "At the peak", "at_peak", NO_MEMORY, "bytes"),
+            Panel("copies", "Copies", "copies", "no copies here", "bytes"),
+        ),
+        limits="lists",
+        metrics="memory:memory_metrics",
+        metric_group="memory",
+    ),
+    Analysis(
+        "compile",
+        "compile:analyse_compile",
+        "Compile",
+        "Say whether torch.compile is applied and how that is told, what ran compiled, and what "
+        "compiling took."
+        "\n\nRegions stand as a tree: one in another is a graph break or a region in which compilation is "
+        "disabled.",
+        (
+            Option(
+                "first",
+                "The table that comes first, which alone is in csv.",
+                "signs",
+                ("signs", "regions", "graphs", "steps", "code", "phases", "compilations"),
+            ),
+        ),
+        tab="compile",
+        panels=(
+            Panel("compile", "Compile", "signs", "no sign of torch.compile here"),
+            Panel("compile-regions", "Regions", "regions", "no compiled regions here"),
+            Panel("compile-graphs", "Graphs", "graphs", "no compiled graphs here", "total_ns"),
+            Panel("compile-steps", "By step", "steps", "nothing compiled and no steps here"),
+            Panel("compile-code", "By code", "code", NO_WORK, "total_ns"),
+            Panel("compile-phases", "Phases", "phases", "no compilation here", "self_ns"),
+        ),
+        others=12,
+        metrics="compile:compile_metrics",
+        metric_group="compile",
+    ),
+)
+"""In the order of help, documentation and metrics."""
+BY_NAME = {row.name: row for row in ANALYSES}
+PANELS = {panel.name: (row, panel) for row in ANALYSES for panel in row.panels}
+
+
+def analyses_table() -> str:
+    """Return all analyses as Markdown, for the docs."""
+    keys = {tab.name: tab.key for tab in TABS}
+    lines = ["| command | what it does | key: panels | metrics |", "|---|---|---|---|"]
+    for row in ANALYSES:
+        says = row.help.partition("\n")[0].rstrip(".")
+        panels = ", ".join(panel.title for panel in row.panels)
+        shown = f"`{keys[row.tab]}`: {panels}" if row.tab else ""
+        metrics = f"`{row.metric_group}.…`" if row.metrics else ""
+        lines.append(f"| `{row.name}` | {says} | {shown} | {metrics} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,335 @@
+"""Whatever a trace holds, no command can do anything to the terminal it prints on."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyte
+import pytest
+
+from tests.tui.cli_process import on_terminal
+from tests.tui.driver import open_viewer, wait_until_idle
+from tests.tui.hostile_traces import COLOUR, FILE_NAME, HOSTILE, write_log, write_ranks, write_small
+from tracelane.core.base.safe_text import safe_lines
+from tracelane.core.trace import open_trace
+from tracelane.tui.widgets.prompt import Prompt
+
+CASES = Path(
+    os.environ.get("TRACELANE_CASES", Path(__file__).resolve().parents[2].parent / "shared" / "cases")
+)
+MAKER = CASES / "trust" / "hostile.py"
+FORMS = ("--format table", "--format csv", "--format md", "--format json")
+COMMANDS: dict[str, Sequence[str]] = {
+    "info": ("", "--json"),
+    "index": ("", "--json --force"),
+    "telemetry": ("", "--json"),
+    "chain": ("--name .", "--name . --json --all", "--name (?i)kernel --all"),
+    "range": FORMS,
+    "slices": ("", "--format csv", "--format json"),
+    "ops": (*FORMS, "--by step", "--group-by shape", "--group-by stack:3", "--group-by module --format md"),
+    "steps": (*FORMS, "--groups", "--groups --format md"),
+    "breakdown": FORMS,
+    "kernels": (*FORMS, "--runs", "--by step"),
+    "idle": (*FORMS, *(f"--recurring {form}" for form in FORMS)),
+    "launches": FORMS,
+    "sections": FORMS,
+    "ranks": FORMS,
+    "findings": FORMS,
+    "memory": (*FORMS, "--first curve", "--first copies --format csv"),
+    "compile": (*FORMS, "--first regions --format csv", "--first code --format csv", "--first steps"),
+    "report": ("",),
+    "summary": ("", "--json"),
+    "check": ("--max kernels.calls=1", "--max kernels.calls=1 --json"),
+    "view": ("", "--width 100 --height 30"),
+}
+PROGRAM = """
+import json, sys
+from tracelane.tui.cli.main import main
+for line in json.load(open(sys.argv[1])):
+    print("<<<", *(ascii(word) for word in line), flush=True)
+    print("exit", main(line), flush=True)
+"""
+DRAWN = re.compile("\x1b\\[[0-9;]*m|\r\x1b\\[K")
+"""Colours of a picture, and a line of progress that is written over."""
+QUIET = frozenset({"draw", "linefeed", "carriage_return", "select_graphic_rendition", "erase_in_line"})
+PATIENCE_S = 300.0
+
+
+class Acts:
+    """A listener of pyte that notes everything a terminal would do beyond showing text."""
+
+    def __init__(self) -> None:
+        self.acts: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name not in pyte.Stream.events:
+            raise AttributeError(name)
+        return partial(self._note, name)
+
+    def _note(self, name: str, *values: Any, **_: Any) -> None:
+        if name not in QUIET or (name == "select_graphic_rendition" and values == (38, 5, 199)):
+            self.acts.append((name, values))
+
+
+def acts_of(data: bytes) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return what bytes do to a terminal other than showing lines of text in colours."""
+    listener = Acts()
+    pyte.ByteStream(listener).feed(data)  # type: ignore[arg-type]
+    return listener.acts
+
+
+def active_in(text: str) -> set[str]:
+    """Return the characters of a text that are no text: controls, formats, what is not assigned."""
+    categories = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return {each for each in text if each != "\n" and unicodedata.category(each) in categories}
+
+
+def colours_in(text: str) -> str:
+    """Return the numbers of all sequences that set colours."""
+    return " ".join(re.findall("\x1b\\[([0-9;]*)m", text))
+
+
+def printed(lines: Sequence[Sequence[str]], folder: Path) -> bytes:
+    """Return what command lines print, one after the other, on a terminal that has no keyboard."""
+    listed = folder / "lines.json"
+    listed.write_text(json.dumps(lines))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(listed)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color"},
+        cwd=folder,
+        start_new_session=True,  # no terminal to take keys from: the viewer prints a picture
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while True:
+            try:
+                data = os.read(ours, 1 << 16)
+            except OSError:  # EIO: nobody has it open any more
+                break
+            if not data:
+                break
+            seen += data
+        assert process.wait(PATIENCE_S) == 0, seen[-2000:]
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return seen
+
+
+def assert_harmless(data: bytes) -> None:
+    """Fail where bytes do more than show text."""
+    for part in data.split(b"<<< ")[1:]:
+        name = part.split(b"\r\n")[0].decode()
+        assert acts_of(part) == [], name
+        text = DRAWN.sub("", part.decode()).replace("\r\n", "\n")
+        assert not active_in(text), name
+        assert COLOUR not in colours_in(part.decode()), name
+        assert "Traceback" not in text and "should not have happened" not in text, text[-2000:]
+
+
+def _lines(trace: str, commands: Sequence[str] = tuple(COMMANDS)) -> list[list[str]]:
+    return [[command, trace, *how.split()] for command in commands for how in COMMANDS[command]]
+
+
+def test_the_judge_sees_what_a_terminal_would_do() -> None:
+    """Every kind of attack that the traces hold is seen by the judge where it is let through."""
+    for attack in (
+        "\x1b]0;t\x07",
+        "\x9d0;t\x9c",
+        "\x1b[?1049l",
+        "\x1bc",
+        "\x1b[38;5;199m",
+        "\x1b[6n",
+        "\x08",
+    ):
+        assert acts_of(attack.encode()), attack
+    for attack in HOSTILE:
+        assert safe_lines(attack) != attack or not active_in(attack)
+
+
+def test_every_command_on_small_traces(tmp_path: Path) -> None:
+    """No command, in any format, lets a name, category, argument or id of a trace act on the terminal."""
+    data = printed(_lines(str(write_small(tmp_path / "small.json"))), tmp_path)
+    assert data.count(b"<<< ") == len(_lines("x")) and b"PWNED" in data
+    assert_harmless(data)
+
+
+def test_ranks_and_logs(tmp_path: Path) -> None:
+    """The same for several ranks together, for a log laid over them, and for a comparison."""
+    first, second = map(str, write_ranks(tmp_path))
+    log = str(write_log(tmp_path / "log.csv"))
+    lines = [
+        *(
+            [command, first, second, *form.split()]
+            for command in ("ranks", "info", "steps")
+            for form in FORMS
+        ),
+        *(["diff", first, second, "--format", form] for form in ("table", "json", "md")),
+        ["telemetry", first, "--smi", log],
+        ["telemetry", first, "--smi", log, "--json"],
+        ["telemetry", first, "--smi", log, "--by", "step"],
+        ["report", first, "--smi", log],
+        ["view", first, second, "--smi", log],
+    ]
+    assert_harmless(printed(lines, tmp_path))
+
+
+def test_messages(tmp_path: Path) -> None:
+    """What is wrong is said harmlessly, whatever stands in arguments, file names and files."""
+    trace = str(write_small(tmp_path / "small.json"))
+    named = str(write_small(tmp_path / f"{FILE_NAME}.json"))
+    (tmp_path / "broken.json").write_text('{"traceEvents":[{"ph":"X","name":"' + HOSTILE)
+    (tmp_path / "text.txt").write_text(HOSTILE)
+    options = (
+        "--format",
+        "--sort",
+        "--step",
+        "--from",
+        "--where",
+        "--lanes",
+        "--step-name",
+        "--rank",
+        "--run",
+    )
+    missing = str(tmp_path / FILE_NAME / "x.json")
+    lines = [
+        *(
+            ["kernels", trace, option, text.replace("\0", "")]
+            for option in options
+            for text in (HOSTILE, "(" + HOSTILE)
+        ),
+        *(["chain", trace, "--name", text] for text in (HOSTILE, "(" + HOSTILE)),
+        *(["check", trace, "--max", text] for text in (HOSTILE, HOSTILE + "=1")),
+        *([command, named] for command in ("info", "summary", "steps", "report", "index", "diff", "view")),
+        *([command, missing] for command in ("info", "view")),
+        *(
+            [command, str(tmp_path / name)]
+            for command in ("info", "view")
+            for name in ("broken.json", "text.txt")
+        ),
+        ["diff", named, named],
+        ["view", trace, "--" + HOSTILE],
+        ["view", trace, "--tz", HOSTILE],
+        ["view", trace, "--marks", missing],
+        ["telemetry", trace, "--smi", missing],
+        ["telemetry", trace, "--smi", str(tmp_path / "text.txt")],
+        ["report", named, "-o", named + ".md"],
+        ["report", named, "--bundle", named + ".zip"],
+        ["report", named, "--bundle", named + ".zip"],
+        ["cut", named, "--from", "+0ns", "--to", "+100us", "-o", named + ".cut.json"],
+        ["demo", "--no-open", "--out", str(tmp_path / ("demo" + FILE_NAME))],
+        ["cache", "list"],
+        ["cache", "clear", "--older-than", HOSTILE],
+        [HOSTILE],
+        [],
+    ]
+    data = printed(lines, tmp_path)
+    assert_harmless(data)
+    report = Path(named + ".md").read_text(encoding="utf-8")
+    assert "# Performance report" in report and not active_in(report)
+
+
+KEYS = (
+    ("events read", "\r"),
+    ("duration", "y"),
+    ("OSC 52", "y"),
+    ("2 Findings", "t"),
+    ("Self ▼", "Y"),
+    ("rows of", "q"),
+)
+"""A slice selected, its details copied; a table shown and copied."""
+
+
+def test_the_viewer(tmp_path: Path) -> None:
+    """On a hostile trace the viewer sends no other kinds of sequences than on a harmless one; what it copies
+    holds no active character.
+    """
+    kinds = []
+    for evil in (False, True):
+        trace = write_small(tmp_path / f"small-{evil}.json", evil)
+        sent = on_terminal("view", str(trace), play=KEYS, cwd=tmp_path, size=(160, 50)).screen
+        kinds.append({act for act, _ in acts_of(sent.encode())})
+        assert COLOUR not in colours_in(sent)
+        copies = [text.split(";") for text in re.findall("\x1b\\]([^\x07\x1b]*)(?:\x07|\x1b\\\\)", sent)]
+        assert {code for code, *_ in copies} <= {"22", "52"}  # the shape of the pointer, the clipboard
+        texts = [base64.b64decode(parts[2]).decode() for parts in copies if parts[0] == "52"]
+        assert not any(map(active_in, texts)), texts
+    assert len(texts) == 2 and "PWNED" in texts[1] and kinds[1] <= kinds[0]
+
+
+async def test_what_the_viewer_saves(tmp_path: Path) -> None:
+    """Tables, slices, marks and pictures that are saved hold no active character."""
+    trace = open_trace(write_small(tmp_path / "small.json"), index_dir=tmp_path / "index")
+    saved = [f"save table t.{form}" for form in ("csv", "json", "md")]
+    saved += [
+        "save slices s.csv",
+        "save slices s.json",
+        "save marks m.json",
+        "save picture p.txt",
+        "save picture p.svg",
+    ]
+    async with open_viewer(trace, (160, 50)) as (app, pilot):
+        await pilot.press("t", "m")
+        await wait_until_idle(app, pilot)
+        for line in saved:
+            what, name = line.rsplit(" ", 1)
+            app.post_message(Prompt.Answered("command", f"{what} {tmp_path / name}"))
+            await pilot.pause()
+            await wait_until_idle(app, pilot)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            text = (tmp_path / name).read_text(encoding="utf-8")
+            assert text and not active_in(text.replace("\u00a0", " ")), name
+
+
+@pytest.mark.skipif(not MAKER.is_file(), reason=f"no maker of hostile traces at {MAKER}")
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        *((name, tuple(COMMANDS)) for name in ("gpu", "aiu", "raw", "zalgo")),
+        ("cnt", ("info", "telemetry", "view", "report")),
+        ("mem", ("memory", "ops", "steps", "findings", "slices")),
+        ("comp", ("compile", "chain")),
+        ("ddp", ("ranks", "info", "steps")),
+    ],
+)
+def test_hostile_twins_of_real_traces(
+    name: str, commands: Sequence[str], hostile_folder: Path, tmp_path: Path
+) -> None:
+    """No command, in any format, lets what stands in a real trace made hostile act on the terminal."""
+    path = hostile_folder / (name if name == "ddp" else f"{name}.json")
+    assert_harmless(printed(_lines(str(path), commands), tmp_path))
+
+
+@pytest.fixture(scope="session")
+def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the hostile twins, made once."""
+    folder = tmp_path_factory.mktemp("hostile") / "made"
+    subprocess.run(
+        [sys.executable, str(MAKER), str(folder), str(CASES.parent / "traces")],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    return folder

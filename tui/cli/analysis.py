@@ -1,0 +1,196 @@
+"""The commands of the registry's analyses: options, opening, the order of rows, printing in four forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.registry import Analysis, Option, loaded
+
+from .opened import Opened, with_options
+from .options import JSON
+from .scoped import FORMAT, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.ingest.columns import I64
+    from tracelane.core.tables.table import Table, Tables
+
+SORT = click.option(
+    "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
+)
+
+
+@dataclass(frozen=True)
+class Request(Opened):
+    """What the options that all analyses share said."""
+
+    sort: str | None
+    limit: int | None
+    form: str
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Tables in the order and to the length that was asked for, and how wide the terminal is."""
+
+    tables: Tables
+    order: I64 | None
+    limit: int | None
+    width: int
+
+
+def analysis_command(row: Analysis) -> click.Command:
+    """Return the command of an analysis."""
+
+    def command(request: Request, **options: Any) -> None:
+        _check(row, request, options)
+        if row.limits != "rows":
+            options["limit"] = request.limit
+        _print(row, row.run(request.scope(), **options), request)
+
+    command.__doc__ = row.help
+    command.__name__ = row.name
+    limit = click.option(
+        "--limit", type=click.IntRange(1), help=f"Rows; of a printed table {row.rows}, else all."
+    )
+    wrapped = with_options(command, Request, "request", (JSON, FORMAT, limit, SORT))
+    for option in reversed(row.options):
+        wrapped = _option(option)(wrapped)
+    return click.command(row.name, help=row.help)(wrapped)
+
+
+def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the decorator of an analysis's own option."""
+    name = f"--{option.name.replace('_', '-')}"
+    details: dict[str, Any] = {"help": option.help}
+    if option.default is False:
+        return click.option(name, option.name, is_flag=True, **details)
+    if option.metavar:
+        details["metavar"] = option.metavar
+    if isinstance(option.default, tuple):
+        return click.option(name, option.name, multiple=True, **details)
+    if option.choices:
+        details["type"] = click.Choice(option.choices)
+    elif isinstance(option.default, float):
+        details["type"] = click.FloatRange(option.least)
+    shown = bool(option.default)
+    return click.option(name, option.name, default=option.default or None, show_default=shown, **details)
+
+
+def _check(row: Analysis, request: Request, options: dict[str, Any]) -> None:
+    """Refuse wrong values before a trace is read; options that were not given are left to the function."""
+    if row.sort and request.sort:
+        loaded(row.sort)(request.sort)
+    for option in row.options:
+        value = options[option.name]
+        if value is None or value == ():
+            del options[option.name]
+        elif option.check:
+            for each in value if isinstance(value, tuple) else (value,):
+                loaded(option.check)(each)
+
+
+def _print(row: Analysis, tables: Tables, request: Request) -> None:
+    from tracelane.core.export import formats
+
+    form = "json" if request.as_json else request.form
+    order = _order(row, tables.main, request.sort, form in ("table", "md"))
+    if form == "json":
+        limit = None if row.limits == "lists" else request.limit
+        print_text(formats.as_json(tables, row.name, order, limit), end="")
+    elif form == "csv":
+        print_text(formats.as_csv(tables.main, order, request.limit), end="")
+        for note in tables.notes:
+            print_text(safe(note), error=True)  # CSV has no place for it
+    elif form == "md":
+        write = MARKDOWN.get(row.name, _markdown)
+        print_text(write(Printed(tables, order, request.limit, 0)), end="")
+    else:
+        printed = Printed(tables, order, request.limit or row.rows, terminal_width())
+        text = TEXTS[row.name](printed) if row.name in TEXTS else ""
+        print_text(text or _text(row, printed))
+
+
+def _order(row: Analysis, table: Table, sort: str | None, for_people: bool) -> I64 | None:
+    """Return the order asked for, else for people that in which they read it, else None: as the rows are."""
+    if sort is None:
+        return table.order(table.read_by) if table.read_by and for_people else None
+    key = loaded(row.sort)(sort.strip()) if row.sort else sort.strip()
+    try:
+        return table.order(key.removeprefix("-"), not key.startswith("-"))
+    except KeyError as error:
+        raise UsageError(f"--sort: {error.args[0]}") from None
+
+
+def _text(row: Analysis, printed: Printed) -> str:
+    from tracelane.tui.text.table import table_text
+
+    first, *others = (table for table in printed.tables if table.is_drawn)
+    texts = [table_text(first, printed.width, printed.order, printed.limit)]
+    for table in others:
+        if len(table):
+            short = table if row.others is None else table.head(row.others)
+            texts.append(table_text(short, printed.width))
+    return "\n\n".join(texts)
+
+
+def _markdown(printed: Printed) -> str:
+    from tracelane.core.export.formats import as_markdown
+
+    first, *others = (table for table in printed.tables if table.is_drawn)
+    texts = [as_markdown(first, printed.order, printed.limit)]
+    texts += [as_markdown(table) for table in others if len(table)]
+    return "\n".join(texts)
+
+
+def _ops_text(printed: Printed) -> str:
+    from tracelane.tui.text.ops_table import ops_text
+
+    table = printed.tables.main
+    if table.within:
+        return ""
+    heading, notes = safe(f"{table.title}: {table.scope}"), [safe(note) for note in table.notes]
+    return "\n".join([heading, ops_text(table, printed.order, printed.limit).rstrip("\n"), *notes])
+
+
+def _steps_text(printed: Printed) -> str:
+    from tracelane.core.base.units import format_ns
+    from tracelane.tui.text.table import table_text
+
+    table = printed.tables.main
+    text = table_text(table, printed.width, printed.order, printed.limit)
+    if "steady_ns" in table.totals:
+        first, steady = (format_ns(table.totals[key]) for key in ("first_ns", "steady_ns"))
+        text += f"\nfirst step {first}, those after it {steady} (median)"
+    others = [table_text(other, printed.width) for other in printed.tables if other is not table]
+    return "\n\n".join([text, *others])
+
+
+def _findings_text(printed: Printed) -> str:
+    from tracelane.core.tables.findings.forms import findings_from
+    from tracelane.tui.text.findings import findings_text
+
+    found = findings_from(printed.tables, printed.order, printed.limit)
+    return findings_text(found, printed.width, printed.tables.origin_ns)
+
+
+def _findings_markdown(printed: Printed) -> str:
+    from tracelane.core.tables.findings.forms import findings_from, findings_markdown
+
+    return findings_markdown(findings_from(printed.tables, printed.order, printed.limit))
+
+
+TEXTS: Mapping[str, Callable[[Printed], str]] = {
+    "ops": _ops_text,
+    "steps": _steps_text,
+    "findings": _findings_text,
+}
+"""Analyses whose text is no plain table; "" where it is one after all."""
+MARKDOWN: Mapping[str, Callable[[Printed], str]] = {"findings": _findings_markdown}

@@ -1,0 +1,19 @@
+"""What the viewer runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .session_log import SessionLog, default_log
+
+if TYPE_CHECKING:
+    from .terminal.guard import TerminalGuard
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where the viewer logs, and who gives the terminal back should the viewer not be able to."""
+
+    log: SessionLog = field(default_factory=lambda: SessionLog(default=default_log()))
+    guard: TerminalGuard | None = None
