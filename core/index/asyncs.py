@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray, IdKind
-from .contents import Instants, Slices, paired, reaching
-from .match import match, sorted_groups
+from ..ingest.columns import I64, IdKind, Table
 from .merge import Merged
-from .order import run_starts
+from .order import concatenated_ranges, run_starts, sorted_groups
 
 MOST_LANES = 1000
 """A process's category with more ids than this shares lanes among them."""
 COLUMNS = ("phase", "flags", "ordinal", "track", "category", "name", "id_kind", "id_value", "start")
-_OPENS = np.array([ord(c) for c in "bS"], np.uint8)
-_CLOSES = np.array([ord(c) for c in "eF"], np.uint8)
 _EVERYWHERE = 0xFFFF_FFFF
 
 
@@ -40,56 +36,45 @@ class AsyncLane:
 
 
 class Asyncs:
-    """All async events of a trace, matched."""
+    """All async events of a trace, by id; memory is that of the async events."""
 
     def __init__(self, merged: Merged) -> None:
-        """Group and match; memory is that of the async events."""
+        """Group them."""
         events = merged.all("asyncs", COLUMNS)
         pid = merged.track_pid[events["track"]] if len(events["track"]) else events["track"]
-        shared = (events["id_kind"] == IdKind.GLOBAL) | (events["id_kind"] == IdKind.SCOPED)
+        is_shared = (events["id_kind"] == IdKind.GLOBAL) | (events["id_kind"] == IdKind.SCOPED)
         order, group = sorted_groups(
-            (events["category"], events["id_kind"], np.where(shared, _EVERYWHERE, pid), events["id_value"]),
+            (
+                events["category"],
+                events["id_kind"],
+                np.where(is_shared, _EVERYWHERE, pid),
+                events["id_value"],
+            ),
             (events["start"], events["ordinal"]),
         )
-        self._events: Mapping[str, AnyArray] = {name: values[order] for name, values in events.items()}
+        self.events: Table = {name: values[order] for name, values in events.items()}
+        """By group, start and ordinal."""
         self._pid = pid[order]
         self._first = run_starts(group)
-        last = np.append(self._first[1:], len(group))[: len(self._first)] - 1
-        phase, start = self._events["phase"], self._events["start"]
-        opens = np.isin(phase, _OPENS)
-        stacked = np.flatnonzero(opens | np.isin(phase, _CLOSES))
-        found = match(opens[stacked], group[stacked])
-        unclosed = stacked[found.unclosed]
-        begin, end = stacked[found.begin], stacked[found.end]
-        self.spans = len(begin)
-        self.unmatched_begin, self.unmatched_end = len(unclosed), len(found.unmatched)
-        slices = Slices.joined(
-            paired(self._events, begin, end),
-            reaching(self._events, unclosed, start[last[group[unclosed]]]),
-        )
-        of = np.concatenate((group[begin], group[unclosed]))
-        by_group = np.argsort(of, kind="stable")
-        self._slices = slices.take(by_group)
-        groups = np.arange(len(self._first) + 1)
-        self._slice_bounds = np.searchsorted(of[by_group], groups)
-        marks = np.ones(len(phase), np.bool_)
-        marks[begin] = marks[end] = marks[unclosed] = False
-        self._marks = np.flatnonzero(marks)
-        self._mark_bounds = np.searchsorted(group[self._marks], groups)
-        self._starts, self._ends = start[self._first], start[last]
+        self._size = np.diff(np.append(self._first, len(group)))
+
+    def size(self, lane: AsyncLane) -> int:
+        """Return how many events a lane has."""
+        return int(self._size[lane.groups].sum())
+
+    def entries(self, groups: I64) -> tuple[I64, I64]:
+        """Return where the events of groups lie, one group after the other, and how many each has."""
+        size = self._size[groups]
+        return concatenated_ranges(self._first[groups], size), size
 
     def lanes(self) -> Iterator[AsyncLane]:
         """Yield the lanes, unordered; every group lies in one of them."""
-        pid, category = self._pid[self._first], self._events["category"][self._first]
-        kind, value = self._events["id_kind"][self._first], self._events["id_value"][self._first]
+        pid, category = self._pid[self._first], self.events["category"][self._first]
+        kind, value = self.events["id_kind"][self._first], self.events["id_value"][self._first]
         order, family = sorted_groups((pid, category), ())
-        bounds = (
-            np.searchsorted(family, np.arange(int(family[-1]) + 2)) if len(family) else np.zeros(1, np.int64)
-        )
-        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
-            groups = order[a:b]
+        for groups in np.split(order, run_starts(family)[1:]) if len(order) else ():
             p, c = int(pid[groups[0]]), int(category[groups[0]])
-            if b - a <= MOST_LANES:
+            if len(groups) <= MOST_LANES:
                 for group in groups.tolist():
                     yield AsyncLane(p, c, int(kind[group]), int(value[group]), 0, np.array([group]))
             else:
@@ -98,8 +83,9 @@ class Asyncs:
 
     def _packed(self, groups: I64) -> list[I64]:
         """Divide groups into lanes in which no two share an instant; each goes to the lowest free lane."""
-        begin, end = self._starts[groups], self._ends[groups]
-        ordinal = self._events["ordinal"][self._first[groups]]
+        begin = self.events["start"][self._first[groups]]
+        end = self.events["start"][self._first[groups] + self._size[groups] - 1]
+        ordinal = self.events["ordinal"][self._first[groups]]
         order = np.lexsort((ordinal, -end, begin))
         busy: list[tuple[int, int]] = []
         free: list[int] = []
@@ -113,16 +99,3 @@ class Asyncs:
             lanes[lane].append(group)
             heappush(busy, (stop, lane))
         return [np.array(lane) for lane in lanes]
-
-    def contents(self, lane: AsyncLane) -> tuple[Slices, Instants]:
-        """Return a lane's slices and instants, ordered."""
-        slices = _ranges(self._slice_bounds, lane.groups)
-        marks = self._marks[_ranges(self._mark_bounds, lane.groups)]
-        marks = marks[np.argsort(self._events["ordinal"][marks], kind="stable")]
-        return self._slices.take(slices).sorted(), Instants.of(self._events, marks)
-
-
-def _ranges(bounds: I64, groups: I64) -> I64:
-    if len(groups) == 1:
-        return np.arange(bounds[groups[0]], bounds[groups[0] + 1])
-    return np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])

@@ -1,50 +1,50 @@
 """Builds an index folder out of parts: every column, the tables, and the manifest last.
 
-Lane by lane in display order, so that memory is about the largest lane's; whatever is larger than that lies
-in scratch files of the same folder. The result does not depend on how the file was cut into parts.
+Events are placed lane by lane, lanes are written by several threads, then all that speaks of positions.
+What is larger than memory lies in a scratch file of the same folder. The result depends neither on how the
+file was cut into parts nor on the threads, nor on whether the loops run in C.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..base.errors import CacheError
-from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from ..ingest.columns import BLOCKS, AnyArray, IdKind
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind
 from ..ingest.envelope import Envelope
 from ..ingest.ledger import add_counts, merge_problems
 from ..ingest.problem import Problem
-from . import flows
-from .all_lanes import AllLanes, Contents, Lane
-from .asyncs import Asyncs
-from .beside import Beside
-from .columns_out import Columns, smallest_unsigned
+from .asyncs import AsyncLane, Asyncs
+from .columns_out import Columns, ColumnWriter, smallest_unsigned
 from .counters import Counters
 from .drawing import Drawing
+from .events import events_by_lane, flows_by_track
+from .flows import Arrows, correlations, paired, write_flows
 from .format import COLUMNS, PROCESS, LaneKind
-from .gather import ByLane, gather_all
-from .lane_out import LaneWriter
+from .lane_tables import Lane, LaneTables, write_lane_tables
+from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
-from .lifted_out import write_lifted
+from .loops import NONE
 from .merge import AnyPart, merge_parts
-from .order import order_by
+from .promoted import promoted_jobs
 from .scratch import Scratch
 from .store import checksum_of, table_file
 from .strings import write_strings
 from .version import FORMAT_VERSION, MANIFEST
+from .workers import Job, Worker, Workers
 
-THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
-MOST_APART = 8 << 20
-"""Of more events copies of the process would take too much memory beside it."""
+STAGE = "index"
+MOST_THREADS = 4
 
 
 class ReadFacts(Protocol):
@@ -82,17 +82,20 @@ def build(
     *,
     path: str = "",
     fingerprint: Mapping[str, Any] | None = None,
-    apart: bool = False,
+    threads: int | None = None,
+    native: bool = True,
 ) -> None:
     """Write the index of parts, given in file order, into `folder`; raises CacheError and Cancelled.
 
-    `path` and `fingerprint` go into the manifest to say whose index it is. With `apart` copies of this
-    process do some of the work (see `beside`).
+    `path` and `fingerprint` go into the manifest to say whose index it is. `threads`: None for as many as
+    there are cores. Without `native` the loops are the plain ones.
     The caller owns the folder: it commits it by rename, or removes what a failure left there.
     """
-    with Scratch(folder) as scratch, Columns(folder) as columns:
-        run = _Build(parts, read, folder, scratch, columns, progress, cancelled, apart)
-        run.write({"path": path, "source": dict(fingerprint or {})})
+    workers = Workers(threads or min(os.cpu_count() or 1, MOST_THREADS), cancelled, native)
+    with Columns(folder) as columns:
+        _Build(parts, read, folder, columns, workers, progress, cancelled).write(
+            {"path": path, "source": dict(fingerprint or {})}
+        )
 
 
 class _Build:
@@ -103,17 +106,16 @@ class _Build:
         parts: Sequence[AnyPart],
         read: ReadFacts,
         folder: Path,
-        scratch: Scratch,
         columns: Columns,
+        workers: Workers,
         progress: ProgressCallback,
         cancelled: CancelledCallback,
-        apart: bool,
     ) -> None:
-        self.read, self.folder, self.scratch, self.columns = read, folder, scratch, columns
+        self.read, self.folder, self.columns, self.workers = read, folder, columns, workers
         self.progress, self.cancelled = progress, cancelled
         self.merged = merge_parts(parts)
-        self.apart = apart and self.merged.events <= MOST_APART
         self.strings = self.merged.strings
+        self.category_dtype = smallest_unsigned(len(self.merged.categories) - 1)
 
     def write(self, identity: Mapping[str, Any]) -> None:
         merged, columns = self.merged, self.columns
@@ -121,34 +123,24 @@ class _Build:
         filled = np.flatnonzero(merged.track_counts("timed")).tolist()
         names = Names.of((part.metadata for part in merged.parts), {merged.tracks[track] for track in filled})
         processes = in_display_order(self._lanes(filled, names), names)
-        entries = (entry.content for process in processes for entry in process.lanes)
-        tracks = [content for content in entries if isinstance(content, int)]
-        writer = LaneWriter(columns, len(merged.categories))
-        self.out = writer.written
-        with self.scratch.another() as scratch:
-            process_table, ends, arrows = self._write_events(processes, tracks, writer, scratch)
-        columns.finish("slices.ordinal", "instants.ordinal", "ends.position", "ends.ordinal")
-        with Beside(self._write_lifted, self.apart, self.folder) as beside:
-            ledger_flows = self._write_flows(ends, arrows)
-            del ends, arrows  # their room is needed for other things now
-            columns.writer("categories", "u4").append(np.array(merged.categories))
-            self._write_blocks()
-            write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
-            columns.finish()
-            merged.let_go_all()
-            self.scratch.let_go()
-            lanes, rows = self.out.tables()
-            category = smallest_unsigned(len(merged.categories) - 1)
-            Drawing(columns, rows, len(merged.categories), category).write(self._overview_span())
-            columns.finish()
-            columns.entries |= beside.result()
-        tables = {
+        process_table, lanes = self._numbered(processes)
+        with Scratch(self.folder) as scratch:
+            slot_of = scratch.full(merged.events, "u4", NONE)
+            tables, flow_counts = self._write_lanes(lanes, slot_of)
+            with Scratch(self.folder) as room:
+                jobs: list[Job] = [
+                    lambda worker: self._draw(tables),
+                    lambda worker: self._write_rest(),
+                    *promoted_jobs(merged, tables.slices, tables.instants, slot_of, columns),
+                ]
+                self.workers.run(jobs, room.array)
+        written = {
             name: self._write_table(name, table)
-            for name, table in (("lanes", lanes), ("rows", rows), ("processes", process_table))
+            for name, table in (("lanes", tables.lanes), ("rows", tables.rows), ("processes", process_table))
         }
-        self._write_manifest(identity, tables, ledger_flows, lanes[lanes["kind"] == LaneKind.THREAD])
+        self._write_manifest(identity, written, flow_counts, tables)
 
-    def _writer(self, name: str) -> Any:
+    def _writer(self, name: str) -> ColumnWriter:
         return self.columns.writer(name, COLUMNS[name])
 
     # -- lanes --------------------------------------------------------------------------------------------
@@ -169,78 +161,76 @@ class _Build:
             return ""
         return str(value) if kind == IdKind.INTEGER else self.strings.text(value)
 
-    def _write_events(
-        self, processes: Sequence[ProcessEntry], tracks: Sequence[int], writer: LaneWriter, scratch: Scratch
-    ) -> tuple[AnyArray, flows.FlowEnds, flows.Arrows]:
-        """Write all lanes; return the process table, what flow events belong to, and how they are paired."""
-        table, lanes = self._numbered(processes)
-        threads = ByLane(self.merged, "timed", THREAD_COLUMNS, tracks, scratch)
-        loose = np.setdiff1d(np.flatnonzero(self.merged.track_counts("flows")), tracks).tolist()
-        events = gather_all(self.merged, "flows", flows.COLUMNS, [*tracks, *loose], scratch)
-        ends = flows.FlowEnds.of(events, self.merged, scratch)
-        contents = Contents(threads, self.asyncs, self.counters, ends)
-        out = AllLanes(contents, self.folder, self.scratch.let_go, self.progress, self.cancelled)
-        with Beside(lambda: self._paired(ends), self.apart, self.folder) as arrows:
-            out.write(lanes, writer, self.apart)
-            del threads, contents, out  # their room is needed for other things now
-            return table, ends, arrows.result()
+    def _write_lanes(
+        self, lanes: Sequence[Lane], slot_of: U32
+    ) -> tuple[LaneTables, dict[str, dict[str, int]]]:
+        """Write all lanes and flows; return the tables, and the counts of flows per category."""
+        merged, columns, workers = self.merged, self.columns, self.workers
+        contents = [lane.entry.content for lane in lanes]
+        drawn = [content for content in contents if isinstance(content, int | AsyncLane)]
+        threads = [content for content in drawn if isinstance(content, int)]
+        with Scratch(self.folder) as scratch:
+            events = events_by_lane(merged, drawn, self.asyncs, scratch, workers)
+            flows = flows_by_track(merged, threads, scratch, workers)
+            bound = scratch.full(int(flows.bounds[-1]), "u4", NONE)
+            writer = LaneWriter(
+                events, [isinstance(one, int) for one in drawn], flows, bound, correlations(merged, scratch),
+                columns, self.category_dtype, slot_of, scratch,
+            )  # fmt: skip
+            arrows: list[Arrows] = []
+            jobs = [lambda worker: arrows.append(paired(flows, merged, worker.loops)), *writer.jobs()]
+
+            def tell() -> None:
+                done = sum(len(group.lanes) for group in tuple(writer.groups.values()))
+                self.progress(Progress(STAGE, done, len(drawn), writer.slices))
+
+            workers.run(jobs, scratch.array, tell)
+            tables = write_lane_tables(
+                lanes, writer, events, self.counters, columns, self.category_dtype, slot_of, self.cancelled
+            )
+
+            def finish(name: str) -> Job:
+                return lambda worker: columns.finish(name)
+
+            def flows_out(worker: Worker) -> None:
+                write_flows(arrows[0], flows, bound, columns, self.category_dtype, worker.loops)
+
+            workers.run([flows_out, *map(finish, columns.unfinished)], scratch.array)
+        counts = {
+            self.strings.text(merged.categories[number]): counts
+            for number, counts in arrows[0].by_category().items()
+        }
+        return tables, counts
 
     def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[Lane]]:
         """Return the process table and all lanes, with numbers for their texts."""
         table = np.zeros(len(processes), PROCESS)
         lanes: list[Lane] = []
-        number, threads = self.strings.number, count()
+        number = self.strings.number
         for i, process in enumerate(processes):
             names = process.names
             texts = (number(text) for text in (process.pid, names.name, names.labels))
             table[i] = (*texts, names.sort, len(lanes), len(process.lanes), process.empty)
-            for entry in process.lanes:
-                thread = next(threads) if isinstance(entry.content, int) else None
-                lanes.append(Lane(entry, i, number(entry.tid), number(entry.name), thread))
+            lanes += (Lane(entry, i, number(entry.tid), number(entry.name)) for entry in process.lanes)
         return table, lanes
 
-    # -- flows, lifted arguments, blocks ------------------------------------------------------------------
+    # -- what speaks of positions, strings, blocks --------------------------------------------------------
 
-    def _paired(self, flow_ends: flows.FlowEnds) -> flows.Arrows:
-        events = flow_ends.events
-        pid = np.repeat(self.merged.track_pid[events.tracks], np.diff(events.bounds))
-        return flows.pair(events.columns, pid)
+    def _draw(self, tables: LaneTables) -> None:
+        Drawing(self.columns, tables.rows, len(self.merged.categories), self.category_dtype).write(
+            _overview_span(tables)
+        )
 
-    def _write_flows(self, flow_ends: flows.FlowEnds, arrows: flows.Arrows) -> dict[str, dict[str, int]]:
-        events, bound, merged = flow_ends.events.columns, flow_ends.bound, self.merged
-        ordinal, category = events["ordinal"], events["category"]
-        source, target = bound[arrows.source], bound[arrows.target]
-        order = order_by(source, ordinal[arrows.target], ordinal[arrows.source]).astype(np.uint32)
-        source, target = source[order], target[order]
-        self._writer("flows.source").append(source)
-        self._writer("flows.target").append(target)
-        self._writer("flows.source_ordinal").append(ordinal[arrows.source][order])
-        self._writer("flows.target_ordinal").append(ordinal[arrows.target][order])
-        small = smallest_unsigned(len(merged.categories) - 1)
-        self.columns.writer("flows.category", small).append(category[arrows.source][order])
-        self._writer("flows.by_target").append(order_by(target, np.arange(len(target))))
-        return {
-            self.strings.text(merged.categories[number]): books
-            for number, books in sorted(arrows.ledger.items())
-        }
-
-    def _write_lifted(self) -> dict[str, dict[str, object]]:
-        """Write all lifted arguments; return their entries for the manifest."""
-        if not any(len(column.ordinals) for part in self.merged.parts for column in part.lifted.values()):
-            return {}
-        with Scratch(self.folder) as scratch, Columns(self.folder) as columns:
-            write_lifted(self.merged, self.columns, self.out.slices, self.out.instants, columns, scratch)
-            columns.finish()
-            return columns.entries
-
-    def _write_blocks(self) -> None:
-        for part, first in zip(self.merged.parts, self.merged.first_ordinal):
-            blocks = part.tables.get("blocks")
-            for name in BLOCKS if blocks is not None else ():
-                values = blocks[name] if blocks is not None else np.empty(0)
-                self._writer(f"blocks.{name}").append(
-                    values + np.uint32(first) if name == "ordinal" else values
-                )
+    def _write_rest(self) -> None:
+        merged = self.merged
+        self._writer("categories").append(np.array(merged.categories))
+        for part, first in zip(merged.parts, merged.first_ordinal):
+            blocks = part.tables.get("blocks", {})
+            for name in BLOCKS if blocks else ():
+                shift = np.uint32(first if name == "ordinal" else 0)
+                self._writer(f"blocks.{name}").append(blocks[name] + shift if shift else blocks[name])
+        write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
+        self.columns.finish("categories", "strings.blob", "strings.offset")
 
     # -- manifest -----------------------------------------------------------------------------------------
 
@@ -249,15 +239,9 @@ class _Build:
         _write_file(self.folder / table_file(name), raw)
         return {"length": len(table), "crc": zlib.crc32(raw)}
 
-    def _overview_span(self) -> tuple[int, int] | None:
-        """Return first start and last end of slices as the columns have them."""
-        low = [bound.low for bound in (self.out.closed, self.out.clamped) if bound.low is not None]
-        high = [bound.high for bound in (self.out.closed, self.out.clamped) if bound.high is not None]
-        return (min(low), max(high)) if low else None
-
-    def _exact_span(self) -> tuple[int | None, int | None]:
+    def _exact_span(self, tables: LaneTables) -> tuple[int | None, int | None]:
         """Return first start and last end of slices, exact beyond what columns hold."""
-        parts, closed, clamped = self.merged.parts, self.out.closed, self.out.clamped
+        parts, closed, clamped = self.merged.parts, tables.closed, tables.clamped
         lows = [part.exact_start for part in parts if part.exact_start is not None]
         highs = [part.exact_end for part in parts if part.exact_end is not None]
         if not lows and clamped.low is not None:
@@ -271,31 +255,15 @@ class _Build:
     def _write_manifest(
         self,
         identity: Mapping[str, Any],
-        tables: Mapping[str, Any],
-        flow_books: Mapping[str, Any],
-        threads: AnyArray,
+        written: Mapping[str, Any],
+        flow_counts: Mapping[str, Any],
+        tables: LaneTables,
     ) -> None:
-        out, envelope, counts = self.out, self.read.envelope, self.read.counts
-        start, end = self._exact_span()
-        phase = {key.removeprefix("phase."): n for key, n in counts.items() if key.startswith("phase.")}
-        ledger = {
-            "events": self.merged.events,
-            "slices": int(threads["slices"].sum()),
-            "instants": phase.get("i", 0) + phase.get("I", 0),
-            "counter_samples": phase.get("C", 0),
-            "counter_values": out.samples,
-            "metadata": phase.get("M", 0),
-            "async_spans": self.asyncs.spans,
-            "async_unmatched_begin": self.asyncs.unmatched_begin,
-            "async_unmatched_end": self.asyncs.unmatched_end,
-            "flows": flow_books,
-            "unmatched_begin": int(threads["unclosed"].sum()),
-            "unmatched_end": self.out.unmatched_end,
-            "repaired": counts.get("repaired", 0),
-            "oversized": counts.get("oversized", 0),
-            "unreadable": counts.get("unreadable", 0),
-            "counts": counts,
-        }
+        envelope = self.read.envelope
+        self.columns.finish()
+        start, end = self._exact_span(tables)
+        lanes = tables.lanes
+        bounds = [int(lanes["start"].min()), int(lanes["end"].max())] if len(lanes) else None
         manifest: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "byte_order": sys.byteorder,
@@ -307,18 +275,49 @@ class _Build:
             "envelope": envelope.values,
             "start_ns": start,
             "end_ns": end,
-            "bounds": None if out.bounds.low is None else [out.bounds.low, out.bounds.high],
-            "ledger": ledger,
+            "bounds": bounds,
+            "ledger": self._ledger(tables, flow_counts),
             "problems": [
                 {"kind": p.kind, "count": p.count, "offset": p.offset, "message": p.message}
                 for p in self.read.problems
             ],
             "columns": dict(sorted(self.columns.entries.items())),
-            "tables": dict(tables),
+            "tables": dict(written),
         }
         manifest = json.loads(json.dumps(manifest))  # as it will be read
         manifest["checksum"] = checksum_of(manifest)
         _write_file(self.folder / MANIFEST, json.dumps(manifest).encode())
+
+    def _ledger(self, tables: LaneTables, flow_counts: Mapping[str, Any]) -> dict[str, Any]:
+        counts = self.read.counts
+        phase = {key.removeprefix("phase."): n for key, n in counts.items() if key.startswith("phase.")}
+        threads = tables.lanes[tables.lanes["kind"] == LaneKind.THREAD]
+        asyncs = tables.lanes[tables.lanes["kind"] == LaneKind.ASYNC]
+        return {
+            "events": self.merged.events,
+            "slices": int(threads["slices"].sum()),
+            "instants": phase.get("i", 0) + phase.get("I", 0),
+            "counter_samples": phase.get("C", 0),
+            "counter_values": tables.samples,
+            "metadata": phase.get("M", 0),
+            "async_spans": int(asyncs["slices"].sum()),
+            "async_unmatched_begin": int(asyncs["unclosed"].sum()),
+            "async_unmatched_end": tables.unmatched_ends[LaneKind.ASYNC],
+            "flows": flow_counts,
+            "unmatched_begin": int(threads["unclosed"].sum()),
+            "unmatched_end": tables.unmatched_ends[LaneKind.THREAD],
+            "repaired": counts.get("repaired", 0),
+            "oversized": counts.get("oversized", 0),
+            "unreadable": counts.get("unreadable", 0),
+            "counts": counts,
+        }
+
+
+def _overview_span(tables: LaneTables) -> tuple[int, int] | None:
+    """Return first start and last end of threads' slices as the columns have them."""
+    low = [bound.low for bound in (tables.closed, tables.clamped) if bound.low is not None]
+    high = [bound.high for bound in (tables.closed, tables.clamped) if bound.high is not None]
+    return (min(low), max(high)) if low else None
 
 
 def _write_file(path: Path, raw: bytes) -> None:

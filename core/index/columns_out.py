@@ -1,11 +1,12 @@
-"""Columns on their way to disk: appended piece by piece, with a CRC per megabyte for the manifest."""
+"""Columns on their way to disk: appended or put at their place, with a CRC per megabyte for the manifest."""
 
 from __future__ import annotations
 
+import os
+import threading
 import zlib
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..ingest.columns import AnyArray
 CRC_BYTES = 1 << 20
 """Bytes of a column under one CRC."""
 _GATHER = 1 << 16
-"""Smaller pieces are collected up to this many bytes before they are written."""
+"""Smaller pieces that are appended are collected up to this many bytes before they are written."""
 
 
 class ColumnWriter:
@@ -26,12 +27,9 @@ class ColumnWriter:
         self.name, self.dtype, self.length = name, dtype, 0
         self._kind = np.dtype(dtype)
         self.path = folder / f"{name}.{dtype}"
-        self._crcs: list[int] = []
-        self._crc = 0
-        self._filled = 0  # bytes in the open megabyte
         self._small = bytearray()
         try:
-            self._file: BinaryIO = self.path.open("wb", buffering=0)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 
@@ -39,74 +37,86 @@ class ColumnWriter:
         """Write values after those before; they are converted to the column's dtype."""
         if not len(values):
             return
-        self.length += len(values)
         raw = np.ascontiguousarray(values, self._kind).data.cast("B")
         if len(self._small) + len(raw) < _GATHER:
             self._small += raw
-            return
-        self._flush()
-        self._write(raw)
+        else:
+            self._flush()
+            self._write(raw, self.length * self._kind.itemsize)
+        self.length += len(values)
+
+    def put(self, first: int, values: AnyArray) -> None:
+        """Write values, the first of them at `first`, on any thread; such a column is not appended to."""
+        raw = np.ascontiguousarray(values, self._kind).data.cast("B")
+        self._write(raw, first * self._kind.itemsize)
 
     def _flush(self) -> None:
         if self._small:
-            self._write(memoryview(bytes(self._small)))
-            self._small.clear()
+            self._write(memoryview(self._small), self.length * self._kind.itemsize - len(self._small))
+            self._small = bytearray()
 
-    def _write(self, raw: memoryview) -> None:
-        at = 0
-        while at < len(raw):
-            step = min(CRC_BYTES - self._filled, len(raw) - at)
-            self._crc = zlib.crc32(raw[at : at + step], self._crc)
-            self._filled += step
-            at += step
-            if self._filled == CRC_BYTES:
-                self._crcs.append(self._crc)
-                self._crc = self._filled = 0
+    def _write(self, raw: memoryview, offset: int) -> None:
         try:
             while len(raw):
-                raw = raw[self._file.write(raw) :]
+                written = os.pwrite(self._descriptor, raw, offset)
+                raw, offset = raw[written:], offset + written
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 
     def close(self) -> dict[str, object]:
         """Write what is left and return the column's entry for the manifest."""
         self._flush()
-        if self._filled:
-            self._crcs.append(self._crc)
-            self._filled = 0
         try:
-            self._file.close()
+            length = os.fstat(self._descriptor).st_size
+            buffer = bytearray(min(CRC_BYTES, length))
+            crcs = []
+            for offset in range(0, length, CRC_BYTES):
+                size = os.preadv(self._descriptor, [buffer], offset)
+                crcs.append(zlib.crc32(memoryview(buffer)[:size]))
+            self.abandon()
         except OSError as error:
             raise _cannot_write(self.path, error) from error
-        return {"dtype": self.dtype, "length": self.length, "crc": self._crcs}
+        return {"dtype": self.dtype, "length": length // self._kind.itemsize, "crc": crcs}
 
     def abandon(self) -> None:
         """Close the file without caring for what is in it."""
-        self._file.close()
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
 
 
 class Columns:
-    """All columns of an index in the making, created when first used."""
+    """All columns of an index in the making, created when first used, by several threads."""
 
     def __init__(self, folder: Path) -> None:
         """Columns lie in `folder`."""
         self.folder = folder
-        self._writers: dict[str, ColumnWriter] = {}
         self.entries: dict[str, dict[str, object]] = {}
+        self._writers: dict[str, ColumnWriter] = {}
+        self._lock = threading.Lock()
 
     def writer(self, name: str, dtype: str) -> ColumnWriter:
         """Return the column's writer; its dtype is that of the first call."""
-        found = self._writers.get(name)
-        if found is None:
-            found = self._writers[name] = ColumnWriter(self.folder, name, dtype)
-        return found
+        with self._lock:
+            writer = self._writers.get(name)
+            if writer is None:
+                writer = self._writers[name] = ColumnWriter(self.folder, name, dtype)
+            return writer
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The columns that can still be written to."""
+        return tuple(self._writers)
 
     def finish(self, *names: str) -> None:
-        """Close these columns (all when none is named), so that they can be read back."""
-        for name in names or tuple(self._writers):
-            writer = self._writers.pop(name, None)
+        """Close these columns (all when none is named), so that they can be read back; those without a writer
+        are passed by.
+        """
+        for name in names or self.unfinished:
+            writer = self._writers.get(name)
             if writer is not None:
                 self.entries[name] = writer.close()
+                del self._writers[name]
 
     def read(self, name: str) -> AnyArray:
         """Return a finished column, mapped read-only."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ingest.columns import F64, I64, U32
-from .match import sorted_groups
 from .merge import Merged
-from .order import run_starts
+from .order import run_starts, sorted_groups
 
 COLUMNS = ("ordinal", "track", "name", "series", "id_kind", "id_value", "start", "value")
 

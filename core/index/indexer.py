@@ -78,7 +78,6 @@ class _Indexer:
                 begun=self._begun,
                 pictured=self._draw if asked["pictures"] else None,
                 started=started,
-                apart=(options.threads or os.cpu_count() or 1) > 1,
             )
         except Cancelled:
             return ENDED

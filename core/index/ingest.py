@@ -156,13 +156,11 @@ def build_index(
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
     started: Children | None = None,
-    apart: bool = False,
 ) -> None:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
     `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
-    `ingest.coarse`); `started` are workers that are to read; with `apart` copies of this process do some of
-    the building (see `beside`).
+    `ingest.coarse`); `started` are workers that are to read.
     """
     with place.exclusive(cancelled):
         if not options.force and (index := _opened(place, source)) is not None:
@@ -172,7 +170,7 @@ def build_index(
         limit = limit_of(root)
         with place.building() as folder:
             begun(folder)
-            _build(source, folder, options, progress, cancelled, pictured, started, apart)
+            _build(source, folder, options, progress, cancelled, pictured, started)
         if not place.temporary:
             keep_within(limit, root, place.key)
 
@@ -185,7 +183,6 @@ def _build(
     cancelled: CancelledCallback,
     pictured: Callable[[Path], None] | None,
     started: Children | None,
-    apart: bool,
 ) -> None:
     from ..ingest.reader import read_to_folder
 
@@ -201,8 +198,7 @@ def _build(
             pictured=pictured,
             started=started,
         )
-        from .all_lanes import STAGE  # not before they are needed: the first picture comes sooner
-        from .build import build
+        from .build import STAGE, build  # not before it is needed: the first picture comes sooner
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(
@@ -213,7 +209,8 @@ def _build(
             cancelled,
             path=source.path,
             fingerprint=source.fingerprint,
-            apart=apart,
+            threads=options.threads,
+            native=options.decoder != "ijson",
         )
     finally:
         shutil.rmtree(parts, ignore_errors=True)

@@ -15,7 +15,6 @@ import numpy as np
 from ..ingest.columns import I64, TABLES, U32, AnyArray, IdKind, LiftedColumn, Metadata, Table
 from ..ingest.part_file import PartFile
 from ..ingest.problem import Problem
-from .order import order_by
 from .strings import Strings, merge_strings, strings_of
 
 Track = tuple[str, str]
@@ -91,7 +90,7 @@ class Merged:
 
     def all(self, table: str, names: Sequence[str]) -> dict[str, AnyArray]:
         """Return columns of all parts' tables in global numbers, in file order."""
-        orders = [self._file_order(part, table) for part in range(len(self.parts))]
+        orders = [self.file_order(part, table) for part in range(len(self.parts))]
         return {
             name: np.concatenate(
                 [
@@ -106,7 +105,7 @@ class Merged:
             for name in names
         }
 
-    def _file_order(self, part: int, table: str) -> AnyArray | slice | None:
+    def file_order(self, part: int, table: str) -> AnyArray | slice | None:
         """Return the rows of a part's table by ordinal; None where it has none."""
         columns = self.parts[part].tables.get(table)
         if columns is None or not len(columns["ordinal"]):
@@ -114,13 +113,14 @@ class Merged:
         ordinals = columns["ordinal"]
         if bool((ordinals[1:] >= ordinals[:-1]).all()):
             return slice(None)
-        return order_by(ordinals)
+        return np.argsort(ordinals, kind="stable")
 
-    def track_counts(self, table: str) -> I64:
-        """Return how many entries each track has in a table."""
+    def track_counts(self, table: str, parts: Sequence[int] | None = None) -> I64:
+        """Return how many entries each track has in a table, in all or some parts."""
         counts = np.zeros(len(self.tracks), np.int64)
-        for part, size in enumerate(self.lengths(table)):
-            if size:
+        lengths = self.lengths(table)
+        for part in range(len(lengths)) if parts is None else parts:
+            if lengths[part]:
                 own = np.bincount(self.parts[part].tables[table]["track"])
                 np.add.at(counts, self.track_maps[part][: len(own)], own)
         return counts

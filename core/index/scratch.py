@@ -1,4 +1,4 @@
-"""Room for columns on their way: in memory while small, else mapped files that vanish by themselves."""
+"""Room for columns on their way: in memory while small, else in one mapped file that vanishes by itself."""
 
 from __future__ import annotations
 
@@ -6,64 +6,60 @@ import errno
 import mmap
 import os
 import tempfile
+import threading
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 import numpy as np
 
 from ..base.errors import CacheError
-from ..base.mapped import let_go
 from ..ingest.columns import AnyArray
 
 IN_MEMORY = 80 << 20
-"""Bytes kept in memory altogether; what comes after lies in files."""
-_PIECE = 1 << 18
+"""Bytes that are taken from memory altogether; what comes after lies in the file."""
+_ZEROS = bytes(1 << 20)
 
 
 class Scratch:
-    """Hands out writable arrays; their files have no names, and end with the last use of the array."""
+    """Hands out writable arrays, to several threads; its file has no name, and ends with its last array."""
 
     def __init__(self, folder: Path, in_memory: int = IN_MEMORY) -> None:
-        """Files lie in `folder`, made when first needed."""
+        """The file lies in `folder`, made when it is first needed."""
         self._folder = folder
-        self._in_memory = self._left = in_memory
-        self._others: list[Scratch] = []
-        self._mappings: list[mmap.mmap] = []
+        self._left = in_memory
+        self._descriptor = -1
+        self._size = 0
+        self._lock = threading.Lock()
 
-    def array(self, size: int, dtype: str, fill: int | None = None) -> AnyArray:
-        """Return an array of this size, holding `fill` if given; a full disk is a CacheError."""
+    def array(self, size: int, dtype: str) -> AnyArray:
+        """Return an array of this size; a full disk is a CacheError."""
         kind = np.dtype(dtype)
-        bytes_ = size * kind.itemsize
-        if bytes_ <= self._left:
-            self._left -= bytes_
-            return np.empty(size, kind) if fill is None else np.full(size, fill, kind)
-        try:
+        length = size * kind.itemsize
+        with self._lock:
+            if length <= self._left:
+                self._left -= length
+                return np.empty(size, kind)
+            try:
+                return np.frombuffer(self._mapping(length), kind, size)
+            except OSError as error:
+                message = error.strerror or error
+                raise CacheError(f"cannot write the index ({self._folder}): {message}") from error
+
+    def full(self, size: int, dtype: str, value: int) -> AnyArray:
+        """Return an array of this size that holds `value` everywhere."""
+        array = self.array(size, dtype)
+        array.fill(value)
+        return array
+
+    def _mapping(self, length: int) -> mmap.mmap:
+        if self._descriptor < 0:
             with tempfile.TemporaryFile(dir=self._folder) as file:
-                # Room is taken now: a full disk must fail here, not in a mapped page.
-                if fill or not _allocated(file, bytes_):
-                    piece = np.full(_PIECE, fill or 0, kind)
-                    for at in range(0, size, _PIECE):
-                        file.write(piece[: size - at].data.cast("B"))
-                    file.flush()
-                mapping = mmap.mmap(file.fileno(), bytes_)
-        except OSError as error:
-            raise CacheError(f"cannot write the index ({self._folder}): {error.strerror or error}") from error
-        self._mappings.append(mapping)
-        return np.frombuffer(mapping, kind)
-
-    def another(self, share: int = 1) -> Scratch:
-        """Return one for what is needed for a while only, with so many times this one's memory."""
-        scratch = Scratch(self._folder, share * self._in_memory)
-        self._others.append(scratch)
-        return scratch
-
-    def let_go(self) -> None:
-        """Give back the memory of all mapped arrays, which stay as they are."""
-        for mapping in self._mappings:
-            let_go(mapping)
-        for other in self._others:
-            other.let_go()
+                self._descriptor = os.dup(file.fileno())
+        begin = self._size
+        self._size += length + -length % mmap.ALLOCATIONGRANULARITY
+        # Room is taken now: a full disk must fail here, not in a mapped page.
+        _allocate(self._descriptor, begin, self._size)
+        return mmap.mmap(self._descriptor, length, offset=begin)
 
     def __enter__(self) -> Scratch:
         """Return itself."""
@@ -72,18 +68,20 @@ class Scratch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Forget the files; arrays still in use keep theirs."""
-        self._mappings.clear()
+        """Forget the file; arrays still in use keep it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
-def _allocated(file: BinaryIO, size: int) -> bool:
-    """Set blocks aside for a file, all zero, where the system can."""
-    if not hasattr(os, "posix_fallocate"):
-        return False
-    try:
-        os.posix_fallocate(file.fileno(), 0, size)
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
-            return False
-        raise
-    return True
+def _allocate(descriptor: int, begin: int, end: int) -> None:
+    """Set blocks of a file aside, all zero."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, begin, end - begin)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+    while begin < end:
+        begin += os.pwrite(descriptor, _ZEROS[: end - begin], begin)

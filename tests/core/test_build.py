@@ -25,8 +25,8 @@ from tests.events import (
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
-from tracelane.core.index import all_lanes, flows, gather, lane_out, lifted_out, rows, scratch
-from tracelane.core.index import build as build_module
+from tracelane.core.index import events as events_module
+from tracelane.core.index import lane_writer, promoted, scratch
 from tracelane.core.index.build import Facts, build
 from tracelane.core.index.columns_out import Columns
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
@@ -57,43 +57,24 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("in_files", [False, True])
-def test_copies_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_files: bool) -> None:
-    """With the help of copies of the process, which write half of the lanes, every file is the same; and
-    their failures are heard.
-    """
+@pytest.mark.parametrize("threads, native", [(1, False), (1, True), (2, True), (8, True), (8, False)])
+def test_threads_and_loops_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, native: bool, in_files: bool
+) -> None:
+    """However many threads there are, and whether the loops run in C, every file is the same."""
     parts = parts_of(every_phase(n=600), [200])
-    taken: list[int] = []
-    take = lane_out.LaneWriter.take
 
-    def counted(writer: lane_out.LaneWriter, written: lane_out.Written, columns: Columns) -> None:
-        taken.append(written.slices)
-        take(writer, written, columns)
-
-    monkeypatch.setattr(lane_out.LaneWriter, "take", counted)
-    monkeypatch.setattr(all_lanes, "WORTH_IT", 1)
-    monkeypatch.setattr(lane_out, "TAKEN", 7)
-    if in_files:
-        monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
-
-    def built(name: str, apart: bool) -> dict[str, bytes]:
+    def built(name: str, threads: int, native: bool) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        build(parts, Facts.of(parts), tmp_path / name, apart=apart)
+        build(parts, Facts.of(parts), tmp_path / name, threads=threads, native=native)
         return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
-    alone = built("alone", False)
-    assert not taken and any(name.startswith("lifted.") for name in alone)
-    assert built("together", True) == alone
-    assert len(taken) == 1 and taken[0] > 0
-    with monkeypatch.context() as refused:
-        refused.setattr("tracelane.core.index.beside.stands_copying", lambda: False)
-        assert built("refused", True) == alone
-    monkeypatch.setattr(build_module, "write_lifted", _no_space)
-    with pytest.raises(CacheError, match="No space"):
-        built("full", True)
-
-
-def _no_space(*_: object) -> None:
-    raise CacheError("No space left on device")
+    whole = built("whole", 1, False)
+    monkeypatch.setattr(events_module, "GROUP", 50)
+    if in_files:
+        monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+    assert any(name.startswith("lifted.") for name in whole)
+    assert built("again", threads, native) == whole
 
 
 def mixed(part: Part, seed: int) -> Part:
@@ -149,10 +130,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
-    for place, name in (
-        (rows, "STRETCH"), (lane_out, "PIECE"), (flows, "SHARE"), (all_lanes, "MANY"), (gather, "BATCH"),
-        (lifted_out, "CHUNK"),
-    ):  # fmt: skip
+    for place, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (promoted, "PIECE")):
         monkeypatch.setattr(place, name, 3)
     index_of(events, tmp_path / "pieces", cuts)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")

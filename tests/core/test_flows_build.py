@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.core.loops import BOTH, loops_of
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import Event, complete, flow, index_of
-from tracelane.core.index.flows import pair
 from tracelane.core.index.format import NONE
 from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.loops import FLOW_COUNTS
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 
@@ -136,8 +137,9 @@ ENDS = st.lists(
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
-@given(ENDS, st.sampled_from([1, 3]))
-def test_pairing_equals_the_definition(ends: list[tuple[str, int, int, int]], kind: int) -> None:
+@pytest.mark.parametrize("loops", BOTH)
+@given(ends=ENDS, kind=st.sampled_from([1, 3]))
+def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, int, int]], kind: int) -> None:
     """Each step and end follows the latest start or step of its key before it, else the key's first start."""
     n = len(ends)
     table: dict[str, Any] = {
@@ -149,7 +151,7 @@ def test_pairing_equals_the_definition(ends: list[tuple[str, int, int, int]], ki
         "id_kind": np.full(n, kind, np.uint8),
     }
     pid = np.array([e[3] for e in ends], np.uint32)
-    got = pair(table, pid)
+    source, target, counts = loops_of(loops).pair(table, pid, 1)
     want, paired = set(), 0
     order = sorted(range(n), key=lambda i: (ends[i][2], i))
     for place, i in enumerate(order):
@@ -161,9 +163,8 @@ def test_pairing_equals_the_definition(ends: list[tuple[str, int, int, int]], ki
         paired += ends[i][0] == "f" and bool(starts)
         if before or starts:
             want.add(((before[-1:] or starts)[0], i))
-    assert set(zip(got.source.tolist(), got.target.tolist())) == want
-    if n:
-        assert got.ledger[0]["paired"] == paired
+    assert set(zip(source.tolist(), target.tolist())) == want
+    assert len(source) == len(want) and counts[0][FLOW_COUNTS.index("paired")] == paired
 
 
 @needs_corpus

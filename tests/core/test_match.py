@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.core.loops import BOTH, loops_of
 from tests.events import Event, async_event, begin, complete, end, event, index_of
-from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
-from tracelane.core.index.match import match
+from tracelane.core.index.format import NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
 
 
@@ -31,19 +31,20 @@ def by_stack(opens: list[bool], stacks: list[int]) -> tuple[list[tuple[int, int]
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.lists(st.booleans(), max_size=30), max_size=6))
-def test_equals_a_stack(stacks: list[list[bool]]) -> None:
-    """Pairs and leftovers are those of a stack, in one stack and in several at once."""
-    opens = [is_begin for stack in stacks for is_begin in stack]
-    of = [i * 3 for i, stack in enumerate(stacks) for _ in stack]
-    got = match(np.array(opens, np.bool_), np.array(of, np.int64))
-    want = by_stack(opens, of)
-    assert list(zip(got.begin.tolist(), got.end.tolist())) == want[0]
-    assert (got.unclosed.tolist(), got.unmatched.tolist()) == want[1:]
-    alone = match(np.array(opens, np.bool_))
-    want = by_stack(opens, [0] * len(opens))
-    assert list(zip(alone.begin.tolist(), alone.end.tolist())) == want[0]
-    assert (alone.unclosed.tolist(), alone.unmatched.tolist()) == want[1:]
+@pytest.mark.parametrize("kind", BOTH)
+@given(stacks=st.lists(st.lists(st.sampled_from("BESFbeXi"), max_size=30), max_size=6))
+def test_equals_a_stack(kind: str, stacks: list[list[str]]) -> None:
+    """Partners are those of a stack, in one stack and in several at once; other events have none."""
+    phases = [phase for stack in stacks for phase in stack]
+    of = [i for i, stack in enumerate(stacks) for _ in stack]
+    bounds = np.cumsum([0, *map(len, stacks)]).astype(np.uint64)
+    got = loops_of(kind).match(bounds, np.array([ord(phase) for phase in phases], np.uint8))
+    some = [i for i, phase in enumerate(phases) if phase in "BESFbe"]
+    pairs, _, _ = by_stack([phases[i] in "BSb" for i in some], [of[i] for i in some])
+    want = [NONE] * len(phases)
+    for opening, closing in pairs:
+        want[some[opening]], want[some[closing]] = some[closing], some[opening]
+    assert got.tolist() == want
 
 
 def slices(index: Index) -> list[tuple[str, int, int]]:

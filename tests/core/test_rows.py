@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracelane.core.index import rows as module
-from tracelane.core.index.rows import Rows, assign
+from tests.core.loops import BOTH, loops_of
+from tracelane.core.index.loops import NONE, Loops, Rows
 
 Slices = list[tuple[int, int]]
 
@@ -50,21 +50,36 @@ def by_definition(slices: Slices) -> dict[str, Any]:
     return {"parent": parent, "row": row, "overlap": overlap, "depth": depth, "self": self_time}
 
 
-def run(slices: Slices) -> Rows:
+def run(loops: Loops, *lanes: Slices) -> Rows:
+    slices = [one for lane in lanes for one in lane]
     start = np.array([s for s, _ in slices], np.int64)
     duration = np.array([d for _, d in slices], np.int64)
-    return assign(start, duration)
+    sizes = [len(lane) for lane in lanes]
+    bounds = np.cumsum([0, *sizes]).astype(np.uint64)
+    return loops.rows(bounds, np.array(sizes, np.uint64), start, duration)
 
 
-def check(slices: Slices) -> None:
-    slices = sorted(slices, key=lambda s: (s[0], -s[1]))
-    want, got = by_definition(slices), run(slices)
-    assert got.parent.tolist() == want["parent"]
-    assert got.row.tolist() == want["row"]
-    assert got.overlap.tolist() == want["overlap"]
-    assert got.depth == want["depth"]
-    assert got.self_time.tolist() == want["self"]
-    assert got.order.tolist() == sorted(range(len(slices)), key=lambda i: (want["row"][i], i))
+def check(loops: Loops, *lanes: Slices) -> None:
+    lanes = tuple(sorted(lane, key=lambda s: (s[0], -s[1])) for lane in lanes)
+    got = run(loops, *lanes)
+    parent, overlap, self_time, row_sizes, order = [], [], [], [], []
+    for number, lane in enumerate(lanes):
+        want, first = by_definition(lane), len(parent)
+        parent += [NONE if p < 0 else p + first for p in want["parent"]]
+        overlap += want["overlap"]
+        self_time += want["self"]
+        row_sizes += np.bincount(want["row"]).tolist() if lane else []
+        order += [i + first for i in sorted(range(len(lane)), key=lambda i: (want["row"][i], i))]
+        assert got.lane_depth[number] == want["depth"]
+        assert got.lane_overlaps[number] == sum(want["overlap"])
+        assert got.lane_rows[number] == max(want["row"], default=-1) + 1
+        assert not lane or got.lane_end[number] == max(s + d for s, d in lane)
+    assert got.parent.tolist() == parent
+    assert got.overlap.tolist() == overlap
+    assert got.self_time.tolist() == self_time
+    assert got.row_sizes.tolist() == row_sizes
+    assert got.order.tolist() == order
+    assert got.position[got.order].tolist() == list(range(len(order)))
 
 
 SCALES = st.sampled_from([1, 7, 10**9, 10**16])
@@ -94,24 +109,27 @@ def nested(draw: st.DrawFn) -> Slices:
     return slices
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.one_of(ANY, DENSE, nested()), SCALES)
-def test_equals_the_definition(slices: Slices, scale: int) -> None:
+@settings(max_examples=300, deadline=None)
+@pytest.mark.parametrize("kind", BOTH)
+@given(lanes=st.lists(st.one_of(ANY, DENSE, nested()), max_size=3), scale=SCALES)
+def test_equals_the_definition(kind: str, lanes: list[Slices], scale: int) -> None:
     """Parent, row, flag, depth and self time are those of the definition, whatever overlaps whatever."""
-    check([(s * scale - 3, d * scale) for s, d in slices])
+    check(loops_of(kind), *([(s * scale - 3, d * scale) for s, d in lane] for lane in lanes))
 
 
-def test_many_random_lanes() -> None:
-    """Long lanes with few overlaps, where most slices take the way without a loop, equal the definition."""
+@pytest.mark.parametrize("kind", BOTH)
+def test_many_random_lanes(kind: str) -> None:
+    """Long lanes with few overlaps equal the definition."""
     random = np.random.default_rng(5)
     for _ in range(30):
         starts = random.integers(0, 2000, 250)
         durations = np.where(
             random.random(250) < 0.1, random.integers(0, 400, 250), random.integers(0, 9, 250)
         )
-        check(list(zip(starts.tolist(), durations.tolist())))
+        check(loops_of(kind), list(zip(starts.tolist(), durations.tolist())))
 
 
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "slices",
     [
@@ -126,28 +144,21 @@ def test_many_random_lanes() -> None:
         [(-(10**18), 10**18), (0, 1), (-1, 1), (-(10**18), 2 * 10**18)],
     ],
 )
-def test_named_shapes(slices: Slices) -> None:
+def test_named_shapes(kind: str, slices: Slices) -> None:
     """Equal stamps, length zero, touching slices and chains of overlaps come out as defined."""
-    check(slices)
+    check(loops_of(kind), slices)
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(ANY, DENSE, nested()), st.integers(1, 12))
-def test_stretches_make_no_difference(slices: Slices, stretch: int) -> None:
-    """A lane that is treated stretch by stretch, wherever nothing is open, comes out as defined."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "STRETCH", stretch)
-        check(slices)
-
-
-def test_example_of_an_overlap() -> None:
+@pytest.mark.parametrize("kind", BOTH)
+def test_example_of_an_overlap(kind: str) -> None:
     """A slice that outlives the open one goes to a lower row, is marked, and takes what begins in it."""
-    got = run([(0, 10), (2, 10), (3, 2)])
-    assert got.row.tolist() == [0, 1, 2]
-    assert got.parent.tolist() == [-1, -1, 1]
-    assert got.overlap.tolist() == [False, True, False]
+    got = run(loops_of(kind), [(0, 10), (2, 10), (3, 2)])
+    assert got.position.tolist() == [0, 1, 2] and got.row_sizes.tolist() == [1, 1, 1]
+    assert got.parent.tolist() == [NONE, NONE, 1]
+    assert got.overlap.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "start, duration",
     [
@@ -158,22 +169,14 @@ def test_example_of_an_overlap() -> None:
     ],
     ids=["nested", "all overlap", "staircase", "pairs"],
 )
-def test_degenerate_lanes_do_not_explode(start: Any, duration: Any) -> None:
+def test_degenerate_lanes_do_not_explode(kind: str, start: Any, duration: Any) -> None:
     """Depth 100,000 and 200,000 overlapping slices are placed, each slice where no other one is."""
-    duration = np.maximum(duration, 1)
+    duration = np.maximum(duration, 1).astype(np.int64)
+    start = start.astype(np.int64)
+    n = len(start)
     began = time.process_time()
-    got = assign(start.astype(np.int64), duration.astype(np.int64))
+    got = loops_of(kind).rows(np.array([0, n], np.uint64), np.array([n], np.uint64), start, duration)
     assert time.process_time() - began < 20  # quadratic would be minutes
-    end = (start + duration)[got.order]
-    same = got.row[got.order][1:] == got.row[got.order][:-1]
-    assert (end[:-1][same] <= start[got.order][1:][same]).all()
-
-
-def test_free_rows_are_found_beyond_full_ones() -> None:
-    """The lowest free row is found across words of the map, and released rows are found again."""
-    free = module._FreeRows()
-    for row in range(10_000):
-        assert free.lowest(0) == row
-        free.take(row)
-    free.release(4096)
-    assert (free.lowest(0), free.lowest(4097)) == (4096, 10_000)
+    row = np.repeat(np.arange(len(got.row_sizes)), got.row_sizes)
+    same = row[1:] == row[:-1]
+    assert ((start + duration)[got.order][:-1][same] <= start[got.order][1:][same]).all()

@@ -1,0 +1,142 @@
+"""Events lane by lane: those of threads are placed out of the parts, those of async ids beside them.
+
+Lanes stand in display order, so that a slice's position follows from how many slices lie in the lanes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..ingest.columns import I64, TABLES, U8, AnyArray, Table
+from .asyncs import AsyncLane, Asyncs
+from .loops import BEGINS, U64
+from .merge import Merged
+from .order import concatenated_ranges
+from .scratch import Scratch
+from .workers import Job, Worker, Workers
+
+THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
+FLOW_COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
+GROUP = 1 << 16
+"""Lanes that follow one another are treated together up to so many events."""
+
+_MAKES_SLICE: U8 = np.zeros(256, np.uint8)
+_MAKES_SLICE[list(b"X" + BEGINS)] = 1
+
+
+@dataclass(frozen=True)
+class LaneEvents:
+    """The events of lanes, lane after lane; of each in file order until the lane is written."""
+
+    columns: Table
+    bounds: I64  # where each lane begins, and the last one's end
+    stacks: I64  # where each stack of begins and ends begins: a thread's is its lane, an async id has its own
+    slices: I64  # per lane, how many slices will come of it
+
+    def some(self, lanes: range) -> Table:
+        """Return the columns of consecutive lanes (views)."""
+        own = slice(int(self.bounds[lanes.start]), int(self.bounds[lanes.stop]))
+        return {name: values[own] for name, values in self.columns.items()}
+
+    def groups(self) -> list[range]:
+        """Return consecutive lanes that are treated together, the largest groups first."""
+        bounds = self.bounds.tolist()
+        firsts = [0] if len(bounds) > 1 else []
+        for lane in range(1, len(bounds) - 1):
+            if bounds[lane + 1] - bounds[firsts[-1]] > GROUP:
+                firsts.append(lane)
+        groups = [range(a, b) for a, b in zip(firsts, [*firsts[1:], len(bounds) - 1])]
+        return sorted(groups, key=lambda lanes: bounds[lanes.start] - bounds[lanes.stop])
+
+
+def events_by_lane(
+    merged: Merged, lanes: Sequence[int | AsyncLane], asyncs: Asyncs, scratch: Scratch, workers: Workers
+) -> LaneEvents:
+    """Return the events of lanes: of tracks, by number, and of async ids."""
+    in_track = merged.track_counts("timed")
+    sizes = [int(in_track[one]) if isinstance(one, int) else asyncs.size(one) for one in lanes]
+    bounds = np.cumsum([0, *sizes])
+    columns = _room(int(bounds[-1]), "timed", THREAD_COLUMNS, scratch)
+    first_of_track = np.zeros(len(merged.tracks), np.uint64)
+    threads = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
+    first_of_track[[track for _, track in threads]] = bounds[[number for number, _ in threads]]
+    workers.run(_place(merged, "timed", columns, first_of_track, workers.threads), scratch.array)
+
+    runs = [(number, one.groups) for number, one in enumerate(lanes) if isinstance(one, AsyncLane)]
+    stacks = bounds[[number for number, _ in threads]]
+    if runs:
+        groups = np.concatenate([own for _, own in runs])
+        entries, run_sizes = asyncs.entries(groups)
+        lane_of_run = np.repeat([number for number, _ in runs], [len(own) for _, own in runs])
+        before = np.cumsum(run_sizes) - run_sizes
+        first_of_lane = np.flatnonzero(np.diff(lane_of_run, prepend=-1))
+        shift = bounds[lane_of_run[first_of_lane]] - before[first_of_lane]
+        run_starts = before + np.repeat(shift, np.diff(np.append(first_of_lane, len(before))))
+        place = concatenated_ranges(run_starts, run_sizes)
+        for name, values in columns.items():
+            values[place] = 0 if name == "duration" else asyncs.events[name][entries]
+        stacks = np.sort(np.concatenate((stacks, run_starts)))
+    makes_slice = _MAKES_SLICE.take(columns["phase"])
+    slices = np.add.reduceat(makes_slice, bounds[:-1], dtype=np.int64) if len(lanes) else bounds[:0]
+    return LaneEvents(columns, bounds, stacks, slices)
+
+
+@dataclass(frozen=True)
+class FlowEvents:
+    """The flow events of tracks, track after track."""
+
+    columns: Table
+    tracks: I64
+    bounds: I64  # where those of each track begin, and the last one's end
+
+
+def flows_by_track(merged: Merged, tracks: Sequence[int], scratch: Scratch, workers: Workers) -> FlowEvents:
+    """Return all flow events, those of these tracks first."""
+    counts = merged.track_counts("flows")
+    is_other = counts > 0
+    is_other[tracks] = False
+    order = np.concatenate((np.array(tracks, np.int64), np.flatnonzero(is_other)))
+    bounds = np.cumsum(np.concatenate(([0], counts[order])))
+    columns = _room(int(bounds[-1]), "flows", FLOW_COLUMNS, scratch)
+    first_of_track = np.zeros(len(merged.tracks), np.uint64)
+    first_of_track[order] = bounds[:-1]
+    workers.run(_place(merged, "flows", columns, first_of_track, workers.threads), scratch.array)
+    return FlowEvents(columns, order, bounds)
+
+
+def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Table:
+    return {name: scratch.array(size, TABLES[table][name]) for name in names}
+
+
+def _place(merged: Merged, table: str, columns: Table, first_of_track: U64, threads: int) -> list[Job]:
+    """Return jobs that put the events of all parts where their tracks lie, in file order; each takes parts
+    that follow one another.
+    """
+    lengths = np.array(merged.lengths(table), np.int64)
+    if not lengths.sum():
+        return []
+    cuts = np.searchsorted(np.cumsum(lengths), np.arange(1, threads) * (lengths.sum() / threads))
+    jobs: list[Job] = []
+    following = first_of_track
+    for parts in np.split(np.arange(len(lengths)), cuts):
+        jobs.append(partial(_place_parts, merged, table, columns, parts.tolist(), following.copy()))
+        following = following + merged.track_counts(table, parts.tolist()).astype(np.uint64)
+    return jobs
+
+
+def _place_parts(
+    merged: Merged, table: str, columns: Table, parts: Sequence[int], following: U64, worker: Worker
+) -> None:
+    for part in parts:
+        rows = merged.file_order(part, table)
+        if rows is None:
+            continue
+        place = worker.loops.places(merged.values(part, table, "track", rows), following)
+        for name, out in columns.items():
+            values: AnyArray = merged.values(part, table, name, rows)
+            worker.loops.put(np.ascontiguousarray(values, out.dtype), place, out)
+        merged.let_go(part)

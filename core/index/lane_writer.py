@@ -1,0 +1,311 @@
+"""Slices of lanes to their columns: matched, put in order and in rows, with parents, self times and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ..ingest.columns import I64, TIME_LIMIT, U8, U32, AnyArray, Table
+from .columns_out import Columns
+from .events import FlowEvents, LaneEvents
+from .format import COLUMNS, LONG, NONE, SliceFlag
+from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, U64, Correlations, Loops, Rows
+from .scratch import Scratch
+from .workers import Job, Worker
+
+# Arithmetic with the enum's members takes longer than the numpy call it is for.
+_OVERLAP, _UNCLOSED, _PAIR = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.PAIR)
+_CLAMPED = int(SliceFlag.CLAMPED)  # the same bit as EventFlag.CLAMPED
+PIECE = 1 << 16
+"""Slices that are written at once."""
+PLACED = ("start", "duration", "self", "name", "category", "ordinal", "parent")
+"""Columns of slices that are written at the slices' positions."""
+
+_KIND: U8 = np.full(256, INSTANT, np.uint8)
+_KIND[list(b"X" + BEGINS)] = SLICE
+_IS_BEGIN: U8 = np.zeros(256, np.uint8)
+_IS_BEGIN[list(BEGINS)] = 1
+_IS_END: U8 = np.zeros(256, np.uint8)
+_IS_END[list(ENDS)] = 1
+_X, _B = ord("X"), ord("B")
+
+
+class Bounds:
+    """First and last time of what was seen so far."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self.low: int | None = None
+        self.high: int | None = None
+
+    def take(self, low: int | None, high: int | None) -> None:
+        """Widen to hold [low, high], if that is anything."""
+        if low is not None and high is not None:
+            self.low = low if self.low is None else min(self.low, low)
+            self.high = high if self.high is None else max(self.high, high)
+
+    def take_all(self, starts: I64, ends: I64) -> None:
+        """Widen to hold all these, if any."""
+        if len(starts):
+            self.take(int(starts.min()), int(ends.max()))
+
+
+@dataclass
+class Group:
+    """What came of consecutive lanes; arrays have an entry per lane where nothing else is said."""
+
+    lanes: range
+    rows: U32
+    depth: U32  # greatest number of slices open at once, unclosed ones left out where others are there
+    overlapping: U64  # likewise
+    slices: I64
+    instants: I64
+    unclosed: I64
+    unmatched_ends: I64
+    pairs: I64
+    start: I64  # of the first slice
+    end: I64  # last end of a slice
+    row_size: U32  # per row of slices
+    row_start: I64
+    row_end: I64
+    mismatched_ends: int = 0  # ends of threads' slices that name another slice
+    closed: Bounds = field(default_factory=Bounds)  # of threads' slices, but unclosed and clamped ones
+    clamped: Bounds = field(default_factory=Bounds)  # of those whose time was clamped, as clamped
+    sparse: dict[str, list[AnyArray]] = field(default_factory=dict)  # pieces of the columns of few slices
+
+
+class LaneWriter:
+    """Writes the slices of lanes, group by group, in any order and on any thread."""
+
+    def __init__(
+        self,
+        events: LaneEvents,
+        is_thread: Sequence[bool],
+        flows: FlowEvents,
+        bound: U32,
+        correlations: Correlations,
+        columns: Columns,
+        category_dtype: str,
+        slot_of: U32,
+        scratch: Scratch,
+    ) -> None:
+        """`is_thread`: per lane, else it is async. `bound` is told the position of each flow event's slice,
+        `slot_of` that of the slice that an event begins or ends.
+        """
+        self.groups: dict[int, Group] = {}
+        """By their first lanes."""
+        self._events, self._flows, self._bound, self._correlations = events, flows, bound, correlations
+        self._slot_of, self._scratch = slot_of, scratch
+        self._is_thread = np.array(is_thread, np.bool_)
+        self._threads_before = np.cumsum([0, *is_thread])
+        self._positions = np.cumsum([0, *events.slices.tolist()])
+        self._columns = {
+            name: columns.writer(
+                f"slices.{name}", category_dtype if name == "category" else COLUMNS[f"slices.{name}"]
+            )
+            for name in (PLACED if self.slices else ())
+        }
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are."""
+        return int(self._positions[-1])
+
+    def jobs(self) -> list[Job]:
+        """Return a job per group."""
+        return [partial(self._write, lanes) for lanes in self._events.groups()]
+
+    def _write(self, lanes: range, worker: Worker) -> None:
+        loops, events = worker.loops, self._events.some(lanes)
+        begin = self._events.bounds[lanes.start]
+        bounds = (self._events.bounds[lanes.start : lanes.stop + 1] - begin).astype(np.uint64)
+        kind, mismatched = self._matched(loops, lanes, bounds, events)
+        order, sizes = loops.order(bounds, events["start"], events["duration"], events["ordinal"], kind)
+        if order is not None:
+            for values in (*events.values(), *(() if kind is None else (kind,))):
+                loops.reorder(values, order)
+        count = sizes[:, SLICE].copy()
+        flags = events["flags"]
+        has_flags = bool(flags.any())
+        closed_only = self._without_unclosed(loops, bounds, count, events) if has_flags else {}
+        rows = loops.rows(bounds, count, events["start"], events["duration"])
+        ends = np.cumsum(rows.row_sizes, dtype=np.int64)
+        firsts, lasts = rows.order[ends - rows.row_sizes], rows.order[ends - 1]
+        none = np.zeros(len(lanes), np.int64)
+        unclosed = _per_lane((flags & _UNCLOSED) != 0, bounds) if has_flags else none
+        loose = (
+            none
+            if kind is None
+            else _per_lane((_IS_END.take(events["phase"]) != 0) & (kind == INSTANT), bounds)
+        )
+        group = Group(
+            lanes,
+            rows=rows.lane_rows,
+            depth=rows.lane_depth,
+            overlapping=rows.lane_overlaps,
+            slices=sizes[:, SLICE].astype(np.int64) - unclosed,
+            instants=sizes[:, INSTANT].astype(np.int64),
+            unclosed=unclosed,
+            unmatched_ends=loose,
+            pairs=_per_lane((flags & _PAIR) != 0, bounds) if has_flags else none,
+            start=events["start"][bounds[:-1].astype(np.int64)],
+            end=rows.lane_end,
+            row_size=rows.row_sizes.copy(),
+            row_start=events["start"][firsts],
+            row_end=events["start"][lasts] + events["duration"][lasts],
+            mismatched_ends=mismatched,
+        )
+        for lane, (depth, overlapping) in closed_only.items():
+            group.depth[lane], group.overlapping[lane] = depth, overlapping
+        self._write_columns(loops, group, rows, events, has_flags)
+        self._bind(loops, lanes, bounds, count, rows, events)
+        self.groups[lanes.start] = group
+
+    # -- what events become -------------------------------------------------------------------------------
+
+    def _matched(self, loops: Loops, lanes: range, bounds: U64, events: Table) -> tuple[U8 | None, int]:
+        """Match begins and ends and make the begins slices; return what each event is, None if all are
+        slices, and how many ends of threads name another slice.
+
+        A begin without name or category takes those of its end, one without an end reaches to the end of its
+        stack. Ends without a begin become instants.
+        """
+        phase, flags, start, duration = (events[name] for name in ("phase", "flags", "start", "duration"))
+        if bool(flags.any()):
+            flags &= _CLAMPED
+            some = np.flatnonzero((flags != 0) & (phase == _X))
+            duration[some] = np.minimum(duration[some], TIME_LIMIT - start[some])
+        is_begin = _IS_BEGIN.take(phase)
+        kind = _KIND.take(phase)
+        if not bool(is_begin.any()) and not bool(_IS_END.take(phase).any()):
+            return (kind if bool(kind.any()) else None), 0
+        first = self._events.bounds[lanes.start]
+        cuts = np.searchsorted(self._events.stacks, (first, self._events.bounds[lanes.stop]))
+        stacks = np.append(self._events.stacks[slice(*cuts)] - first, len(phase)).astype(np.uint64)
+        order, _ = loops.order(stacks, start, None, events["ordinal"])
+        if order is not None:
+            for values in (*events.values(), is_begin, kind):
+                loops.reorder(values, order)
+        partner = loops.match(stacks, phase)
+        begin = np.flatnonzero(is_begin)
+        end = partner[begin]
+        unclosed, begin, end = begin[end == NONE], begin[end != NONE], end[end != NONE]
+
+        if len(unclosed):
+            last = np.maximum.reduceat(start + duration, stacks[:-1].astype(np.int64))
+            stack = np.searchsorted(stacks, unclosed.astype(np.uint64), side="right") - 1
+            duration[unclosed] = last[stack] - start[unclosed]
+            flags[unclosed] = _UNCLOSED
+        duration[begin] = np.minimum(start[end] - start[begin], TIME_LIMIT - start[begin])
+        own, its = events["name"][begin], events["name"][end]
+        mismatched = int(((own != its) & (its != 0) & (own != 0) & (phase[begin] == _B)).sum())
+        for name in ("name", "category"):
+            own = events[name][begin]
+            events[name][begin] = np.where(own == 0, events[name][end], own)
+        flags[begin] = (flags[begin] | flags[end]) & _CLAMPED | _PAIR
+        kind[end] = CLOSING
+        events["end_ordinal"] = self._scratch.full(len(phase), "u4", NONE)
+        events["end_ordinal"][begin] = events["ordinal"][end]
+        return kind, mismatched
+
+    def _without_unclosed(
+        self, loops: Loops, bounds: U64, count: U64, events: Table
+    ) -> dict[int, tuple[int, int]]:
+        """Return (depth, overlapping slices) of lanes with unclosed slices as if these were not there."""
+        result = {}
+        for lane, (begin, size) in enumerate(zip(bounds.tolist(), count.tolist())):
+            own = slice(begin, begin + size)
+            closed = np.flatnonzero((events["flags"][own] & _UNCLOSED) == 0)
+            if len(closed) == size:
+                continue
+            some = closed if len(closed) else slice(None)
+            start, duration = events["start"][own][some], events["duration"][own][some]
+            rows = loops.rows(np.zeros(1, np.uint64), np.array([len(start)], np.uint64), start, duration)
+            overlapping = int(rows.lane_overlaps[0]) if len(closed) else 0
+            result[lane] = int(rows.lane_depth[0]), overlapping
+        return result
+
+    # -- columns ------------------------------------------------------------------------------------------
+
+    def _write_columns(self, loops: Loops, group: Group, rows: Rows, events: Table, has_flags: bool) -> None:
+        first = int(self._positions[group.lanes.start])
+        is_thread = self._is_thread[group.lanes.start : group.lanes.stop]
+        lane_ends = np.cumsum(group.slices + group.unclosed)
+        if not has_flags and bool(is_thread.any()):
+            some = is_thread & (group.slices > 0)
+            group.closed.take_all(group.start[some], group.end[some])
+        unusual = has_flags or bool(group.overlapping.any())
+        for at in range(0, len(rows.order), PIECE):
+            order = rows.order[at : at + PIECE]
+            n = len(order)
+            columns = loops.slices(
+                rows, at, at + n, first, events["start"], events["duration"], events["ordinal"], self._slot_of
+            )
+            for name in ("start", "duration", "self", "ordinal", "parent"):
+                self._columns[name].put(first + at, getattr(columns, "self_time" if name == "self" else name))
+            for name in ("name", "category"):
+                self._columns[name].put(first + at, loops.take(events[name], order))
+            long = np.flatnonzero(columns.duration == LONG)  # self time is never longer
+            if len(long):
+                self._keep(group, "long.position", long + (first + at))
+                self._keep(group, "long.duration", events["duration"][order[long]])
+                self._keep(group, "long.self", rows.self_time[order[long]])
+            if unusual:
+                lane = np.searchsorted(lane_ends, np.arange(at, at + n), side="right")
+                self._unusual(group, rows, events, order, first + at, is_thread[lane], has_flags)
+
+    def _unusual(
+        self,
+        group: Group,
+        rows: Rows,
+        events: Table,
+        order: U32,
+        first: int,
+        is_thread: AnyArray,
+        has_flags: bool,
+    ) -> None:
+        """Write what few slices of a lane have: flags, and ends of their own."""
+        flags = events["flags"].take(order)
+        if has_flags:
+            start = events["start"].take(order)
+            end = start + events["duration"].take(order)
+            exact = is_thread & ((flags & (_UNCLOSED | _CLAMPED)) == 0)
+            wide = is_thread & ((flags & _CLAMPED) != 0)
+            group.closed.take_all(start[exact], end[exact])
+            group.clamped.take_all(start[wide], end[wide])
+        flags |= np.where(rows.overlap.take(order) != 0, _OVERLAP, 0).astype(np.uint8)
+        some = np.flatnonzero(flags)
+        self._keep(group, "flags.position", some + first)
+        self._keep(group, "flags.value", flags[some])
+        some = np.flatnonzero((flags & _PAIR) != 0)
+        if len(some):
+            ordinal = events["end_ordinal"].take(order[some])
+            self._slot_of[ordinal] = some + first
+            self._keep(group, "ends.position", some + first)
+            self._keep(group, "ends.ordinal", ordinal)
+
+    def _keep(self, group: Group, name: str, values: AnyArray) -> None:
+        """Keep a piece of a column whose place is known only when all groups are written."""
+        piece = self._scratch.array(len(values), COLUMNS[name])
+        piece[:] = values
+        group.sparse.setdefault(name, []).append(piece)
+
+    def _bind(self, loops: Loops, lanes: range, bounds: U64, count: U64, rows: Rows, events: Table) -> None:
+        flow_bounds = self._flows.bounds[self._threads_before[lanes.start : lanes.stop + 1]]
+        own = slice(int(flow_bounds[0]), int(flow_bounds[-1]))
+        if own.start == own.stop:
+            return
+        flows = {name: values[own] for name, values in self._flows.columns.items()}
+        loops.bind(
+            rows, bounds, count, int(self._positions[lanes.start]), events,
+            (flow_bounds - own.start).astype(np.uint64), flows, self._correlations, self._bound[own],
+        )  # fmt: skip
+
+
+def _per_lane(mask: AnyArray, bounds: U64) -> I64:
+    """Return how many events of each lane, none of which is empty, the mask has."""
+    counts: I64 = np.add.reduceat(mask, bounds[:-1].astype(np.int64), dtype=np.int64)
+    return counts

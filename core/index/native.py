@@ -1,0 +1,181 @@
+"""The loops of building in C (core/native/build.c), called so that other threads go on meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import Cancelled
+from ..ingest.columns import I64, U8, U32, AnyArray
+from .loops import FLOW_COUNTS, U64, CancelFlag, Correlations, Rooms, Rows, SliceColumns
+
+_CANCELLED = 3
+_FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
+SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")
+"""Of the hash table of `pair`; nothing that is returned depends on it."""
+
+
+class NativeLoops:
+    """The loops of one thread."""
+
+    def __init__(self, functions: ctypes.CDLL, cancel: CancelFlag, rooms: Rooms) -> None:
+        """`functions`: of `native_library`; what is returned lies in `rooms`."""
+        self._functions, self._cancel = functions, cancel
+        self._room, self._allocate = rooms.room, rooms.allocate
+        for name in ("tl_rows_room", "tl_bind_room"):
+            getattr(functions, name).restype = ctypes.c_uint64
+
+    def _call(self, name: str, *arguments: int | AnyArray | None) -> None:
+        """Call a function that takes numbers and arrays and ends when asked to."""
+        if getattr(self._functions, name)(*map(_argument, arguments), _argument(self._cancel.byte)):
+            raise Cancelled
+
+    def order(
+        self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
+    ) -> tuple[U32 | None, U64]:
+        """See `Loops.order`."""
+        n, lanes = len(start), len(bounds) - 1
+        order, sizes, moved = self._room("order", n, "u4"), np.empty((lanes, 2), np.uint64), np.empty(1, "u1")
+        room = self._room("sort", n, "u4")
+        self._call("tl_order", lanes, bounds, kind, start, duration, ordinal, order, room, sizes, moved)
+        return (order if moved[0] else None), sizes
+
+    def reorder(self, values: AnyArray, order: U32) -> None:
+        """See `Loops.reorder`."""
+        moved = self._room("moved", len(values), "i8").view(values.dtype)[: len(values)]
+        self._call("tl_take", values.itemsize, len(order), values, order, moved)
+        values[:] = moved
+
+    def take(self, values: AnyArray, index: U32) -> AnyArray:
+        """See `Loops.take`."""
+        out = self._room("taken", len(index), "i8").view(values.dtype)[: len(index)]
+        self._call("tl_take", values.itemsize, len(index), values, index, out)
+        return out
+
+    def put(self, values: AnyArray, index: U32, out: AnyArray) -> None:
+        """See `Loops.put`."""
+        self._call("tl_put", values.itemsize, len(index), values, index, out)
+
+    def places(self, track: U32, following: U64) -> U32:
+        """See `Loops.places`."""
+        place = self._room("places", len(track), "u4")
+        self._call("tl_places", len(track), track, following, place)
+        return place
+
+    def match(self, bounds: U64, phase: U8) -> U32:
+        """See `Loops.match`."""
+        partner = self._room("partner", len(phase), "u4")
+        self._call("tl_match", len(bounds) - 1, bounds, phase, partner)
+        return partner
+
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> Rows:
+        """See `Loops.rows`."""
+        n, lanes, slices = len(start), len(count), int(count.sum())
+        room = self._room
+        parent, self_time = room("rows.parent", n, "u4"), room("rows.self", n, "i8")
+        overlap, position = room("rows.overlap", n, "u1"), room("rows.position", n, "u4")
+        order, sizes = room("rows.order", slices, "u4"), room("rows.sizes", slices, "u4")
+        lane_rows, depth = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
+        overlaps, end = np.empty(lanes, np.uint64), np.empty(lanes, np.int64)
+        longest = int(count.max(initial=0))
+        own = np.empty(self._functions.tl_rows_room(ctypes.c_uint64(longest)), np.uint8)
+        self._call(
+            "tl_rows", lanes, bounds, count, start, duration, parent, self_time, overlap, position, order,
+            sizes, lane_rows, depth, overlaps, end, own,
+        )  # fmt: skip
+        sizes = sizes[: int(lane_rows.sum())]
+        return Rows(
+            parent, self_time, overlap, position, order, sizes, lane_rows, depth, overlaps, end
+        )  # fmt: skip
+
+    def slices(
+        self,
+        rows: Rows,
+        begin: int,
+        end: int,
+        first: int,
+        start: I64,
+        duration: I64,
+        ordinal: U32,
+        slot_of: U32,
+    ) -> SliceColumns:
+        """See `Loops.slices`."""
+        n, room = end - begin, self._room
+        columns = SliceColumns(
+            room("slices.start", n, "i8"), room("slices.duration", n, "u4"), room("slices.self", n, "u4"),
+            room("slices.ordinal", n, "u4"), room("slices.parent", n, "u4"),
+        )  # fmt: skip
+        self._call(
+            "tl_slices", n, rows.order[begin:end], first + begin, first, start, duration, rows.self_time,
+            ordinal, rows.parent, rows.position, columns.start, columns.duration, columns.self_time,
+            columns.ordinal, columns.parent, slot_of,
+        )  # fmt: skip
+        return columns
+
+    def bind(
+        self,
+        rows: Rows,
+        bounds: U64,
+        count: U64,
+        first: int,
+        slices: dict[str, AnyArray],
+        flow_bounds: U64,
+        flows: dict[str, AnyArray],
+        correlations: Correlations,
+        bound: U32,
+    ) -> None:
+        """See `Loops.bind`."""
+        order, _ = self.order(flow_bounds, flows["start"], None, flows["ordinal"])
+        if order is None:
+            order = np.arange(len(flows["start"]), dtype=np.uint32)
+        room = np.empty(self._functions.tl_bind_room(ctypes.c_uint64(int(count.max(initial=0)))), np.uint8)
+        self._call(
+            "tl_bind", len(count), bounds, count, slices["start"], slices["duration"], slices["ordinal"],
+            rows.parent, rows.position, first, flow_bounds, order, *(flows[name] for name in _FLOW_COLUMNS),
+            len(correlations.ordinal), correlations.ordinal, correlations.value, bound, room,
+        )  # fmt: skip
+
+    def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
+        """See `Loops.pair`."""
+        n = len(pid)
+        counts, arrows = np.zeros((categories, len(FLOW_COUNTS)), np.int64), np.empty(1, np.uint64)
+        table = self._allocate(1 << (2 * n).bit_length(), "u4")
+        following, last, members, room, source, target = (self._allocate(n, "u4") for _ in range(6))
+        self._call(
+            "tl_pair", n, *(flows[name] for name in ("phase", "ordinal", "category", "id_kind", "id_value")),
+            pid, flows["start"], SEED, table, len(table), following, last, members, room, counts,
+            source, target, arrows,
+        )  # fmt: skip
+        return source[: int(arrows[0])], target[: int(arrows[0])], counts
+
+    def promote(
+        self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
+    ) -> tuple[int, int] | None:
+        """See `Loops.promote`."""
+        limits = np.array([[np.iinfo(np.int64).max], [np.iinfo(np.int64).min]])
+        integers = values.dtype == np.int64
+        self._call(
+            "tl_promote", values.itemsize, len(ordinal), ordinal, values, slot_of, dense, present,
+            limits[0] if integers else None, limits[1] if integers else None,
+        )  # fmt: skip
+        least, greatest = limits.ravel().tolist()
+        return (least, greatest) if least <= greatest else None
+
+    def compact(self, dense: AnyArray, present: U64, begin: int, end: int, base: int) -> tuple[U32, AnyArray]:
+        """See `Loops.compact`."""
+        slots = self._room("compact.slots", end - begin, "u4")
+        values = self._room("compact.values", end - begin, "i8").view(dense.dtype)
+        count = np.empty(1, np.uint64)
+        self._call("tl_compact", dense.itemsize, begin, end, base, dense, present, slots, values, count)
+        return slots[: int(count[0])], values[: int(count[0])]
+
+
+def _argument(value: int | AnyArray | None) -> Any:
+    """Return a number or the address of an array's values; arrays must be contiguous."""
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise ValueError("an array that C is to read must be contiguous")
+        return ctypes.c_void_p(value.ctypes.data)
+    return ctypes.c_void_p(None) if value is None else ctypes.c_uint64(value)

@@ -1,0 +1,311 @@
+"""The loops of building in plain Python: written to be read; the same result as C, byte for byte."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from heapq import heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+
+from ..base.ids import NONE
+from ..ingest.columns import I64, U8, U32, AnyArray, EventFlag, IdKind
+from .format import LONG
+from .loops import (
+    BEGINS,
+    ENDS,
+    FLOW_COUNTS,
+    INSTANT,
+    SLICE,
+    U64,
+    CancelFlag,
+    Correlations,
+    Rows,
+    SliceColumns,
+)
+
+
+class PlainLoops:
+    """The loops as their definitions say."""
+
+    def __init__(self, cancel: CancelFlag) -> None:
+        """`cancel` is looked at once per lane."""
+        self._cancel = cancel
+
+    def order(
+        self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
+    ) -> tuple[U32 | None, U64]:
+        """See `Loops.order`."""
+        self._cancel.check()
+        n, lanes = len(start), len(bounds) - 1
+        lane = np.repeat(np.arange(lanes), np.array(bounds[1:] - bounds[:-1], np.int64))
+        kinds = np.zeros(n, np.uint8) if kind is None else kind
+        shorter = np.zeros(n, np.int64) if duration is None else -duration
+        order = np.lexsort((ordinal, shorter, start, kinds, lane)).astype(np.uint32)
+        sizes = np.empty((lanes, 2), np.uint64)
+        for number in (SLICE, INSTANT):
+            sizes[:, number] = np.bincount(lane[kinds == number], minlength=lanes)
+        return (None if bool((order == np.arange(n)).all()) else order), sizes
+
+    def reorder(self, values: AnyArray, order: U32) -> None:
+        """See `Loops.reorder`."""
+        values[:] = values[order]
+
+    def take(self, values: AnyArray, index: U32) -> AnyArray:
+        """See `Loops.take`."""
+        return values[index]
+
+    def put(self, values: AnyArray, index: U32, out: AnyArray) -> None:
+        """See `Loops.put`."""
+        out[index] = values
+
+    def places(self, track: U32, following: U64) -> U32:
+        """See `Loops.places`."""
+        self._cancel.check()
+        place = np.empty(len(track), np.uint32)
+        for number in np.unique(track).tolist():
+            own = np.flatnonzero(track == number)
+            place[own] = int(following[number]) + np.arange(len(own))
+            following[number] += np.uint64(len(own))
+        return place
+
+    def match(self, bounds: U64, phase: U8) -> U32:
+        """See `Loops.match`."""
+        partner = np.full(len(phase), NONE, np.uint32)
+        phases = phase.tolist()
+        for begin, end in pairwise(bounds.tolist()):
+            self._cancel.check()
+            open_: list[int] = []
+            for entry in range(begin, end):
+                if phases[entry] in BEGINS:
+                    open_.append(entry)
+                elif phases[entry] in ENDS and open_:
+                    opener = open_.pop()
+                    partner[opener], partner[entry] = entry, opener
+        return partner
+
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> Rows:
+        """See `Loops.rows`."""
+        n, lanes = len(start), len(count)
+        parent, row = np.full(n, NONE, np.uint32), np.zeros(n, np.int64)
+        self_time, overlap = np.zeros(n, np.int64), np.zeros(n, np.uint8)
+        position, order = np.zeros(n, np.uint32), np.zeros(int(count.sum()), np.uint32)
+        row_sizes: list[int] = []
+        lane_rows, lane_depth = np.zeros(lanes, np.uint32), np.zeros(lanes, np.uint32)
+        lane_overlaps, lane_end = np.zeros(lanes, np.uint64), np.full(lanes, np.iinfo(np.int64).min)
+        placed = 0
+        for lane, (first, size) in enumerate(zip(bounds.tolist(), count.tolist())):
+            self._cancel.check()
+            own = slice(first, first + size)
+            lane_depth[lane] = _walk(first, start[own], duration[own], parent, row, self_time, overlap)
+            if size:
+                by_row = np.argsort(row[own], kind="stable")
+                order[placed : placed + size] = first + by_row
+                position[first + by_row] = np.arange(placed, placed + size)
+                sizes = np.bincount(row[own]).tolist()
+                row_sizes += sizes
+                lane_rows[lane] = len(sizes)
+                lane_overlaps[lane] = overlap[own].sum()
+                lane_end[lane] = (start[own] + duration[own]).max()
+            placed += size
+        sizes_of_rows = np.array(row_sizes, np.uint32)
+        return Rows(
+            parent, self_time, overlap, position, order, sizes_of_rows, lane_rows, lane_depth, lane_overlaps,
+            lane_end,
+        )  # fmt: skip
+
+    def slices(
+        self,
+        rows: Rows,
+        begin: int,
+        end: int,
+        first: int,
+        start: I64,
+        duration: I64,
+        ordinal: U32,
+        slot_of: U32,
+    ) -> SliceColumns:
+        """See `Loops.slices`."""
+        self._cancel.check()
+        order = rows.order[begin:end]
+        parent = rows.parent[order]
+        inside = parent != NONE
+        parent[inside] = rows.position[parent[inside]] + np.uint32(first)
+        slot_of[ordinal[order]] = np.arange(first + begin, first + end)
+        return SliceColumns(
+            start[order],
+            np.minimum(duration[order], LONG).astype(np.uint32),
+            np.minimum(rows.self_time[order], LONG).astype(np.uint32),
+            ordinal[order],
+            parent,
+        )
+
+    def bind(
+        self,
+        rows: Rows,
+        bounds: U64,
+        count: U64,
+        first: int,
+        slices: dict[str, AnyArray],
+        flow_bounds: U64,
+        flows: dict[str, AnyArray],
+        correlations: Correlations,
+        bound: U32,
+    ) -> None:
+        """See `Loops.bind`."""
+        for lane, (begin, size) in enumerate(zip(bounds.tolist(), count.tolist())):
+            self._cancel.check()
+            own = slice(begin, begin + size)
+            lane_slices = _LaneSlices(
+                slices["start"][own].tolist(),
+                (slices["start"][own] + slices["duration"][own]).tolist(),
+                np.where(rows.parent[own] == NONE, -1, rows.parent[own].astype(np.int64) - begin).tolist(),
+                slices["ordinal"][own].tolist(),
+                correlations,
+            )
+            for flow in range(int(flow_bounds[lane]), int(flow_bounds[lane + 1])):
+                entry = lane_slices.of({name: values[flow].item() for name, values in flows.items()})
+                bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
+
+    def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
+        """See `Loops.pair`."""
+        self._cancel.check()
+        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        keys = zip(
+            flows["category"].tolist(),
+            flows["id_kind"].tolist(),
+            flows["id_value"].tolist(),
+            np.where(flows["id_kind"] == IdKind.LOCAL, pid, 0).tolist(),
+        )
+        for entry, key in enumerate(keys):
+            groups[key].append(entry)
+        phase, start, ordinal = (flows[name].tolist() for name in ("phase", "start", "ordinal"))
+        sources: list[int] = []
+        targets: list[int] = []
+        counts = np.zeros((categories, len(FLOW_COUNTS)), np.int64)
+        for (category, *_), group in groups.items():
+            group.sort(key=lambda entry: (start[entry], ordinal[entry]))
+            starts = [entry for entry in group if phase[entry] == ord("s")]
+            ends = [entry for entry in group if phase[entry] == ord("f")]
+            source = starts[0] if starts else None
+            for entry in group:
+                if phase[entry] != ord("s") and source is not None:
+                    sources.append(source)
+                    targets.append(entry)
+                if phase[entry] != ord("f"):
+                    source = entry
+            counts[category] += (
+                len(starts),
+                len(group) - len(starts) - len(ends),
+                len(ends),
+                len(ends) if starts else 0,
+                0 if ends else len(starts),
+                0 if starts else len(ends),
+            )
+        return np.array(sources, np.uint32), np.array(targets, np.uint32), counts
+
+    def promote(
+        self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
+    ) -> tuple[int, int] | None:
+        """See `Loops.promote`."""
+        self._cancel.check()
+        slots = slot_of[ordinal]
+        some = np.flatnonzero(slots != NONE)
+        slots, values = slots[some], values[some]
+        dense[slots] = values
+        np.bitwise_or.at(present, slots // 64, np.left_shift(np.uint64(1), (slots % 64).astype(np.uint64)))
+        if not len(values) or values.dtype != np.int64:
+            return None
+        return int(values.min()), int(values.max())
+
+    def compact(self, dense: AnyArray, present: U64, begin: int, end: int, base: int) -> tuple[U32, AnyArray]:
+        """See `Loops.compact`."""
+        self._cancel.check()
+        slots = np.arange(begin, end)
+        bits = np.right_shift(present[slots // 64], (slots % 64).astype(np.uint64)) & np.uint64(1)
+        slots = slots[bits == 1]
+        return (slots - base).astype(np.uint32), dense[slots]
+
+
+def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_time: I64, overlap: U8) -> int:
+    """Place the slices of a lane that begins at entry `first`; return the greatest number open at once."""
+    open_: list[list[int]] = []  # (end, up to where children cover it, entry, row), ends falling
+    busy: list[tuple[int, int]] = []  # heap of (end, row)
+    taken = 0  # a bit per row
+    depth = 0
+    for entry, (begin, length) in enumerate(zip(start.tolist(), duration.tolist()), first):
+        end = begin + length
+        while busy and busy[0][0] <= begin:
+            taken &= ~(1 << heappop(busy)[1])
+        overlap[entry] = bool(busy) and busy[0][0] < end
+        depth = max(depth, len(busy) + 1)
+        # What ends before this one holds neither it nor, as this one is open longer, any later slice; a slice
+        # of length zero lies only in what is still open after it.
+        while open_ and open_[-1][0] < end + (length == 0):
+            open_.pop()
+        self_time[entry] = length
+        least = 0
+        if open_:
+            around = open_[-1]
+            _, reach, parent[entry], above = around
+            self_time[around[2]] -= max(0, end - max(begin, reach))
+            around[1] = max(reach, end)
+            least = above + 1
+        further = taken >> least
+        row[entry] = own = least + (~further & (further + 1)).bit_length() - 1  # the lowest free one
+        if length:
+            taken |= 1 << own
+            heappush(busy, (end, own))
+            open_.append([end, begin, entry, own])
+    return depth
+
+
+class _LaneSlices:
+    """The slices of a lane, to be asked to which of them a flow event belongs."""
+
+    def __init__(
+        self,
+        starts: list[int],
+        ends: list[int],
+        parents: list[int],
+        ordinals: list[int],
+        correlations: Correlations,
+    ) -> None:
+        self._starts, self._ends, self._parents = starts, ends, parents
+        self._ordinals, self._correlations = ordinals, correlations
+        self._stamps: dict[int, tuple[list[tuple[int, int]], dict[int | None, list[tuple[int, int]]]]] = {}
+
+    def of(self, flow: dict[str, int]) -> int:
+        """Return the number of its slice, -1 if it belongs to none."""
+        time = flow["start"]
+        first = bisect_left(self._starts, time)
+        last = bisect_left(self._starts, time + 1)
+        found = last - 1
+        if flow["phase"] == ord("f") and not flow["flags"] & EventFlag.BIND_ENCLOSING:
+            found = first if first < len(self._starts) else -1
+        elif first == last:
+            while found >= 0 and self._ends[found] <= time:
+                found = self._parents[found]
+        return self._choose(range(first, last), flow, found) if last - first > 1 else found
+
+    def _choose(self, stamp: range, flow: dict[str, int], otherwise: int) -> int:
+        """Decide between slices that begin at the stamp of a flow event."""
+        if stamp.start not in self._stamps:
+            by_ordinal = sorted((self._ordinals[entry], entry) for entry in stamp)
+            by_value: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
+            for ordinal, entry in by_ordinal:
+                by_value[self._correlation(ordinal)].append((ordinal, entry))
+            self._stamps[stamp.start] = by_ordinal, dict(by_value)
+        by_ordinal, known = self._stamps[stamp.start]
+        same = known.get(flow["id_value"], []) if flow["id_kind"] == IdKind.INTEGER else []
+        place = bisect_left(same or by_ordinal, (flow["ordinal"], -1))
+        if place:
+            return (same or by_ordinal)[place - 1][1]
+        return same[0][1] if same else otherwise
+
+    def _correlation(self, ordinal: int) -> int | None:
+        known = self._correlations
+        place = int(np.searchsorted(known.ordinal, np.uint32(ordinal)))
+        has_one = place < len(known.ordinal) and int(known.ordinal[place]) == ordinal
+        return int(known.value[place]) if has_one else None

@@ -1,0 +1,86 @@
+"""Threads that build: each takes jobs, and has loops and room of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..base.errors import Cancelled
+from ..base.progress import CancelledCallback
+from ..native.library import native_library
+from .loops import Allocate, CancelFlag, Loops, Rooms
+from .native import NativeLoops
+from .plain import PlainLoops
+
+LOOK_S = 0.02
+"""So often the callbacks are asked and told while jobs run."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a job works with."""
+
+    loops: Loops
+    rooms: Rooms
+
+
+Job: TypeAlias = Callable[[Worker], None]
+
+
+class Workers:
+    """Runs jobs on threads: what is done at the same time must not depend on each other."""
+
+    def __init__(self, threads: int, cancelled: CancelledCallback, native: bool = True) -> None:
+        """With `native` the loops are those in C, where the library can be loaded."""
+        self.threads = threads
+        self._cancelled = cancelled
+        self._functions = native_library().functions if native else None
+
+    def run(self, jobs: Sequence[Job], allocate: Allocate, watch: Callable[[], None] = lambda: None) -> None:
+        """Run all jobs, the first ones first; `watch` is called now and then, and at the end.
+
+        Room is taken by `allocate`. Raises what a job raises, and Cancelled.
+        """
+        if self._cancelled():
+            raise Cancelled
+        cancel = CancelFlag()
+        queue, lock = iter(jobs), threading.Lock()
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            rooms = Rooms(allocate)
+            loops = (
+                PlainLoops(cancel) if self._functions is None else NativeLoops(self._functions, cancel, rooms)
+            )
+            try:
+                while True:
+                    with lock:
+                        job = next(queue, None)
+                    if job is None:
+                        return
+                    cancel.check()
+                    job(Worker(loops, rooms))
+            except BaseException as error:
+                errors.append(error)
+                cancel.set()
+
+        threads = [threading.Thread(target=work) for _ in range(min(self.threads, len(jobs)))]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(LOOK_S)
+                    watch()
+                    if self._cancelled():
+                        cancel.set()
+        finally:
+            cancel.set()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+        for error in sorted(errors, key=lambda error: isinstance(error, Cancelled)):
+            raise error
+        watch()
