@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tracelane.core.export.formats import as_object
+from tracelane.core.export.formats import as_json
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.scope import Scope
 
@@ -29,4 +29,4 @@ def flat(whole: dict[str, Any]) -> dict[str, Any]:
 def analysed(name: str, scope: Scope, **options: Any) -> dict[str, Any]:
     """Return the JSON of an analysis, by name and through text."""
     tables = BY_NAME[name].run(scope, **options)
-    return flat(json.loads(json.dumps(as_object(tables, name))))
+    return flat(json.loads(as_json(tables, name)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, NamedTuple
 
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
 from ..base.short_names import short_name
@@ -14,55 +14,61 @@ from ..tables.table import Column, Table, Tables, Unit
 SCHEMA = 2
 SMALL = 0.01
 """Three decimals tell too little of smaller numbers."""
-UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share", "_s": "number"}
-"""What the name of a total ends with, and its unit."""
+UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
+"""What names of numbers end with, and their units."""
 
 
-def as_object(
-    tables: Tables, command: str, order: I64 | None = None, limit: int | None = None
-) -> dict[str, Any]:
-    """Return the JSON object of tables: rows by column key, the totals as a table of one row.
+class JsonTable(NamedTuple):
+    """A table of JSON: its columns with their units, and its rows, which may be made as they are written."""
 
-    Order and limit are for the first table. Moments count from `origin_ns` of trace time.
-    """
-    objects = {
-        table.name: table_object(table, *((order, limit) if table.name == tables.main.name else ()))
-        for table in tables
-    }
-    if tables.totals:
-        objects["totals"] = totals_object(tables.totals)
-    return {
-        "schema": SCHEMA,
-        "command": command,
-        "scope": tables.scope,
-        "origin_ns": tables.origin_ns,
-        "tables": objects,
-        "notes": notes_of(tables),
-    }
-
-
-def table_object(table: Table, order: I64 | None = None, limit: int | None = None) -> dict[str, Any]:
-    """Return the columns and rows of one table."""
-    return {
-        "columns": [{"name": column.key, "unit": column.unit} for column in table.columns],
-        "rows": list(table.rows(order, limit)),
-    }
-
-
-def totals_object(totals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return totals as a table of one row."""
-    columns = [{"name": key, "unit": _unit_of(key, value)} for key, value in totals.items()]
-    return {"columns": columns, "rows": [dict(totals)]}
-
-
-def notes_of(tables: Tables) -> list[str]:
-    """Return the notes of all tables, each once."""
-    return list(dict.fromkeys((*tables.notes, *(note for table in tables for note in table.notes))))
+    columns: Sequence[Mapping[str, str]]
+    rows: Iterable[Mapping[str, Any]]
 
 
 def as_json(tables: Tables, command: str, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the tables as indented JSON text."""
-    return json_text(as_object(tables, command, order, limit), indent=1) + "\n"
+    """Return tables as JSON text; order and limit are for the first one, totals become a table of one row."""
+    first, *others = tables
+    parts = {
+        first.name: json_table(first, order, limit),
+        **{table.name: json_table(table) for table in others},
+    }
+    if tables.totals:
+        parts["totals"] = json_rows([tables.totals])
+    notes = dict.fromkeys((*tables.notes, *(note for table in tables for note in table.notes)))
+    return "".join(json_pieces(command, tables.scope, tables.origin_ns, parts, list(notes)))
+
+
+def json_pieces(
+    command: str, scope: str, origin_ns: int, tables: Mapping[str, JsonTable], notes: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the JSON of a command, a row per line; moments count from `origin_ns` of trace time."""
+    head = {"schema": SCHEMA, "command": command, "scope": scope, "origin_ns": origin_ns}
+    yield "{\n" + "".join(f" {json_text(key)}: {json_text(value)},\n" for key, value in head.items())
+    yield ' "tables": {'
+    for number, (name, table) in enumerate(tables.items()):
+        columns = json_text(table.columns)
+        yield f'{"," if number else ""}\n  {json_text(name)}: {{\n   "columns": {columns},\n   "rows": ['
+        before = "\n    "
+        for row in table.rows:
+            yield before + json_text(row)
+            before = ",\n    "
+        yield "]\n  }"
+    yield f'\n }},\n "notes": {json_text(list(notes))}\n}}\n'
+
+
+def json_table(table: Table, order: I64 | None = None, limit: int | None = None) -> JsonTable:
+    """Return a table as one of JSON."""
+    columns = [{"name": column.key, "unit": column.unit} for column in table.columns]
+    return JsonTable(columns, table.rows(order, limit))
+
+
+def json_rows(rows: Sequence[Mapping[str, Any]]) -> JsonTable:
+    """Return rows as a table of JSON, its units by name and value; a row that lacks a key has null."""
+    values: dict[str, Any] = {}
+    for row in rows:
+        values |= {key: value for key, value in row.items() if value is not None or key not in values}
+    columns = [{"name": key, "unit": _unit_of(key, value)} for key, value in values.items()]
+    return JsonTable(columns, [{key: row.get(key) for key in values} for row in rows])
 
 
 def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,31 @@ import numpy as np
 
 from ..base.output import write_new_file
 from ..base.progress import CancelledCallback, never
-from ..base.safe_text import csv_line, json_text
+from ..base.safe_text import csv_line
 from ..ingest.columns import I64
 from ..query.hits import Hits
 from ..query.search import Rows
+from ..tables.table import Unit
+from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
 CHUNK = 1 << 14
 """Slices whose rows are made together: output begins at once and memory stays bounded."""
-COLUMNS = ("name", "category", "pid", "tid", "ts_ns", "dur_ns", "self_ns", "ordinal", "lane")
+UNITS: Mapping[str, Unit] = {
+    "name": "text",
+    "category": "text",
+    "pid": "id",
+    "tid": "id",
+    "ts_ns": "ns",
+    "dur_ns": "ns",
+    "self_ns": "ns",
+    "ordinal": "id",
+    "lane": "text",
+    "source": "text",
+}
+COLUMNS = tuple(UNITS)[:-1]
 
 
 class SliceRows:
@@ -116,21 +130,19 @@ def csv_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
         yield csv_line(row)
 
 
-def json_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
-    """Yield the slices as a JSON list, entry by entry."""
-    before = "[\n"
-    for row in found.rows(limit):
-        yield before + json_text(dict(zip(found.columns, row)))
-        before = ",\n"
-    yield "[]\n" if before == "[\n" else "\n]\n"
+def slices_json(found: SliceRows, scope: str, limit: int | None = None) -> Iterator[str]:
+    """Yield the slices as the JSON of a command, entry by entry; times are those of the file."""
+    columns = [{"name": name, "unit": UNITS[name]} for name in found.columns]
+    rows = (dict(zip(found.columns, row)) for row in found.rows(limit))
+    return json_pieces("slices", scope, 0, {"slices": JsonTable(columns, rows)})
 
 
-def write_rows(found: SliceRows, path: Path, cancelled: CancelledCallback = never) -> None:
+def write_rows(found: SliceRows, path: Path, scope: str, cancelled: CancelledCallback = never) -> None:
     """Write all slices to a new file, as JSON where it is called so, else as CSV; nothing of it is left where
     that fails. Raises OSError, Cancelled.
     """
-    pieces = json_pieces if path.suffix.lower() == ".json" else csv_pieces
-    write_new_file(path, pieces(found), cancelled)
+    is_json = path.suffix.lower() == ".json"
+    write_new_file(path, slices_json(found, scope) if is_json else csv_pieces(found), cancelled)
 
 
 def _plain(text: str) -> Any:

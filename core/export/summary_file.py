@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..base.errors import UnreadableError
-from ..base.safe_text import json_text
 from ..tables.metrics import Metric
-from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary
-from ..tables.table import Column, Table
+from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary, summary_tables
+from ..tables.table import Column, Table, Values
+from .formats import as_json
 
-SCHEMA = 1
 KIND = "summary"
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernels": KERNELS,
@@ -29,40 +28,9 @@ LARGEST = 4 << 20
 _HEAD = 256
 
 
-def as_object(summary: Summary, rows: int = ROWS) -> dict[str, Any]:
-    """Return the JSON object of a summary; a table is a list of rows, and what was left out is told."""
-    short = summary.shortened(rows)
-    return {
-        "schema": SCHEMA,
-        "table": KIND,
-        "title": short.title,
-        "scope": short.scope,
-        "metrics": {
-            name: {"value": metric.value, "unit": metric.unit} for name, metric in short.metrics.items()
-        },
-        **{name: [list(row.values()) for row in short.tables[name].rows()] for name in COLUMNS},
-        "columns": {name: [column.key for column in columns] for name, columns in COLUMNS.items()},
-        "left_out": {
-            name: {"rows": rest.rows, "sums": dict(rest.sums), "most": rest.most}
-            for name, rest in short.left_out.items()
-        },
-    }
-
-
-def as_json(summary: Summary, rows: int = ROWS) -> str:
+def summary_json(summary: Summary, rows: int = ROWS) -> str:
     """Return the summary as JSON text with a row of a table per line."""
-    whole = as_object(summary, rows)
-    lines = []
-    for key, value in whole.items():
-        if key in COLUMNS and value:
-            items = ",\n  ".join(json_text(row) for row in value)
-            lines.append(f" {json_text(key)}: [\n  {items}\n ]")
-        elif key == "metrics":
-            items = ",\n  ".join(f"{json_text(name)}: {json_text(each)}" for name, each in value.items())
-            lines.append(f" {json_text(key)}: {{\n  {items}\n }}")
-        else:
-            lines.append(f" {json_text(key)}: {json_text(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return as_json(summary_tables(summary, rows), KIND)
 
 
 def is_summary(path: Path) -> bool:
@@ -74,34 +42,58 @@ def is_summary(path: Path) -> bool:
             head = b"".join(stream.read(_HEAD).split())
     except OSError:
         return False
-    return head.startswith(b"{") and b'"table":"summary"' in head
+    return head.startswith(b"{") and any(mark in head for mark in MARKS)
 
 
 def read_summary(path: Path) -> Summary:
-    """Return the summary that a file holds; UnreadableError where it is damaged or of another version."""
+    """Return the summary that a file holds; UnreadableError where it is damaged or of an unknown version."""
     try:
-        told = json.loads(path.read_bytes())
-        if told["schema"] != SCHEMA:
-            raise UnreadableError(f"{path} is a summary of version {told['schema']}: make it anew")
-        found = {
-            name: Metric(name, each["unit"], each["value"]) for name, each in dict(told["metrics"]).items()
-        }
-        tables = {name: _table(name, columns, told) for name, columns in COLUMNS.items()}
-        left_out = {
-            name: LeftOut(int(rest["rows"]), {k: int(v) for k, v in rest["sums"].items()}, int(rest["most"]))
-            for name, rest in dict(told["left_out"]).items()
-        }
-        return Summary(str(told["title"]), str(told["scope"]), found, tables, left_out)
+        whole = json.loads(path.read_bytes())
+        if whole["schema"] not in READERS:
+            raise UnreadableError(f"{path} is a summary of version {whole['schema']}: make it again")
+        return READERS[whole["schema"]](whole)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise UnreadableError(f"{path} is no whole summary: make it anew with `tracelane summary`") from error
 
 
-def _table(name: str, columns: tuple[Column, ...], told: dict[str, Any]) -> Table:
-    places = [told["columns"][name].index(column.key) for column in columns]
-    rows = told[name]
-    data: dict[str, Any] = {}
-    for column, place in zip(columns, places):
-        values = [row[place] for row in rows]
-        data[column.key] = [str(v) for v in values] if column.unit == "text" else np.array(values, np.int64)
-    scope = str(told["scope"])
-    return Table(f"summary_{name}", name.capitalize(), scope, columns, data, keys=(columns[0].key,))
+def _of_schema_2(whole: dict[str, Any]) -> Summary:
+    """Return a summary from the tables of the JSON that all analyses have."""
+    tables = {name: table["rows"] for name, table in whole["tables"].items()}
+    return Summary(
+        str(tables["totals"][0]["title"]),
+        str(whole["scope"]),
+        {row["name"]: Metric(row["name"], row["unit"], row["value"]) for row in tables["metrics"]},
+        {name: _table(name, columns, tables[name], whole) for name, columns in COLUMNS.items()},
+        {row["table"]: _left_out(row) for row in tables["left_out"]},
+    )
+
+
+def _of_schema_1(whole: dict[str, Any]) -> Summary:
+    """Return a summary in which tables were lists of values beside a list of their columns."""
+    rows = {name: [dict(zip(whole["columns"][name], row)) for row in whole[name]] for name in COLUMNS}
+    return Summary(
+        str(whole["title"]),
+        str(whole["scope"]),
+        {name: Metric(name, one["unit"], one["value"]) for name, one in dict(whole["metrics"]).items()},
+        {name: _table(name, columns, rows[name], whole) for name, columns in COLUMNS.items()},
+        {name: _left_out(rest) for name, rest in dict(whole["left_out"]).items()},
+    )
+
+
+READERS: Final = {1: _of_schema_1, 2: _of_schema_2}
+MARKS: Final = (b'"table":"summary"', b'"command":"summary"')
+"""What stands at the begin of a file of either schema."""
+
+
+def _left_out(row: dict[str, Any]) -> LeftOut:
+    sums = {str(key): int(value) for key, value in row["sums"].items()}
+    return LeftOut(int(row["rows"]), sums, int(row["most"]))
+
+
+def _table(
+    name: str, columns: tuple[Column, ...], rows: list[dict[str, Any]], whole: dict[str, Any]
+) -> Table:
+    key, *numbers = columns
+    data: dict[str, Values] = {key.key: [str(row[key.key]) for row in rows]}
+    data |= {column.key: np.array([row[column.key] for row in rows], np.int64) for column in numbers}
+    return Table(f"summary_{name}", name.capitalize(), str(whole["scope"]), columns, data, keys=(key.key,))

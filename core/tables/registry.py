@@ -27,7 +27,7 @@ class Option:
 
     name: str
     help: str
-    default: str | float | bool | tuple[str, ...] | None = ""
+    default: str | int | float | bool | tuple[str, ...] | None = ""
     choices: tuple[str, ...] = ()
     metavar: str = ""
     least: float | None = None  # of a number
@@ -361,6 +361,16 @@ ANALYSES = (
         others=12,
         metrics="compile:compile_metrics",
         metric_group="compile",
+    ),
+    Analysis(
+        "summary",
+        "summary:analyse_summary",
+        "Summary",
+        "Sum a trace up: its metrics, and its kernels, ops, categories and steps by names that last.\n\n"
+        "`tracelane summary TRACE --json > baseline.json` keeps what `tracelane diff baseline.json TRACE` "
+        "compares.",
+        (Option("rows", "Rows kept of a table.", 30, least=1),),
+        rows=1000,
     ),
 )
 """In the order of help, documentation and metrics."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from ..base.comparable import comparable_name
 from .metrics import Metric, metrics
 from .scope import Scope
-from .table import Column, Table, Values
+from .table import Column, Table, Tables, Values
 
 _COUNT = Column("count", "count", "count")
 KERNELS = (Column("name", "kernel", "text"), _COUNT, Column("total_ns", "total", "ns"))
@@ -27,6 +29,13 @@ STEPS = (
     Column("cpu_busy_ns", "CPU busy", "ns"),
     Column("device_busy_ns", "device busy", "ns"),
     Column("idle_ns", "device idle", "ns"),
+)
+METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
+LEFT_OUT = (
+    Column("table", "table", "text"),
+    Column("rows", "rows", "count"),
+    Column("sums", "sums", "object"),
+    Column("most", "most", "ns"),
 )
 LEADING = {"kernels": "total_ns", "ops": "self_cpu_ns", "categories": "self_ns", "steps": "wall_ns"}
 """Table -> the time by which its rows are ranked and their changes weighed."""
@@ -58,9 +67,39 @@ class Summary:
         tables, left_out = dict(self.tables), dict(self.left_out)
         for name, table in self.tables.items():
             if len(table) > rows:
-                tables[name] = table.take(slice(rows))
+                tables[name] = table.head(rows)
                 left_out[name] = _left_out(table, rows, LEADING[name])
         return replace(self, tables=tables, left_out=left_out)
+
+
+def analyse_summary(scope: Scope, rows: int = 30) -> Tables:
+    """Return metrics, kernels, ops, categories and steps of a scope, and what was left out of them."""
+    title = ", ".join(Path(source.path).name for source in scope.trace.sources)
+    return summary_tables(summary(scope, title), rows)
+
+
+def summary_tables(found: Summary, rows: int) -> Tables:
+    """Return a summary as tables of at most so many rows."""
+    short = found.shortened(rows)
+    metrics: dict[str, Values] = {
+        "name": list(short.metrics),
+        "value": [metric.value for metric in short.metrics.values()],  # as they are: whole or not, or none
+        "unit": [metric.unit for metric in short.metrics.values()],
+    }
+    left_out = [
+        {"table": name, "rows": rest.rows, "sums": dict(rest.sums), "most": rest.most}
+        for name, rest in short.left_out.items()
+    ]
+    tables: dict[str, Callable[[], Table]] = {
+        "metrics": lambda: Table(
+            "metrics", short.title, short.scope, METRICS, metrics, {"title": short.title}
+        ),
+        **{name: partial(short.tables.__getitem__, name) for name in short.tables},
+        "left_out": lambda: Table.from_rows(
+            "left_out", "Left out", short.scope, LEFT_OUT, left_out, is_drawn=False
+        ),
+    }
+    return Tables(short.scope, 0, tables)
 
 
 def summary(scope: Scope, title: str) -> Summary:

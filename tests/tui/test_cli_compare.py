@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.limits import parse_value
 from tracelane.tui.cli.main import EXIT_USAGE, main
@@ -22,8 +23,8 @@ def trace(tmp_path: Path) -> str:
 def test_diff_of_steps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Two steps of one trace are compared: the kernel of the one is gone, that of the other new."""
     assert main(["diff", f"{trace}:step=0", f"{trace}:step=nth:-1", "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["schema"], told["table"], told["failed"]) == (1, "diff", [])
+    told = flat(json.loads(capsys.readouterr().out))
+    assert (told["command"], told["failed"]) == ("diff", [])
     assert {row["presence"]: row["total_ns_delta"] for row in told["kernels"]} == {
         "new": 30_500,
         "gone": -30_500,
@@ -75,7 +76,7 @@ def test_check(
 def test_check_as_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON tells each limit, the value and whether it is kept."""
     assert main(["check", trace, "--max", "kernels.calls=1", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+    told = flat(json.loads(capsys.readouterr().out))
     assert not told["kept"]
     assert told["limits"] == [{"metric": "kernels.calls", "value": 2, "max": 1.0, "kept": False}]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
+from tests.json_tables import flat
 from tracelane.tui.cli.main import main
 
 EVENTS = [
@@ -30,7 +31,7 @@ def path(tmp_path: Path) -> str:
 def test_json_and_csv_hold_exact_values(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both list the same slices in order of time, with ids and times as in the file."""
     assert main(["slices", path, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = flat(json.loads(capsys.readouterr().out))["slices"]
     assert [row["name"] for row in rows] == ["outer", "inner", "late", "last"]
     assert rows[1] == {
         "name": "inner",
@@ -64,7 +65,7 @@ def test_filter_range_and_limit(
 ) -> None:
     """A filter, a stretch of time and a limit leave what they say."""
     assert main(["slices", path, "--format", "json", *options]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == names
+    assert [row["name"] for row in flat(json.loads(capsys.readouterr().out))["slices"]] == names
 
 
 def test_a_table_says_how_many_there_are(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,8 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
         return click.option(name, option.name, multiple=True, **details)
     if option.choices:
         details["type"] = click.Choice(option.choices)
+    elif isinstance(option.default, int):
+        details["type"] = click.IntRange(int(option.least or 0))
     elif isinstance(option.default, float):
         details["type"] = click.FloatRange(option.least)
     shown = bool(option.default)
@@ -187,10 +189,25 @@ def _findings_markdown(printed: Printed) -> str:
     return findings_markdown(findings_from(printed.tables, printed.order, printed.limit))
 
 
+def _summary_text(printed: Printed) -> str:
+    from tracelane.core.export.formats import shown
+    from tracelane.core.tables.table import Column
+    from tracelane.tui.text.table import table_text
+
+    metrics, *others = (table for table in printed.tables if table.is_drawn)
+    width = max(map(len, metrics.texts("name")), default=0)
+    lines = [safe(f"{metrics.title}: {metrics.scope}")]
+    for row in metrics.rows(printed.order, printed.limit):
+        value = shown(Column("value", "value", row["unit"]), row["value"])
+        lines.append(f"{row['name']:{width}}  {value}")
+    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.width) for table in others)])
+
+
 TEXTS: Mapping[str, Callable[[Printed], str]] = {
     "ops": _ops_text,
     "steps": _steps_text,
     "findings": _findings_text,
+    "summary": _summary_text,
 }
 """Analyses whose text is no plain table; "" where it is one after all."""
 MARKDOWN: Mapping[str, Callable[[Printed], str]] = {"findings": _findings_markdown}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_text
-from tracelane.core.base.safe_text import json_text, safe
+from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.safe_text import safe
 
 from .limits import Limit, parse_limit
 from .opened import Opened, opened_options
@@ -33,6 +33,7 @@ def check(
     `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A metric of which the
     trace has nothing keeps no limit.
     """
+    from tracelane.core.export.formats import json_pieces, json_rows
     from tracelane.core.tables.metrics import group_of, metrics
 
     limits = [
@@ -42,14 +43,16 @@ def check(
     if not limits:
         raise UsageError("no limits: give --max METRIC=VALUE or --min METRIC=VALUE")
     groups = dict.fromkeys(group_of(limit.metric) for limit in limits)
-    found = metrics(opened.scope(), groups)
+    scope = opened.scope()
+    found = metrics(scope, groups)
     unknown = [limit.metric for limit in limits if limit.metric not in found]
     if unknown:
         raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(found)}")
     kept = [limit.is_kept(found[limit.metric]) for limit in limits]
     if as_json:
         rows = [_row(limit, found[limit.metric].value, good) for limit, good in zip(limits, kept)]
-        print_text(json_text({"schema": 1, "table": "check", "kept": all(kept), "limits": rows}, indent=1))
+        tables = {"limits": json_rows(rows), "totals": json_rows([{"kept": all(kept)}])}
+        print_pieces(json_pieces("check", scope.text, 0, tables))
     else:
         for limit, good in zip(limits, kept):
             print_text(safe(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
-from tracelane.core.base.safe_text import json_text, markdown_words, safe
+from tracelane.core.base.safe_text import markdown_words, safe
 
 from .limits import parse_value
 from .options import choice_options, with_index_options
@@ -88,7 +88,7 @@ def diff(
     held = _held(found, names)
     failed = [] if share is None else [change for change in held if change.exceeds(share, least)]
     if form == "json":
-        print_text(json_text(_object(found, limit, failed), indent=1))
+        print_text(_json(found, limit, failed), end="")
     else:
         _print(found, form, limit)
     for change in failed:
@@ -134,7 +134,13 @@ def _print(found: Difference, form: str, limit: int | None) -> None:
     print_text("\n\n".join(texts))
 
 
-def _object(found: Difference, limit: int | None, failed: list[Change]) -> dict[str, Any]:
+def _json(found: Difference, limit: int | None, failed: list[Change]) -> str:
+    from tracelane.core.export.formats import json_pieces, json_rows, json_table
+
+    sides = [
+        {"side": side, "title": one.title, "scope": one.scope}
+        for side, one in (("a", found.before), ("b", found.now))
+    ]
     metrics = [
         {
             "name": name,
@@ -146,12 +152,11 @@ def _object(found: Difference, limit: int | None, failed: list[Change]) -> dict[
         }
         for name, change in found.metrics.items()
     ]
-    return {
-        "schema": 1,
-        "table": "diff",
-        "a": {"title": found.before.title, "scope": found.before.scope},
-        "b": {"title": found.now.title, "scope": found.now.scope},
-        "metrics": metrics,
-        **{name: list(table.rows(limit=limit)) for name, table in found.tables.items()},
-        "failed": [change.metric.name for change in failed],
+    tables = {
+        "sides": json_rows(sides),
+        "metrics": json_rows(metrics),
+        **{name: json_table(table, limit=limit) for name, table in found.tables.items()},
+        "failed": json_rows([{"name": change.metric.name} for change in failed]),
     }
+    scope = f"{found.now.scope} against {found.before.scope}"
+    return "".join(json_pieces("diff", scope, 0, tables))

@@ -34,7 +34,6 @@ COMMANDS = (
     "slices",
     *BY_NAME,
     "report",
-    "summary",
     "diff",
     "check",
     "cache",

@@ -57,7 +57,7 @@ def report(
     from tracelane.core.export.redact import Redaction
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
-    from tracelane.core.export.summary_file import as_json
+    from tracelane.core.export.summary_file import summary_json
     from tracelane.core.overlay.excerpt import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
@@ -91,7 +91,7 @@ def report(
     for number, placed in enumerate(() if overlay is None else overlay.placed):
         if overlay is not None and (lines := excerpt(overlay, placed, example.start, example.end)):
             pieces[f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}"] = lines
-    texts = {"report.md": hide(text), "summary.json": hide(as_json(here))}
+    texts = {"report.md": hide(text), "summary.json": hide(summary_json(here))}
     names = bundles.bundle(
         bundle, scope.trace, example, scope.clocks, texts, pieces, hide if redact else None
     )

@@ -11,6 +11,7 @@ import click
 from tracelane.core.base.output import print_pieces
 
 from .opened import Opened, opened_options
+from .options import JSON
 from .scoped import terminal_width
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ CATEGORY_CELLS = 16
     show_default=True,
     help="How to print it.",
 )
-def slices(opened: Opened, limit: int | None, form: str) -> None:
+@JSON
+def slices(opened: Opened, limit: int | None, form: str, as_json: bool) -> None:
     """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
     """
-    from tracelane.core.export.slices import SliceRows, csv_pieces, json_pieces
+    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json
     from tracelane.core.query.filter import Filter, parse
     from tracelane.core.query.hits import matches
 
@@ -47,8 +49,11 @@ def slices(opened: Opened, limit: int | None, form: str) -> None:
     wanted = Filter("", ()) if opened.where is None else parse(opened.where)
     scope = replace(opened, where=None).scope()
     found = SliceRows(scope.trace, matches(scope.trace, wanted, scope.clocks), scope.range, scope.lanes)
-    if form != "table":
-        print_pieces((csv_pieces if form == "csv" else json_pieces)(found, limit))
+    if as_json or form == "json":
+        words = scope.text if opened.where is None else f"{scope.text}, filtered"
+        print_pieces(slices_json(found, words, limit))
+    elif form == "csv":
+        print_pieces(csv_pieces(found, limit))
     else:
         print_pieces(line + "\n" for line in _table(found, limit or ROWS, terminal_width()))
 

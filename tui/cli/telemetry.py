@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_text
-from tracelane.core.base.safe_text import json_text
+from tracelane.core.base.output import print_pieces, print_text
 
 from .opened import chosen_trace
 from .options import JSON, TRACES, choice_options, with_index_options
@@ -55,10 +54,12 @@ def telemetry(
     temperature of each step; with --from and --to: of that stretch of time, or of its steps. With --by
     kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all.
     """
+    from tracelane.core.export.formats import json_pieces, json_rows, json_table
     from tracelane.core.overlay.beside import logs_beside
     from tracelane.core.overlay.counter_table import counters_table
     from tracelane.core.overlay.lay_over import check_cards, lay_over
     from tracelane.core.overlay.wall import Wall
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.telemetry.describe import describe
     from tracelane.core.telemetry.log import open_log
     from tracelane.tui.text.table import table_text
@@ -98,10 +99,13 @@ def telemetry(
             else:
                 steps = stretches_table(overlay, [Stretch("range", *within)], trace.clocks)
     if as_json:
-        name = f"{by}s" if by else "range"
-        rows = {} if steps is None else {name: list(steps.rows()), "notes": list(steps.notes)}
-        whole = {"schema": 1, "logs": told, "counters": list(counters.rows()), **rows}
-        print_text(json_text(whole))
+        tables = {"logs": json_rows(told), "counters": json_table(counters)}
+        notes = list(counters.notes)
+        if steps is not None:
+            tables[f"{by}s" if by else "range"] = json_table(steps)
+            notes = [*steps.notes, *notes]
+        scope = Scope(trace, within, clocks=trace.clocks).text
+        print_pieces(json_pieces("telemetry", scope, 0, tables, notes))
         return
     labels = {key: device.label for key, device in wall.devices.items()}
     if len(trace.sources) > 1:

@@ -37,6 +37,7 @@ class SavingSlices(Viewer):
         from tracelane.core.export.slices import SliceRows, write_rows
         from tracelane.core.query.filter import Filter, parse
         from tracelane.core.query.hits import matches
+        from tracelane.core.tables.scope import Scope
 
         worker = get_current_worker()
         wanted = parse(session.filter) if session.filter else Filter("", ())
@@ -44,7 +45,10 @@ class SavingSlices(Viewer):
         try:
             hits = matches(trace, wanted, session.clocks, lambda: worker.is_cancelled)
             found = SliceRows(trace, hits, session.range, lanes)
-            write_rows(found, path, lambda: worker.is_cancelled)
+            scope = Scope(trace, session.range, lanes, clocks=session.clocks).text
+            if session.filter:
+                scope += ", filtered"
+            write_rows(found, path, scope, lambda: worker.is_cancelled)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

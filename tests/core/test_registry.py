@@ -1,0 +1,97 @@
+"""The registry: every row runs in every form, with the options of its function, and is loaded only then."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.json_tables import flat
+from tests.tui.small_file import small_file
+from tracelane.core.export.formats import as_csv, as_json, as_markdown
+from tracelane.core.tables.metrics import metrics
+from tracelane.core.tables.registry import ANALYSES, PANELS, TABS, Analysis, loaded
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import open_trace
+
+LIGHT = """
+import sys
+import tracelane.core.tables.registry, tracelane.tui.cli.main, tracelane.tui.cli.analysis
+from tracelane.tui.cli.main import COMMANDS, tracelane
+import click
+for name in COMMANDS:
+    tracelane.get_command(click.Context(tracelane), name)
+print([name for name in ("numpy", "textual", "rich") if name in sys.modules])
+"""
+rows = pytest.mark.parametrize("row", ANALYSES, ids=lambda row: row.name)
+
+
+@pytest.fixture(scope="module")
+def scope(tmp_path_factory: pytest.TempPathFactory) -> Scope:
+    """Two steps with an op, a launch and a kernel each."""
+    folder = tmp_path_factory.mktemp("registry")
+    return Scope(open_trace(small_file(folder), index_dir=folder / "index"))
+
+
+@rows
+def test_options_are_those_of_the_function(row: Analysis) -> None:
+    """Each option is an argument of the function with the same default; so is the limit, if it takes one."""
+    parameters = dict(list(inspect.signature(loaded(row.function)).parameters.items())[1:])
+    for option in row.options:
+        assert parameters[option.name].default == option.default, option.name
+        assert option.default in (*option.choices, "", None) or not option.choices
+    assert ("limit" in parameters) == (row.limits != "rows")
+
+
+@rows
+def test_every_form_says_the_same(row: Analysis, scope: Scope) -> None:
+    """JSON, CSV and Markdown have the same rows, and JSON reads back in its one shape."""
+    tables = row.run(scope)
+    whole = flat(json.loads(as_json(tables, row.name)))
+    assert whole["command"] == row.name and whole["scope"] == tables.scope
+    for table in tables:
+        assert len(whole[table.name]) == len(table) == as_markdown(table).count("\n|") - 2
+        assert len(list(csv.reader(io.StringIO(as_csv(table))))) == len(table) + 1
+        keys = [column.key for column in table.columns]
+        assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_has_its_table(name: str, scope: Scope) -> None:
+    """The analysis gives the table of the panel for the options of the panel, which sorts by a column."""
+    row, panel = PANELS[name]
+    table = row.run(scope, **dict(panel.options))[panel.table]
+    assert panel.empty and (not panel.sort or table.column(panel.sort))
+    assert row.tab in [tab.name for tab in TABS]
+
+
+def test_names_are_told_apart() -> None:
+    """No two analyses, panels, tabs, keys or groups of metrics share a name."""
+    for names in (
+        [row.name for row in ANALYSES],
+        [panel.name for row in ANALYSES for panel in row.panels],
+        [tab.name for tab in TABS],
+        [tab.key for tab in TABS],
+        [row.metric_group for row in ANALYSES if row.metrics],
+    ):
+        assert len(set(names)) == len(names)
+
+
+def test_metrics_begin_with_their_group(scope: Scope) -> None:
+    """A metric of an analysis is found by what its name begins with."""
+    for row in ANALYSES:
+        if row.metrics:
+            found = metrics(scope, [row.metric_group])
+            assert found and all(name.startswith(f"{row.metric_group}.") for name in found)
+
+
+def test_rows_load_nothing(tmp_path: Path) -> None:
+    """All commands with their options are there before numpy is: help and completion are quick."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
