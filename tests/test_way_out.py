@@ -18,8 +18,8 @@ TO_PROCESSES = frozenset({"core/base/lines.py", "core/base/copies.py"})
 DRAWS = frozenset({"tui/terminal/driver.py"})
 """Frames, whose characters were made harmless when they were drawn."""
 GUARDS = frozenset({"tui/session_log.py", "tui/terminal/guard.py"})
-"""Written in a process that has loaded next to nothing, or to a log that is opened without following links; each
-line is made harmless by the same function.
+"""Written in a process that has loaded next to nothing, or to a log that is opened without following links;
+each line is made harmless by the same function.
 """
 NO_TEXT = frozenset(
     {"core/demo/trace.py", "core/export/cut.py", "core/export/bundle.py", "core/export/marks.py"}

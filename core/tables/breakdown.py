@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..base.intervals import Intervals, merge
-from .devices import KERNEL_TYPES, kernel_types
+from .devices import kernel_types
+from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .scope import Scope
 from .table import Column, Table, Tables
@@ -140,7 +141,7 @@ def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
     for number in range(len(KERNEL_TYPES)):
         mask = kinds == number
         sets.append(merge(work.starts[mask], work.ends[mask]))
-    compute, communication, memory = sets
+    compute, communication, memory, _ = sets
     streams = []
     for name, places in work.by_stream():
         starts, ends = work.starts[places], work.ends[places]

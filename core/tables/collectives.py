@@ -11,8 +11,9 @@ import numpy as np
 
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
-from .devices import COMMUNICATION, KERNEL_CATEGORIES
+from .devices import KERNEL_CATEGORIES
 from .groups import dense
+from .kinds import COMMUNICATION
 from .work import lifted_values
 
 NOTHING = np.iinfo(np.int64).min

@@ -14,7 +14,7 @@ from ..ingest.columns import I64
 from ..query.chain import enclosing
 from ..query.launches import Launches
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest
-from .devices import KERNEL_TYPES
+from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .table import Column, Table
 from .work import Work, work_of

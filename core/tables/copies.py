@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
-from .devices import KERNEL_TYPES, is_aiu
+from .devices import ALLOCATION_NAMES, is_aiu
+from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .table import Column, Table
 from .work import Work, lifted_values, work_of
@@ -40,8 +42,6 @@ _MEMORY = re.compile(r"\(([^()]*?)\s*->\s*([^()]*?)\)")
 
 
 ALLOCATION = "Allocation"
-ALLOCATIONS = re.compile(r"Memset \(Device\)|Memory \(Allocation\)", re.IGNORECASE)
-"""What AIU profilers call an allocation of the device's memory."""
 
 
 def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
 
     On an AIU a Memset (Device) is no copy: it is where memory was allocated.
     """
-    if aiu and ALLOCATIONS.fullmatch(name):
+    if aiu and name in ALLOCATION_NAMES:
         return ALLOCATION, ""
     way = _MEMORY.search(name)
     memory = f"{way[1]} → {way[2]}" if way else ""
@@ -70,7 +70,7 @@ def copies(scope: Scope) -> Table:
     """
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
-    for work in work_of(scope):
+    for work in work_of(replace(scope, allocations=True)):
         for row, position in _rows(scope, work):
             rows.append(row)
             jumps.append((work.device.source, position))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,29 +13,18 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.columns import AnyArray
 from ..query.titles import plain
+from .kinds import COPY_CATEGORIES, DEFAULT_KINDS, KERNEL_TYPES, KernelType
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-KernelType: TypeAlias = Literal["compute", "communication", "memory"]
-KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory")
-"""In the order of the numbers that `kernel_types` gives."""
-
 KERNEL_CATEGORIES = frozenset({"kernel", "Kernel", "hpu_op", "mtia_ccp_events", "collective_comm"})
-COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
 """Categories of what a device does; annotations and waits on its lanes are no work."""
 
-COMMUNICATION = re.compile(
-    r"[nr]ccl|hccl|oneccl|msccl|gloo|hcoll|nvshmem|aiuComms|SenRdma|cross_device_reduce"
-    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
-    re.IGNORECASE,
-)
-"""The libraries' own prefixes and the collectives that engines write themselves (vLLM, SGLang)."""
-MEMORY = re.compile(
-    r"^(Memcpy|Memset|Memory \(|dma|hipMem(cpy|set)|Copy(Host|Device|Buffer)|FillBuffer)|\bDma[IO]\b", re.I
-)
 LABEL = re.compile(r"^\s*(GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS)\b[ :#]*(\d+)?", re.IGNORECASE)
+ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
+"""What AIU profilers call an allocation of the device's memory."""
 WORDS_BY_RUNTIME = (
     ("cuda_", "CUDA"),  # also ROCm: torch calls both so
     ("xpu_", "XPU"),
@@ -116,6 +104,16 @@ def is_aiu(index: Index) -> bool:
     return any(category.startswith("privateuse1_") for category in index.categories)
 
 
+def allocations_of(index: Index) -> AnyArray:
+    """Return the string numbers of names that an AIU's profiler gives to allocations on its device's lanes:
+    `Memset (Device)` sets nothing there. Empty for files of other devices.
+    """
+    if not is_aiu(index):
+        return np.empty(0, np.uint32)
+    numbers = [number for text in ALLOCATION_NAMES for number in index.string_numbers(text)]
+    return np.array(numbers, np.uint32)
+
+
 def lane_categories(index: Index, rows: range) -> set[str]:
     """Return the categories of the slices in these rows."""
     kinds = index.column("row_categories")
@@ -128,12 +126,9 @@ def lane_categories(index: Index, rows: range) -> set[str]:
     return {index.categories[number] for number in found}
 
 
-@lru_cache(maxsize=1 << 14)
 def kernel_type(name: str, category: str = "") -> KernelType:
     """Return what a device slice is, by its category if that tells, else by its name."""
-    if category in COPY_CATEGORIES or MEMORY.search(name):
-        return "memory"
-    return "communication" if COMMUNICATION.search(name) else "compute"
+    return DEFAULT_KINDS.kind_of(name, category).type
 
 
 def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:

@@ -14,10 +14,11 @@ from ..base.errors import UsageError
 from ..base.short_names import short_name
 from ..ingest.columns import I64, AnyArray
 from .attribution import work_by_steps
-from .devices import KERNEL_TYPES, kernel_types
+from .devices import kernel_types
 from .groups import Groups, Labels, concatenated
 from .instances import Order, instances
 from .kernel_arguments import argument_columns, argument_key, by_argument
+from .kinds import KERNEL_TYPES
 from .metrics import Metric, spread
 from .scope import Scope
 from .step_spans import step_spans

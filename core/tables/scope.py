@@ -126,6 +126,7 @@ class Scope:
     against: str = ""  # what its numbers are held against
     steps: str = ""  # name of the slices to take for steps; empty: those that are found
     attribute: Attribute = "launch"
+    allocations: bool = False  # whether an AIU's allocations, on its device's lanes, count as device work
     work: StepWork | None = None  # of a step by launch: `range` is its window, and counts for the host
     cancelled: CancelledCallback = field(default=never, compare=False)
 

@@ -23,9 +23,10 @@ from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME
 from ..query.titles import plain
 from .attribution import StepRule, StepsOfWork, steps_of_work
-from .devices import KERNEL_CATEGORIES, KERNEL_TYPES, device_word, kernel_types
+from .devices import KERNEL_CATEGORIES, allocations_of, device_word, kernel_types
 from .groups import Groups, Labels
 from .kept import kept
+from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread
 from .op_device import launches_of, work_positions
 from .op_events import KINDS, OP, lanes_of, lifted_of
@@ -260,7 +261,10 @@ class _Sets:
         self.offsets = _offsets(scope, found.source)
         categories = index.column("slices.category")
         self.counted = _counted_slices(scope, found.source)
-        self.work = self.left(work_positions(index))
+        work = work_positions(index)
+        if not scope.allocations:
+            work = work[~np.isin(index.column("slices.name")[work], allocations_of(index))]
+        self.work = self.left(work)
         self.work_start, self.work_end = self.times(self.work)
         names = index.column("slices.name")[self.work]
         self.kind = kind = kernel_types(index, names, categories[self.work])

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from .devices import WORK, Device, devices, kernel_types, lane_categories
+from .devices import WORK, Device, allocations_of, devices, kernel_types, lane_categories
 from .groups import dense
 from .scope import Scope
 
@@ -118,9 +118,12 @@ def _gather(scope: Scope, device: Device) -> Work:
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
     wanted = (present & WORK) or (present - NOT_WORK)
     is_work = np.array([category in wanted for category in index.categories], np.bool_)
+    no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         keep = is_work[chunk.categories]
+        if len(no_work):
+            keep &= ~np.isin(chunk.names, no_work)
         columns = (
             chunk.positions.astype(np.uint32),
             chunk.starts,

@@ -31,7 +31,7 @@ HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory
 def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpus_cache: Path) -> None:
     """Every sum equals HTA's formula over exact stamps to 1 ns, with HTA's kernel types and with ours."""
     wanted = golden(name)["per_rank"][rank][EXACT]
-    found = breakdown(Scope(opened(name, rank, corpus_cache)), rule)
+    found = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
     (device,) = found.devices
     temporal = wanted["temporal"]
     assert device.rank == int(rank)

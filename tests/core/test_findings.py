@@ -27,13 +27,14 @@ SMALL = "small_bmm__branch-baseline__adnan-cdx-spyre-dev-pf_2285565.178194260566
 EXPECTED: dict[str, tuple[list[str], str]] = {
     # Losses in order, and why one would say so by hand.
     AIU + JAMIE: (
-        ["host-hotspot", "overhead-bound", "device-hotspot"],
-        "blocking copies fill 460 of 484 ms on the host, the AIU is busy 44 ms, 16.4 of its 22.8 ms of "
-        "kernels are sdsc_fused_bmm_mul_silu_0",
+        ["host-hotspot", "launch-gaps", "overhead-bound", "device-hotspot"],
+        "blocking copies fill 460 of 484 ms on the host, the AIU's kernels take 22.8 ms (its allocations "
+        "are no work) and wait 346 ms for launches, 16.4 of the 22.8 ms are sdsc_fused_bmm_mul_silu_0",
     ),
     AIU + SMALL: (
-        ["overhead-bound", "host-hotspot", "compiled-overhead", "device-hotspot"],
-        "3 ms in which the AIU works 0.33 ms, copies block 2 ms, 155 of 1,010 µs in regions are lookups",
+        ["launch-gaps", "overhead-bound", "host-hotspot", "compiled-overhead", "device-hotspot"],
+        "3 ms in which the AIU's kernels take 0.19 ms and wait for launches; copies "
+        "block 2 ms, 155 of 1,010 µs in regions are lookups",
     ),
     "aiu/mlp_trace.json": (
         ["host-hotspot", "device-clock"],

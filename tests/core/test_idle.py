@@ -20,7 +20,7 @@ from tracelane.core.tables.scope import Scope
 def test_classes_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the rows, the idle time, and ns and number of gaps of each class are exact."""
     wanted = golden(name)["per_rank"][rank][EXACT]["idle_breakdown"]
-    found = idle(Scope(opened(name, rank, corpus_cache)))
+    found = idle(Scope(opened(name, rank, corpus_cache), allocations=True))
     assert {stream.stream.replace(" ", "") for stream in found.streams} == wanted.keys()
     for stream in found.streams:
         theirs = wanted[stream.stream.replace(" ", "")]

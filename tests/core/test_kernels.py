@@ -25,7 +25,7 @@ WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_rows_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
     """Per name the count, sum, min, max are exact; mean and deviation to rounding; the type is HTA's."""
-    table = kernels(Scope(opened(name, rank, corpus_cache)), rule=rule_050)
+    table = kernels(Scope(opened(name, rank, corpus_cache), allocations=True), rule=rule_050)
     wanted = {row["name"]: row for row in golden(name)["per_rank"][rank][EXACT]["kernels"]}
     found = {str(row["name"]): row for row in table.rows()}
     assert found.keys() == wanted.keys()

@@ -13,9 +13,10 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.breakdown import breakdown
-from tracelane.core.tables.devices import KERNEL_TYPES, devices, kernel_type, kernel_types
+from tracelane.core.tables.devices import devices, kernel_type, kernel_types
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.kinds import KERNEL_TYPES
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.scope import Scope

@@ -10,8 +10,8 @@ from ...base.intervals import Intervals, merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ...ingest.columns import AnyArray
-from ..devices import COPY_CATEGORIES
 from ..idle import CLASSES, stream_gaps
+from ..kinds import COPY_CATEGORIES
 from ..op_events import OP
 from ..steps import COLLECTIVE_OPS
 from .facts import Facts, counted, share, union_of

@@ -13,8 +13,8 @@ from ...base.intervals import EMPTY, Intervals, merge
 from ...base.short_names import short_name
 from ...index.store import Index
 from ...ingest.columns import I64
-from ..devices import KERNEL_TYPES, KernelType
 from ..host import LaunchSide, launch_sides, trace_starts
+from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME
 from ..scope import Scope
 from ..step_choice import Steps, find_steps

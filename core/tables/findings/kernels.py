@@ -12,8 +12,8 @@ from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ...ingest.columns import I64, AnyArray
 from ..compile_calls import nearest
-from ..devices import KERNEL_TYPES
 from ..groups import Groups
+from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, lifted_of
 from ..work import Work
 from .device import NO_LAUNCHES

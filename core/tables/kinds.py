@@ -1,0 +1,122 @@
+"""What a piece of device work is by its name: one table of kinds, for every analysis.
+
+A kind belongs to a type (compute, communication, memory, sync) by which analyses divide time; below compute
+it says what is computed. The first row whose pattern fits decides, so that the particular stands before the
+general: `flash_fwd_splitkv_kernel` is attention, not GEMM. A name that no row knows is of kind "unknown" and
+counts as compute, as in HTA. Users put rows of their own before these.
+
+Names are those of CUDA's, ROCm's, oneAPI's and AIU's libraries and of the engines that write kernels of their
+own (vLLM, SGLang, DeepEP, mori, TransformerEngine), as they stand in real traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from ..base.errors import UsageError
+
+KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
+KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
+"""In the order of the numbers that rules give."""
+UNKNOWN = "unknown"
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """A kind of device work; `pattern` is searched for in the name, upper and lower case alike."""
+
+    name: str
+    type: KernelType
+    pattern: re.Pattern[str]
+
+
+def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
+    return KernelKind(name, type, re.compile("|".join(patterns), re.IGNORECASE))
+
+
+COMMUNICATION = re.compile(
+    r"[nr]ccl|hccl|\bhcom_|oneccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma|cross_device_reduce"
+    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|\bdeep_ep\b|\bmori\b|\bmori_|multimem_"
+    r"|userbuffers|(^|\W)(lamport|oneshot|twoshot)_|(^|\W)ep_(dispatch|combine)",
+    re.IGNORECASE,
+)
+"""The libraries' own prefixes and the collectives that engines write themselves."""
+
+KINDS: tuple[KernelKind, ...] = (
+    _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b"),
+    KernelKind("collective", "communication", COMMUNICATION),
+    _kind(
+        "copy", "memory", r"^(memcpy|dma|hipMemcpy)", r"^copy(host|device|buffer)",
+        r"\bdma[io]\b|rocclr_copy|^memory \(",
+    ),
+    _kind("fill", "memory", r"^(memset|hipMemset)", r"^fillBuffer", r"rocclr_fill"),
+    _kind("triton", "compute", r"^triton_(poi|red|per|tem|for|mm|bmm)_", r"^/.*/triton_\w+"),
+    _kind("spyre", "compute", r"sdsc_", r"^spyre_kernel", r"^/.*(bundle|kernel)\.mlir$"),
+    _kind("attention", "compute", r"flash|fmha|attention|\battn|_attn|paged_kv|\bmla_|splitkv|\bsdpa"),
+    _kind("moe", "compute", r"\bmoe|_moe|fused_experts|topk_(gating|softmax)|group(ed)?_gemm|expert"),
+    _kind("convolution", "compute", r"conv(?!ert)|scudnn|winograd|implicit_gemm", r"fprop|dgrad|wgrad"),
+    _kind("optimizer", "compute", r"multi_tensor_apply|\badam|_adam|\bsgd\b|\blamb_"),
+    _kind(
+        "norm", "compute", r"(layer|batch|group|rms|instance|l2)_?norm", r"\bnorm_|_norm(_|\b)|\bbn_(fw|bw)",
+        r"rowwiseMoments|gammaBeta",
+    ),
+    _kind(
+        "gemm", "compute", r"gemm|gemv|\bCijk_|cublas|cutlass|tensile|nvjet|wgmma|splitk|matmul",
+        r"\b(b|add)?mm\b|_bmm\b",
+    ),
+    _kind(
+        "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|\bscan|_scan|scan_|scankernel",
+        r"\bsort|radix|topk|welford|nll_?(loss|criterion)|_sum_",
+    ),
+    _kind(
+        "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
+        r"index(_|ing_|select|FuncLarge|put)|gather|scatter|embedding|dropout|pool|rotary|rope|fill|\bcast",
+        r"transpose|permute|pad\b|nchw_?to_?nhwc|nhwc_?to_?nchw|act_and_mul|scale\w*tensor",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KindTable:
+    """Rows of kinds, the first that fits decides; those of the user come first."""
+
+    rows: tuple[KernelKind, ...] = KINDS
+
+    def with_patterns(self, patterns: Sequence[tuple[str, str]]) -> KindTable:
+        """Return a table with (kind, pattern) pairs before its own rows.
+
+        A kind that the table has keeps its type; another one is compute. Raises UsageError for a pattern
+        that is no regular expression.
+        """
+        types = {row.name: row.type for row in self.rows} | {name: name for name in KERNEL_TYPES}
+        own = []
+        for name, pattern in patterns:
+            try:
+                own.append(KernelKind(name, types.get(name, "compute"), re.compile(pattern, re.IGNORECASE)))
+            except re.error as error:
+                raise UsageError(f"kernel kind {name!r}: {pattern!r} is no pattern: {error}") from None
+        return KindTable((*own, *self.rows))
+
+    def kind_of(self, name: str, category: str = "") -> KernelKind:
+        """Return the kind of a device slice, by its category if that tells, else by its name."""
+        return _kind_of(self, name, category)
+
+
+@lru_cache(maxsize=1 << 15)
+def _kind_of(table: KindTable, name: str, category: str) -> KernelKind:
+    if category in COPY_CATEGORIES:
+        return FILL if "emset" in category else COPY
+    if category in SYNC_CATEGORIES:
+        return SYNC
+    return next((row for row in table.rows if row.pattern.search(name)), OTHER)
+
+
+OTHER = _kind(UNKNOWN, "compute", r"$^")
+SYNC, COPY, FILL = (next(row for row in KINDS if row.name == name) for name in ("sync", "copy", "fill"))
+DEFAULT_KINDS = KindTable()

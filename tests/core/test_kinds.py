@@ -1,0 +1,100 @@
+"""Device work is told apart by one table of kinds, which a user may put patterns before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, index_of
+from tracelane.core import open_trace
+from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.work import work_of
+from tracelane.core.trace import Trace
+
+NAMES = [
+    ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)", "collective", "communication"),
+    ("void deep_ep::intranode::dispatch<8>(int4*)", "collective", "communication"),
+    ("mori::moe::EpDispatchIntraNodeKernel", "collective", "communication"),
+    ("userbuffers_fp16_sum_inplace_gpu_rr_rs_oop", "collective", "communication"),
+    ("hcom_allReduce__000_0", "collective", "communication"),
+    ("multimem_all_reduce_kernel", "collective", "communication"),
+    ("void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>()", "collective", "communication"),
+    ("__amd_rocclr_copyBuffer.kd", "copy", "memory"),
+    ("__amd_rocclr_fillBufferAligned.kd", "fill", "memory"),
+    ("CopyHostToDevice", "copy", "memory"),
+    ("Memcpy HtoD (Pinned -> Device)", "copy", "memory"),
+    ("Stream Wait Event", "sync", "sync"),
+    ("ampere_sgemm_32x32_sliced1x4_tn", "gemm", "compute"),
+    ("nvjet_tst_128x64_64x8_1x2_h_bz_TNT", "gemm", "compute"),
+    ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_MT32x32x256", "gemm", "compute"),
+    ("void flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128>>", "attention", "compute"),
+    ("sm80_xmma_fprop_implicit_gemm_tf32f32", "convolution", "compute"),
+    ("void at::native::batch_norm_transform_input<float>", "norm", "compute"),
+    ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>", "elementwise", "compute"),
+    ("void at::native::reduce_kernel<512, 1>", "reduction", "compute"),
+    ("fused_moe_kernel", "moe", "compute"),
+    ("triton_poi_fused_add_relu_0", "triton", "compute"),
+    ("/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir", "spyre", "compute"),
+    ("k17", UNKNOWN, "compute"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "type"), NAMES)
+def test_kind_of_a_name(name: str, kind: str, type: str) -> None:
+    """Libraries' names have their kind and type; a name nobody knows is said to be unknown."""
+    row = DEFAULT_KINDS.kind_of(name, "kernel")
+    assert (row.name, row.type) == (kind, type)
+
+
+def test_categories_go_before_names() -> None:
+    """A copy is a copy and a synchronisation no work, whatever they are called."""
+    assert DEFAULT_KINDS.kind_of("gemm", "gpu_memcpy").name == "copy"
+    assert DEFAULT_KINDS.kind_of("gemm", "gpu_memset").name == "fill"
+    assert DEFAULT_KINDS.kind_of("gemm", "cuda_sync").type == "sync"
+
+
+def test_a_user_puts_patterns_before_the_table() -> None:
+    """A user's pattern decides first; a known kind keeps its type, a new one is compute."""
+    table = DEFAULT_KINDS.with_patterns(
+        [("collective", "^my_ring_"), ("fft", "fft|cufft"), ("memory", "^move_")]
+    )
+    assert table.kind_of("my_ring_gemm").type == "communication"
+    assert (table.kind_of("cufft_gemm").name, table.kind_of("cufft_gemm").type) == ("fft", "compute")
+    assert table.kind_of("move_all").type == "memory"
+    assert table.kind_of("gemm").name == "gemm"
+    with pytest.raises(UsageError, match=r"'bad'.*no pattern"):
+        DEFAULT_KINDS.with_patterns([("bad", "(")])
+
+
+def test_each_kind_stands_once() -> None:
+    """No two rows of the table have one name."""
+    assert len({row.name for row in KINDS}) == len(KINDS)
+
+
+@needs_corpus
+def test_allocations_of_an_aiu_are_no_work(corpus_cache: Path) -> None:
+    """On AIU lanes `Memset (Device)` is left out of work and busy time; kernels are all there."""
+    path = next(CORPUS.glob("aiu/spyre_torch_profiler/jamie_mlp__upstream*"))
+    trace = open_trace([path], index_dir=corpus_cache)
+    (work,) = work_of(Scope(trace))
+    (whole,) = work_of(Scope(trace, allocations=True))
+    index = trace.indexes[0]
+    left_out = np.setdiff1d(whole.positions, work.positions)
+    assert set(index.strings(index.column("slices.name")[left_out])) == {"Memset (Device)"}
+    (device,) = breakdown(Scope(trace)).devices
+    assert device.memory_ns == 0
+    assert {stream.sum_ns for stream in device.streams} == {22_795_895}
+    trace.close()
+
+
+def test_memsets_of_other_devices_are_work(tmp_path: Path) -> None:
+    """On a GPU a Memset (Device) sets memory, and takes time."""
+    events = [complete(0, 10, "Memset (Device)", "gpu_memset", pid=0)]
+    (work,) = work_of(Scope(Trace([index_of(events, tmp_path)])))
+    assert work.durations.tolist() == [10_000]
