@@ -24,6 +24,10 @@ from tracelane.core.index.format import (
 )
 from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import FORMAT_VERSION
+from tracelane.core.ingest.lifted import LIFTED, Kind
+
+TEXTS = frozenset(lifted.key for lifted in LIFTED if lifted.kind is Kind.TEXT)
+"""Lifted arguments whose values are string numbers."""
 
 
 @dataclass
@@ -333,7 +337,7 @@ def write_index(
         save(name, "u1" if len(categories) < 256 and "|" in dtype else dtype.split("|")[-1], columns[name])
     for key, pairs in lifted.items():
         save(f"lifted.{key}.position", "u4", [p for p, _ in pairs])
-        save(f"lifted.{key}.value", "i8", [v for _, v in pairs])
+        save(f"lifted.{key}.value", "u4" if key in TEXTS else "i8", [v for _, v in pairs])
     tables = {}
     for name, rows in (("lanes", lane_table), ("rows", row_table), ("processes", process_table)):
         raw = np.array([tuple(row) for row in rows], TABLES[name]).tobytes()
@@ -346,6 +350,7 @@ def write_index(
         "form": "object",
         "base_time_ns": None,
         "source": {},
+        "envelope": {},
         "ledger": {"slices": len(placed), "events": ordinal},
         "problems": [],
         "columns": entries,

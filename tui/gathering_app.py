@@ -182,6 +182,7 @@ class GatheringApp(TracelaneApp):
         else:
             layout, session = self.layout_now, replace(self.session, clocks=trace.clocks)
             self.trace = trace
+            self.verification.attach(trace.indexes)
             if not self._moved:
                 fresh = view.first_session(trace, session.viewport.width)
                 session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)

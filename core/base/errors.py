@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class TracelaneError(Exception):
     """A failure that is explained by its message alone: shown as one line, never as a traceback."""
@@ -22,7 +24,17 @@ class UsageError(TracelaneError):
 
 
 class CacheError(TracelaneError):
-    """The index cannot be written or is damaged beyond rebuilding."""
+    """The index cannot be written or read."""
+
+
+class DamagedIndexError(CacheError):
+    """An index on disk is not what was written: it is discarded and built again from the trace."""
+
+    def __init__(self, message: str, folder: Path | None = None, why: str = "") -> None:
+        """Say what is damaged; `folder`: the index, None where it is not known; `why`: the reason alone."""
+        super().__init__(message)
+        self.folder = folder
+        self.why = why or message
 
 
 class Cancelled(Exception):  # noqa: N818 - a request, not an error

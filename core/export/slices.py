@@ -37,6 +37,9 @@ UNITS: Mapping[str, Unit] = {
 }
 COLUMNS = tuple(UNITS)[:-1]
 
+USED = tuple(f"slices.{name}" for name in ("name", "category", "start", "duration", "self", "ordinal"))
+"""Columns that rows are made of, checked before the first row is printed."""
+
 
 class SliceRows:
     """The slices of a search that lie in a range, in order of (start, source, lane).
@@ -58,6 +61,7 @@ class SliceRows:
         wanted = None if lanes is None else frozenset(lanes)
         starts, sources, positions = [], [], []
         for source, index in enumerate(trace.indexes):
+            index.check(*USED)
             for own, begin in hits.starts(source):
                 if wanted is not None:
                     numbers, which = np.unique(Rows(index).of(own), return_inverse=True)

@@ -1,9 +1,9 @@
 """Random access to the text of compressed sources: every block packed by itself, written after the commit.
 
-    derived/blocks-v1/data      the packed blocks one after another (deflate, level 1)
-    derived/blocks-v1/ends.i8   where each ends
+    derived/blocks-v2/data     the packed blocks one after another (deflate, level 1)
+    derived/blocks-v2/entries  where each ends, and its checksum
 
-Disposable like everything under `derived`: committed by one rename, rebuilt when missing.
+Disposable like everything under `derived`: committed by one rename, rebuilt when missing or damaged.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,12 +19,16 @@ import numpy as np
 
 from ..base.deflate import deflate_library
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
+from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..ingest.source import Source, TextStream, open_source
 from .store import Index
 
 FOLDER = "derived"
-NAME = "blocks-v1"
+NAME = "blocks-v2"
+DATA = "data"
+ENTRIES = "entries"
+_ENTRY = np.dtype([("end", "i8"), ("crc", "u4"), ("block", "u4")])
 LEVEL = 1
 READ = 1 << 20
 SLOW = "the source is compressed: it was inflated again up to this event"
@@ -36,8 +41,8 @@ def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
     """
     offset = int(index.column("blocks.offset")[block])
     length = int(index.column("blocks.length")[block])
-    stored = _stored(index, block)
-    if stored is not None and len(stored) == length:
+    stored = _stored(index, block, length)
+    if stored is not None:
         return stored, None
     source = source_of(index)
     if source.seekable:
@@ -115,24 +120,42 @@ def _onwards(stream: TextStream, offset: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _stored(index: Index, block: int) -> bytes | None:
+def _stored(index: Index, block: int, length: int) -> bytes | None:
+    """Return the text of a block, None where there is no store (yet); a damaged one is removed."""
     folder = index.folder / FOLDER / NAME
     try:
-        with (folder / "ends.i8").open("rb") as file:
-            file.seek(max(0, block - 1) * 8)
-            ends = np.frombuffer(file.read(16), np.int64)
-        begin, end = (0, int(ends[0])) if block == 0 else (int(ends[0]), int(ends[1]))
-        with (folder / "data").open("rb") as file:
-            file.seek(begin)
-            text: bytes = deflate_library().decompress(file.read(end - begin))
-            return text
-    except (OSError, IndexError, deflate_library().error):
-        return None  # not there (yet): the source itself is asked
+        return _read_stored(folder, block, length)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, deflate_library().error):
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+def _read_stored(folder: Path, block: int, length: int) -> bytes:
+    first = max(0, block - 1)
+    with open(open_private(folder / ENTRIES), "rb", buffering=0) as file:
+        count = block - first + 1
+        raw = os.pread(file.fileno(), count * _ENTRY.itemsize, first * _ENTRY.itemsize)
+    if len(raw) != count * _ENTRY.itemsize:
+        raise ValueError("it lacks the block")
+    entries = np.frombuffer(raw, _ENTRY)
+    begin, end = (0 if block == 0 else int(entries["end"][0])), int(entries["end"][-1])
+    with open(open_private(folder / DATA), "rb", buffering=0) as file:
+        if not 0 <= begin <= end <= os.fstat(file.fileno()).st_size:
+            raise ValueError("a block lies outside of the file")
+        packed = os.pread(file.fileno(), end - begin, begin)
+    if int(entries["block"][-1]) != block or zlib.crc32(packed) != int(entries["crc"][-1]):
+        raise ValueError("a block does not match its checksum")
+    text: bytes = deflate_library().decompressobj().decompress(packed, length + 1)
+    if len(text) != length:
+        raise ValueError("a block is of another length")
+    return text
 
 
 def has_block_store(index: Index) -> bool:
     """Tell whether arguments need no inflating of the source any more."""
-    return (index.folder / FOLDER / NAME / "ends.i8").exists()
+    return (index.folder / FOLDER / NAME / ENTRIES).exists()
 
 
 def needs_block_store(index: Index) -> bool:
@@ -157,7 +180,7 @@ def write_block_store(
     source = source_of(index)
     derived = index.folder / FOLDER
     try:
-        derived.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(derived)
         building = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=derived))
     except OSError as error:
         raise CacheError(f"cannot write in {derived}: {error.strerror or error}") from None
@@ -177,14 +200,14 @@ def _write(
     index: Index, source: Source, folder: Path, progress: ProgressCallback, cancelled: CancelledCallback
 ) -> None:
     offsets, lengths = index.column("blocks.offset"), index.column("blocks.length")
-    ends = np.zeros(len(offsets), np.int64)
+    entries = np.zeros(len(offsets), _ENTRY)
     order = np.argsort(offsets, kind="stable")
     if not np.array_equal(order, np.arange(len(offsets))):
         raise CacheError("the block table is not in file order")
     written = 0
     stream = source.open()
     try:
-        with (folder / "data").open("wb") as file:
+        with open(open_private(folder / DATA, os.O_WRONLY | os.O_CREAT), "wb") as file:
             for block, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist())):
                 if cancelled():
                     raise Cancelled
@@ -195,10 +218,11 @@ def _write(
                 while left > 0 and (part := stream.read(min(READ, left))):
                     parts.append(part)
                     left -= len(part)
-                written += file.write(deflate_library().compress(b"".join(parts), LEVEL))
-                ends[block] = written
+                packed = deflate_library().compress(b"".join(parts), LEVEL)
+                written += file.write(packed)
+                entries[block] = written, zlib.crc32(packed), block
                 if block % 64 == 0:
                     progress(Progress("block store", stream.position_on_disk(), source.size))
-        ends.tofile(folder / "ends.i8")
+        write_private(folder / ENTRIES, entries.tobytes())
     finally:
         stream.close()

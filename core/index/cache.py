@@ -3,6 +3,9 @@
 <root>/v<format>/<key>/             a committed index; the key is that of the source's fingerprint
 <root>/v<format>/.building-<key>-*  one being written; never opened, swept when its writer is gone
 <root>/v<format>/.lock-<key>        held exclusively by the one who builds, shared by readers
+
+Folders have mode 0700 and files 0600 whatever the umask is. What another user owns is never opened: an index,
+a lock or a folder that somebody planted counts as not there.
 """
 
 from __future__ import annotations
@@ -24,11 +27,16 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import CacheError, Cancelled
+from ..base.private import (
+    FOLDER_MODE,
+    is_own_folder,
+    make_private_folder,
+    open_private,
+)
 from ..base.progress import CancelledCallback, never
 from .version import FORMAT_VERSION, MANIFEST
 
 APPLICATION = "tracelane"
-PRIVATE = 0o700
 BUILDING = ".building-"
 DOOMED = ".doomed-"
 LOCK = ".lock-"
@@ -66,11 +74,15 @@ class Lease:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the index of one source belongs. `notes` tell why it is not the usual place."""
+    """Where the index of one source belongs.
+
+    `notes` say why it is not the usual place, `events` what happened to an index that lay there.
+    """
 
     folder: Path
     notes: tuple[str, ...] = ()
     temporary: bool = False
+    events: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -83,8 +95,8 @@ class Place:
         return self.folder.parent / f"{LOCK}{self.key}"
 
     def exists(self) -> bool:
-        """Tell whether a committed index lies here."""
-        return os.path.isfile(self.folder / MANIFEST)
+        """Tell whether a committed index of ours lies here."""
+        return is_own_folder(self.folder) and os.path.lexists(self.folder / MANIFEST)
 
     def lease(self) -> Lease | None:
         """Take the readers' lock; None where locks do not work."""
@@ -99,7 +111,7 @@ class Place:
         """
         parent = self.folder.parent
         sweep(parent)
-        with _told(parent):
+        with _write_errors(parent), _private_files():
             building = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
             held = _lease(building / f"{WRITER}-new", exclusive=True)
             if held is not None:  # it must be held when others see it: what nobody holds is swept
@@ -134,17 +146,41 @@ class Place:
 
         Readers of the old one keep their mappings: its files are unlinked, never changed.
         """
-        doomed: Path | None = None
-        if self.folder.exists():
-            doomed = Path(tempfile.mkdtemp(prefix=f"{DOOMED}{self.key}-", dir=self.folder.parent))
-            os.rename(self.folder, doomed / "index")
+        os.chmod(building, FOLDER_MODE)
+        doomed = _doom(self.folder)
         os.rename(building, self.folder)
         if doomed is not None:
             shutil.rmtree(doomed, ignore_errors=True)
 
-    def discard(self) -> None:
-        """Remove a damaged index."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+def discard(folder: Path) -> bool:
+    """Remove an index, damaged or not wanted any more; False where that cannot be done.
+
+    Readers keep what they have mapped. It goes out of sight first, so that nobody opens half of it.
+    """
+    try:
+        doomed = _doom(folder)
+    except OSError:
+        return False
+    if doomed is not None:
+        shutil.rmtree(doomed, ignore_errors=True)
+    return True
+
+
+def _doom(folder: Path) -> Path | None:
+    """Move what lies in the place of an index into a folder that is swept; None where nothing lies there."""
+    if not os.path.lexists(folder):
+        return None
+    doomed = Path(tempfile.mkdtemp(prefix=f"{DOOMED}{folder.name}-", dir=folder.parent))
+    try:
+        os.rename(folder, doomed / "index")
+    except FileNotFoundError:  # somebody else was faster
+        shutil.rmtree(doomed, ignore_errors=True)
+        return None
+    except OSError:
+        shutil.rmtree(doomed, ignore_errors=True)
+        raise
+    return doomed
 
 
 def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
@@ -153,37 +189,55 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
     The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
     """
     key = index_key(fingerprint)
-    if index_dir is not None:
-        trouble = _made_writable(_version_folder(index_dir))
-        if trouble:
-            return _temporary(key, f"{index_dir} cannot be written ({trouble})")
-        return Place(_version_folder(index_dir) / key)
-    root = cache_root()
+    root = cache_root() if index_dir is None else index_dir
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
-    if os.path.isfile(folder / key / MANIFEST):  # a cache that may only be read is good enough for reading
-        return Place(folder / key)
-    trouble = _made_writable(folder)
+    place = Place(folder / key)
+    if is_own_folder(folder) and place.exists():  # a cache that may only be read is good enough for reading
+        return place
+    trouble = _trouble_writing(folder, shared=index_dir is not None)
     if trouble:
-        return _temporary(key, f"the cache {root} cannot be written ({trouble})")
-    return Place(folder / key)
+        where = f"the cache {root}" if index_dir is None else f"{index_dir}"
+        return _temporary(key, f"{where} cannot be written ({trouble})")
+    return place
 
 
 def _version_folder(root: Path) -> Path:
     return root / f"v{FORMAT_VERSION}"
 
 
-def _made_writable(folder: Path) -> str:
-    """Make the folder, try to write in it, and return what went wrong in plain words, or ""."""
+def _trouble_writing(folder: Path, shared: bool) -> str:
+    """Make a version folder, try to write in it, and return what went wrong in plain words, or "".
+
+    The root that it lies in is made private, too, unless it is a `shared` one that a user named.
+    """
+    root = folder.parent
     try:
-        folder.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        folder.mkdir(mode=PRIVATE, exist_ok=True)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(root):
+            os.mkdir(root, FOLDER_MODE)
+        elif not shared and os.lstat(root).st_uid != os.geteuid():  # a link to another disk may be the user's
+            return f"{root} belongs to another user"
+        if not shared:
+            make_private_folder(root.resolve())
+        make_private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return error.strerror or str(error)
+        reason = error.strerror or str(error)
+        return f"{error.filename} {reason}" if reason == "belongs to another user" else reason
     return ""
+
+
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Have files made that only their owner may read, whatever the umask was."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 _temporaries: list[tempfile.TemporaryDirectory[str]] = []
@@ -194,7 +248,7 @@ def _temporary(key: str, why: str) -> Place:
         folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
         # Laid out like a cache: what is kept beside an index, its marks, stays inside and goes with it.
         versioned = _version_folder(Path(folder.name))
-        versioned.mkdir(mode=PRIVATE)
+        make_private_folder(versioned)
     except OSError as error:
         raise CacheError(
             f"{why}, and neither can {tempfile.gettempdir()} ({error.strerror or error}): use --index-dir"
@@ -205,15 +259,16 @@ def _temporary(key: str, why: str) -> Place:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    """Turn write errors into a CacheError with one clear line."""
+def _write_errors(folder: Path) -> Iterator[None]:
+    """Turn write errors into a CacheError that says where and what to do about it."""
     try:
         yield
     except (OSError, CacheError) as error:
         cause = error.__cause__ if isinstance(error, CacheError) else error
         if isinstance(cause, OSError) and cause.errno in FULL:
             raise CacheError(
-                f"no space left in {folder} for the index: free some, or name another folder with --index-dir"
+                f"no space left in {folder} for the index: free some (tracelane cache clear removes some), "
+                "or name another folder with --index-dir"
             ) from error
         if isinstance(error, CacheError):
             raise
@@ -221,13 +276,13 @@ def _told(folder: Path) -> Iterator[None]:
 
 
 def _open_lock(path: Path) -> int | None:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
+    """Return a descriptor of a lock file of ours; None where there is none and none can be made."""
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return open_private(path, flags)
         except OSError:
-            return None
+            continue
+    return None
 
 
 def _try_lock(descriptor: int, how: int) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.errors import CacheError, Cancelled
+from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..ingest.child import Children, ChildrenError, made_for_decoding
 from ..ingest.ledger import NO_EVENTS
 from ..ingest.source import Source, open_source
-from .cache import Place, locate
+from .cache import Place, discard, locate
 from .cached import touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -85,7 +86,15 @@ def wanted_index(
     """Return the index of a file from the cache, else what is to be read and where its index belongs."""
     source = open_source(path, progress=progress, cancelled=cancelled)
     place = locate(dict(source.fingerprint), options.index_dir)
-    index = None if options.force else _opened(place, source)
+    if options.force:
+        return source, place
+    try:
+        index = _opened(place, source)
+    except DamagedIndexError as error:
+        discard(place.folder)
+        place = locate(dict(source.fingerprint), options.index_dir)
+        event = f"{source.path}: its index was damaged ({error.why}) and is built anew"
+        return source, replace(place, events=(event,))
     return (source, place) if index is None else index
 
 
@@ -109,9 +118,13 @@ def build_here(
 
 def opened_index(source: Source, place: Place) -> Index:
     """Return the index that was just committed; CacheError where it cannot be opened."""
-    index = _opened(place, source)
+    try:
+        index = _opened(place, source)
+        why = "it is gone"
+    except DamagedIndexError as error:
+        index, why = None, error.why
     if index is None:
-        raise CacheError(f"the index of {source.path} was written to {place.folder} but cannot be opened")
+        raise CacheError(f"the index of {source.path} in {place.folder} cannot be read: {why}")
     return index
 
 
@@ -123,11 +136,14 @@ def has_no_event_array(index: Index) -> bool:
 def cached_index(path: str | Path, *, index_dir: Path | None = None) -> Index | None:
     """Return the index of a trace file if there is a usable one, None otherwise; writes nothing."""
     source = open_source(path)
-    return _opened(locate(dict(source.fingerprint), index_dir), source)
+    try:
+        return _opened(locate(dict(source.fingerprint), index_dir), source)
+    except DamagedIndexError:
+        return None
 
 
 def _opened(place: Place, source: Source) -> Index | None:
-    """Open the index in its place; a damaged one counts as none."""
+    """Open the index in its place, None where there is none; DamagedIndexError."""
     if not place.exists():
         return None
     from .store import Index  # not before a process that builds one has been started: it loads numpy
@@ -135,12 +151,18 @@ def _opened(place: Place, source: Source) -> Index | None:
     lease = place.lease()
     try:
         index = Index.open(place.folder)
-    except CacheError:
+        if index.manifest["source"] != source.fingerprint:
+            why = "it is that of another file"
+            raise DamagedIndexError(f"the index in {place.folder} is damaged: {why}", place.folder, why)
+    except CacheError as error:
         if lease is not None:
             lease.close()
-        return None
+        if isinstance(error, DamagedIndexError):
+            raise
+        return None  # removed a moment ago
     index.lease, index.source = lease, source
-    index.notes = (*place.notes, *unfinished_note(source.path))
+    index.notes = (*place.notes, *place.events, *unfinished_note(source.path))
+    index.events = place.events
     index.path = source.path if source.path == "-" else str(Path(source.path).absolute())
     touch(place.folder)
     return index
@@ -163,8 +185,7 @@ def build_index(
     `ingest.coarse`); `started` are workers that are to read.
     """
     with place.exclusive(cancelled):
-        if not options.force and (index := _opened(place, source)) is not None:
-            index.close()
+        if not options.force and _is_there(place, source):
             return
         root = place.folder.parent.parent
         limit = limit_of(root)
@@ -173,6 +194,17 @@ def build_index(
             _build(source, folder, options, progress, cancelled, pictured, started)
         if not place.temporary:
             keep_within(limit, root, place.key)
+
+
+def _is_there(place: Place, source: Source) -> bool:
+    """Tell whether another process has built the index meanwhile."""
+    try:
+        index = _opened(place, source)
+    except DamagedIndexError:
+        return False
+    if index is not None:
+        index.close()
+    return index is not None
 
 
 def _build(

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import bisect
 import json
-import sys
+import mmap
+import os
+import stat
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..base.errors import CacheError
+from ..base.errors import CacheError, DamagedIndexError
+from ..base.private import is_own_folder, open_private, read_private
 from ..ingest.columns import I64, U32, AnyArray
+from .checks import CRC_BYTES, check_manifest, check_tables, check_values
 from .format import COLUMNS, LONG, NONE, TABLES, RowKind
-from .version import FORMAT_VERSION, MANIFEST
+from .version import MANIFEST
 
 SMALL_COLUMN = 64 * 1024
-"""Columns below this many bytes are read at once: a mapping costs more than it saves."""
+"""Columns below this many bytes are copied: a mapping costs more than it saves."""
+MOST_MANIFEST = 256 << 20
+"""No manifest is longer; it holds one checksum per megabyte and the trace's own words."""
 SCAN_CHUNK = 1 << 20
 
 
@@ -34,11 +40,23 @@ def checksum_of(manifest: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
 
 
+class Deferred(Protocol):
+    """What takes large columns whose checksums are looked at later."""
+
+    @property
+    def least_bytes(self) -> int:
+        """How large a column is to be taken."""
+
+    def add(self, index: Index, name: str, values: AnyArray) -> None:
+        """Have the checksums of a column looked at."""
+
+
 class Index:
-    """One source's index. Immutable; columns are mapped when first asked for.
+    """One source's index. Immutable; columns are mapped and checked when first asked for.
 
     Positions are places in the slice order of format.py, row numbers index the row table, times are lane
-    times in ns. Damage found at opening or on first use of a column raises CacheError.
+    times in ns. What opening or the first use of a column finds damaged raises DamagedIndexError; after that
+    every number that a column holds is in bounds (see checks.py).
     """
 
     def __init__(self, folder: Path, manifest: dict[str, Any], tables: dict[str, AnyArray]) -> None:
@@ -51,8 +69,12 @@ class Index:
         self.problems: list[dict[str, Any]] = manifest.get("problems", [])
         self.path = str(manifest.get("path", ""))
         self.notes: tuple[str, ...] = ()
+        self.events: tuple[str, ...] = ()
+        """What had to be done in the cache to open it, for whoever asked for the trace."""
         self.source: object | None = None
         self.lease: object | None = None
+        self.deferred: Deferred | None = None
+        """Where checksums of large columns are left to; None: they are looked at before a column is used."""
         self._columns: dict[str, AnyArray] = {}
         self._string = lru_cache(maxsize=1 << 16)(self._read_string)
         self.categories = [self.string(int(number)) for number in self.column("categories")]
@@ -63,82 +85,76 @@ class Index:
 
     @classmethod
     def open(cls, folder: Path) -> Index:
-        """Open the index in a folder, checking versions, sizes and the checksums of its tables."""
+        """Open the index in a folder, checking its manifest, the sizes of its columns, and its tables."""
         try:
-            manifest = json.loads((folder / MANIFEST).read_bytes())
-        except (OSError, ValueError) as error:
-            raise CacheError(f"no usable index in {folder}: {error}") from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_VERSION:
-            raise CacheError(f"the index in {folder} is of another format")
-        if manifest.get("byte_order", sys.byteorder) != sys.byteorder:
-            raise CacheError(f"the index in {folder} was written on a machine of another byte order")
-        if manifest.get("checksum", checksum_of(manifest)) != checksum_of(manifest):
-            raise CacheError(f"the manifest in {folder} is damaged")
-        try:
+            if folder.exists() and not is_own_folder(folder):
+                raise ValueError("it is a link, or belongs to another user")
+            manifest = _read_manifest(folder)
+            lengths = {name: int(entry["length"]) for name, entry in manifest["columns"].items()}
             tables = {name: _read_table(folder, name, manifest["tables"][name]) for name in TABLES}
-            index = cls(folder, manifest, tables)
-            index._check_bounds()
-        except (KeyError, OSError, ValueError, IndexError, TypeError) as error:
-            raise CacheError(f"the index in {folder} is damaged: {error!r}") from None
-        return index
+            check_tables(tables, lengths)
+            for name, entry in manifest["columns"].items():
+                _check_size(folder / f"{name}.{entry['dtype']}", entry)
+            return cls(folder, manifest, tables)
+        except FileNotFoundError as error:
+            if not (folder / MANIFEST).exists():
+                raise CacheError(f"there is no index in {folder}") from None
+            why = f"{Path(error.filename).name} is missing"
+            raise DamagedIndexError(f"the index in {folder} is damaged: {why}", folder, why) from None
+        except (OSError, ValueError, RecursionError) as error:
+            why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+            raise DamagedIndexError(f"the index in {folder} is damaged: {why}", folder, why) from None
 
     # -- columns ------------------------------------------------------------------------------------------
 
     def column(self, name: str) -> AnyArray:
         """Return a column as a read-only array; one that the manifest does not name is empty."""
-        found = self._columns.get(name)
-        if found is None:
-            found = self._columns[name] = self._map(name)
-        return found
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = self._map(name)
+        return column
+
+    def check(self, *names: str) -> None:
+        """Check columns before anything is printed that is made of them; DamagedIndexError."""
+        for name in names:
+            self.column(name)
+
+    def length(self, name: str) -> int:
+        """Return the length of a column as the manifest has it."""
+        entry = self.manifest["columns"].get(name)
+        return 0 if entry is None else int(entry["length"])
 
     def _map(self, name: str) -> AnyArray:
         entry = self.manifest["columns"].get(name)
         if entry is None:
             return np.empty(0, COLUMNS[name].split("|")[0] if name in COLUMNS else "u4")
         dtype, length = np.dtype(str(entry["dtype"])), int(entry["length"])
-        path = self.folder / f"{name}.{entry['dtype']}"
         if length == 0:
             return np.empty(0, dtype)
         try:
-            if path.stat().st_size != length * dtype.itemsize:
-                raise CacheError(f"the index column {path} has not the size that its manifest says")
-            if length * dtype.itemsize < SMALL_COLUMN:
-                array: AnyArray = np.fromfile(path, dtype)
-                array.flags.writeable = False
-                return array
-            return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
+            values = np.frombuffer(_contents(self.folder / f"{name}.{entry['dtype']}", entry), dtype)
+            deferred = self.deferred
+            if deferred is None or values.nbytes < deferred.least_bytes:
+                deferred = None
+                self.check_checksums(name, values)
+            check_values(name, values, self)
         except (OSError, ValueError) as error:
-            raise CacheError(f"the index column {path} cannot be read: {error}") from None
+            why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+            raise self._damaged(f"column {name}: {why}") from None
+        if deferred is not None:
+            deferred.add(self, name, values)
+        return values
 
-    def _check_bounds(self) -> None:
-        """Hold every offset of the row table against the columns' lengths (a wrong one must never be
-        read).
-        """
-        lengths = {name: int(entry["length"]) for name, entry in self.manifest["columns"].items()}
-        for name, entry in self.manifest["columns"].items():
-            size = int(entry["length"]) * np.dtype(str(entry["dtype"])).itemsize
-            if size and (self.folder / f"{name}.{entry['dtype']}").stat().st_size != size:
-                raise ValueError(f"column {name} has another size than its manifest says")
-        rows = self.rows
-        for kind, column in (
-            (RowKind.SLICES, "slices.start"),
-            (RowKind.INSTANTS, "instants.start"),
-            (RowKind.SAMPLES, "samples.start"),
-        ):
-            these = rows[rows["kind"] == kind]
-            if len(these) and int((these["first"] + these["count"]).max()) > lengths.get(column, 0):
-                raise ValueError(f"rows reach beyond {column}")
-        slices = rows[rows["kind"] == RowKind.SLICES]
-        if len(slices):
-            categories = slices["categories"] + slices["category_count"]
-            if int(categories.max()) > lengths.get("row_categories", 0):
-                raise ValueError("rows reach beyond row_categories")
-        lanes, processes = self.lanes, self.processes
-        if len(lanes):
-            if int((lanes["first_row"].astype("i8") + lanes["rows"]).max()) > len(rows):
-                raise ValueError("lanes reach beyond the row table")
-            if int(lanes["process"].max()) >= len(processes):
-                raise ValueError("lanes name processes that are not there")
+    def check_checksums(self, name: str, values: AnyArray) -> None:
+        """Hold the values of a column against the checksums that it was written with; DamagedIndexError."""
+        raw = values.view(np.uint8).data
+        crcs = self.manifest["columns"][name]["crc"]
+        for number, crc in enumerate(crcs):
+            if zlib.crc32(raw[number * CRC_BYTES : (number + 1) * CRC_BYTES]) != crc:
+                raise self._damaged(f"{name} does not match its checksum")
+
+    def _damaged(self, why: str) -> DamagedIndexError:
+        return DamagedIndexError(f"the index of {self.path} is damaged: {why}", self.folder, why)
 
     # -- strings ------------------------------------------------------------------------------------------
 
@@ -153,7 +169,7 @@ class Index:
     def _read_string(self, number: int) -> str:
         offsets = self.column("strings.offset")
         if not 0 <= number < len(offsets) - 1:
-            raise CacheError(f"the index in {self.folder} names a string that is not there")
+            raise self._damaged(f"it names the string {number}, which is not there")
         begin, end = int(offsets[number]), int(offsets[number + 1])
         return self.column("strings.blob")[begin:end].tobytes().decode("utf-8", "replace")
 
@@ -296,16 +312,14 @@ class Index:
     # -- integrity ----------------------------------------------------------------------------------------
 
     def verify(self) -> list[str]:
-        """Check every column against its CRCs (one per MB); return the names of damaged columns."""
+        """Check every column against its checksums and bounds; return the names of damaged columns."""
         damaged = []
-        for name, entry in self.manifest["columns"].items():
-            crcs = entry.get("crc") or []
+        for name in self.manifest["columns"]:
             try:
-                with (self.folder / f"{name}.{entry['dtype']}").open("rb") as file:
-                    good = all(zlib.crc32(file.read(1 << 20)) == crc for crc in crcs)
-            except OSError:
-                good = not int(entry["length"])
-            if not good:
+                values = self.column(name)
+                if len(values):
+                    self.check_checksums(name, values)
+            except DamagedIndexError:
                 damaged.append(name)
         return damaged
 
@@ -318,14 +332,42 @@ class Index:
             lease.close()
 
 
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    manifest = check_manifest(json.loads(read_private(folder / MANIFEST, MOST_MANIFEST)))
+    if manifest.get("checksum") != checksum_of(manifest):
+        raise ValueError("the manifest does not match its checksum")
+    return manifest
+
+
 def _read_table(folder: Path, name: str, entry: dict[str, Any]) -> AnyArray:
-    raw = (folder / table_file(name)).read_bytes()
     dtype, length = TABLES[name], int(entry["length"])
+    raw = read_private(folder / table_file(name), length * dtype.itemsize)
     if len(raw) != length * dtype.itemsize:
         raise ValueError(f"table {name} has another size than its manifest says")
     if zlib.crc32(raw) != int(entry["crc"]):
         raise ValueError(f"table {name} does not match its checksum")
     return np.frombuffer(raw, dtype)
+
+
+def _check_size(path: Path, entry: dict[str, Any]) -> None:
+    size = int(entry["length"]) * np.dtype(str(entry["dtype"])).itemsize
+    status = os.lstat(path) if size else None
+    if status is not None and (not stat.S_ISREG(status.st_mode) or status.st_size != size):
+        raise ValueError(f"column {path.name} has not the size that its manifest says")
+
+
+def _contents(path: Path, entry: dict[str, Any]) -> bytes | mmap.mmap:
+    """Return the bytes of a column: a copy of a small one, else a mapping."""
+    size = int(entry["length"]) * np.dtype(str(entry["dtype"])).itemsize
+    with open(open_private(path), "rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size != size:
+            raise ValueError("it has not the size that its manifest says")
+        if size < SMALL_COLUMN:
+            raw = file.read(size)
+            if len(raw) != size:
+                raise ValueError("it has become shorter")
+            return raw
+        return mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
 
 
 def _find(column: AnyArray, value: int) -> int:

@@ -152,6 +152,7 @@ class Source:
             raise ValueError("only a plain UTF-8 source can be read in ranges")
         descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            length = min(length, max(0, os.fstat(descriptor).st_size - offset))
             parts = []
             while length > 0 and (part := os.pread(descriptor, length, offset)):
                 parts.append(part)

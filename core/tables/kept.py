@@ -3,15 +3,13 @@
     derived/<name>-<hash of code, sources and clocks>.json
 
 Disposable like everything under `derived`: committed by one rename, made anew when missing, damaged, or of
-other code than what counts now.
+other code than what counts now. Each file stands behind its checksum.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -20,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from ..base.private import read_sealed_json, write_sealed_json
 from ..index.blockstore import FOLDER
 from .scope import Scope
 from .table import Column, Table
 
 LEAST_SLICES = 1_000_000
 """Smaller traces are counted as quickly as a file is found and read."""
-PRIVATE = 0o700
 COUNTING = ("base", "query", "tables")
 """Rooms of core whose code decides what a table holds; the index has a format of its own."""
 
@@ -36,7 +34,7 @@ def kept(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
     if not is_worth_keeping(scope):
         return make()
     path = kept_file(scope, name)
-    table = _read(path)
+    table = _read(path, scope)
     if table is None:
         table = make()
         write_kept(path, _table_object(table))
@@ -75,10 +73,15 @@ def code_hash() -> str:
     return found.hexdigest()
 
 
-def _read(path: Path) -> Table | None:
+def read_kept(path: Path) -> Any:
+    """Return a result that was written; OSError where there is none, ValueError where it is damaged."""
+    return read_sealed_json(path)
+
+
+def _read(path: Path, scope: Scope) -> Table | None:
     try:
-        told = json.loads(path.read_bytes())
-        return Table(
+        told = read_kept(path)
+        table = Table(
             name=told["name"],
             title=told["title"],
             scope=told["scope"],
@@ -91,8 +94,24 @@ def _read(path: Path) -> Table | None:
             keys=tuple(told["keys"]),
             read_by=told["read_by"],
         )
-    except (OSError, KeyError, TypeError, ValueError):
+        return table if _is_sound(table, scope) else None
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _is_sound(table: Table, scope: Scope) -> bool:
+    """Tell whether all columns are there and equally long, and each row's slice is one of the trace."""
+    lengths = [len(index.column("slices.start")) for index in scope.trace.indexes]
+    columns = [table.data[column.key] for column in table.columns]
+    rows = [column for column in (*columns, table.positions, table.sources) if column is not None]
+    if len({len(column) for column in rows}) > 1 or not set(table.keys) <= table.data.keys():
+        return False
+    if table.positions is None or not len(table.positions):
+        return True
+    sources = np.zeros(len(table), np.int64) if table.sources is None else table.sources
+    if int(sources.min()) < 0 or int(sources.max()) >= len(lengths):
+        return False
+    return bool((table.positions < np.array(lengths)[sources]).all())
 
 
 def _column(dtype: str, values: Any) -> Any:
@@ -121,15 +140,6 @@ def _table_object(table: Table) -> dict[str, Any]:
 
 
 def write_kept(path: Path, told: Any) -> None:
-    """Write a result as JSON; where that is not possible it is made anew the next time."""
+    """Write a result; where that is not possible it is made anew the next time."""
     with suppress(OSError):
-        path.parent.mkdir(PRIVATE, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(told, file)
-            os.replace(name, path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        write_sealed_json(path, told)

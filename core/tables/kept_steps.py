@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.clock import Clocks
-from .kept import is_worth_keeping, kept_file, write_kept
+from .kept import is_worth_keeping, kept_file, read_kept, write_kept
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 
@@ -25,8 +24,8 @@ def kept_step_spans(trace: Trace, clocks: Clocks) -> StepSpans | None:
     if not is_worth_keeping(scope):
         return step_spans(trace, clocks)
     path = kept_file(scope, NAME)
-    with suppress(OSError, KeyError, TypeError, ValueError):
-        return _read(json.loads(path.read_bytes()))
+    with suppress(OSError, KeyError, TypeError, ValueError, OverflowError):
+        return _read(read_kept(path))
     found = step_spans(trace, clocks)
     write_kept(path, _told(found))
     return found
@@ -43,4 +42,7 @@ def _read(told: dict[str, Any] | None) -> StepSpans | None:
     if told is None:
         return None
     starts, ends = (np.array(told[name], np.int64) for name in ("starts", "ends"))
-    return StepSpans(told["choice"], told["reason"], tuple(told["labels"]), starts, ends)
+    labels = tuple(map(str, told["labels"]))
+    if not len(labels) == len(starts) == len(ends):
+        raise ValueError("not all steps have a label")
+    return StepSpans(str(told["choice"]), str(told["reason"]), labels, starts, ends)

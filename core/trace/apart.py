@@ -8,7 +8,6 @@ only line of standard output {"answer"} or {"failed": a sentence}. It ends when 
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from ..tables.device_clocks import troubled
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_object, findings_of
 from ..tables.findings.saved import saved_findings
-from ..tables.kept import is_worth_keeping, kept_file, write_kept
+from ..tables.kept import is_worth_keeping, kept_file, read_kept, write_kept
 from ..tables.scope import Scope
 from . import Trace
 
@@ -63,7 +62,7 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
         return read(QUESTIONS[question](scope))
     path = kept_file(scope, question)
     with suppress(OSError, KeyError, TypeError, ValueError):
-        return read(json.loads(path.read_bytes()))
+        return read(read_kept(path))
     try:
         told = _by_child(scope, question)
     except ChildrenError:

@@ -94,7 +94,7 @@ def test_the_block_store_makes_compressed_sources_quick(tmp_path: Path, form: st
     (tmp_path / "trace.json").unlink()
     check(trace)
     assert trace.arguments(SliceId(0, 5)).slow_reason is None
-    assert sorted(p.name for p in (trace.indexes[0].folder / "derived").iterdir()) == ["blocks-v1"]
+    assert sorted(p.name for p in (trace.indexes[0].folder / "derived").iterdir()) == ["blocks-v2"]
 
 
 def test_only_one_block_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_nowhere_to_write_is_one_clear_line(trace_file: Path, monkeypatch: pytes
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(cache, "_made_writable", lambda _: "Read-only file system")
+    monkeypatch.setattr(cache, "_trouble_writing", lambda *_, **__: "Read-only file system")
     monkeypatch.setattr(cache.tempfile, "TemporaryDirectory", refuse)
     with pytest.raises(CacheError, match="--index-dir"):
         open_trace([trace_file])
@@ -285,7 +285,6 @@ print(len(trace.lanes), trace.indexes[0].ledger["slices"])
 """
 
 
-@pytest.mark.slow
 def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> None:
     """The second waits for the first and opens what it built; both show the trace."""
     both = [

@@ -106,7 +106,6 @@ def test_offsets_count_a_byte_order_mark(tmp_path: Path) -> None:
         assert source.read_range(item.block.offset, item.block.length) == item.block.data
 
 
-@pytest.mark.slow
 @needs_corpus
 def test_the_corpus_reads_alike_at_any_block_size() -> None:
     """Real files yield what a decoder of the whole file yields, however small the blocks are."""
@@ -227,7 +226,6 @@ def test_ranges_cut_anywhere_add_up(name: str, tmp_path: Path) -> None:
             assert result[0] == form.events
 
 
-@pytest.mark.slow
 @needs_corpus
 def test_ranges_of_the_corpus_add_up(tmp_path: Path) -> None:
     """Real files cut at arbitrary offsets into ranges yield what they yield when read in one go."""

@@ -23,8 +23,6 @@ from tracelane.core.ingest.child import ChildrenError
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
 
-pytestmark = pytest.mark.slow
-
 WAIT_S = 0.1
 
 

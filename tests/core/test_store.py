@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.small_index import L, S, write_index
-from tracelane.core.base.errors import CacheError
+from tracelane.core.base.errors import CacheError, DamagedIndexError
 from tracelane.core.index.store import Index, checksum_of, table_file
 
 
@@ -85,7 +85,10 @@ def test_columns_verify(index: Index) -> None:
     raw = bytearray(path.read_bytes())
     raw[3] ^= 1
     path.write_bytes(raw)
-    assert index.verify() == ["slices.start"]
+    damaged = Index.open(index.folder)
+    assert damaged.verify() == ["slices.start"]
+    with pytest.raises(DamagedIndexError, match=r"slices\.start does not match its checksum"):
+        damaged.column("slices.start")
 
 
 def damage_manifest(folder: Path) -> None:

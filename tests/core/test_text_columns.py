@@ -395,7 +395,6 @@ def test_numbering() -> None:
     assert len(set(seen.values())) == len(seen)
 
 
-@pytest.mark.slow
 def test_nothing_is_left_for_the_collector(tmp_path: Path, eager: None) -> None:
     """A part of text read as columns leaves no reference cycles: workers run without a collector."""
     path = tmp_path / "t.json"

@@ -25,8 +25,6 @@ from tracelane.core.ingest.source import open_source
 
 from .part_rows import blocks, whole
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _by_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
 from tracelane.tui.times import parse_span
 from tracelane.tui.view_line import view_line
-from tracelane.tui.view_state import import_marks, saved_session, session_json, session_of
+from tracelane.tui.view_state import session_json, session_of
+from tracelane.tui.viewer.marks import import_marks, saved_session
 
 
 @pytest.fixture
@@ -222,7 +223,6 @@ def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
     assert read_marks(_file(again, "marks")) == (Mark(1, 2, "x"),)
 
 
-@pytest.mark.slow
 async def test_places_by_name_and_number(trace: Trace) -> None:
     """g goes to a mark by its text and to an event by its number, and says which there are not."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):

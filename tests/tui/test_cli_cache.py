@@ -87,7 +87,6 @@ def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["a.json.gz", "b.json", str(demo)])
 
 
-@pytest.mark.slow
 def test_choosing_on_a_terminal(demo: Path) -> None:
     """On a terminal the traces are numbered; a number opens one, q none."""
     played = on_terminal(cwd=demo.parent, play=(("open which", "9\nq\n"),))

@@ -341,7 +341,6 @@ async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
         assert app.session.viewport == before
 
 
-@pytest.mark.slow
 async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
     """Files that were shown before keep time window, cursor, lane and folds, while they come and after."""
     folder = rank_files(tmp_path / "run", 2)

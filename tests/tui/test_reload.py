@@ -24,7 +24,7 @@ from tracelane.tui.carried import carried, history_over, session_over
 from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import RowKey, Viewport
-from tracelane.tui.view_state import import_marks
+from tracelane.tui.viewer.marks import import_marks
 
 US = 1000
 TICK_S = 0.05
@@ -203,7 +203,6 @@ def test_files_that_came_or_went(path: Path) -> None:
     assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
 
 
-@pytest.mark.slow
 def test_on_a_terminal(path: Path) -> None:
     """The whole way: R shows what was written since, a mark set before is there, a `.tmp` may be renamed."""
     path = path.rename(path.with_name("small.json.tmp"))

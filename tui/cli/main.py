@@ -14,12 +14,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 import click
 
 from tracelane.core.base.collector import collect_rarely
-from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         _never_refuse(stream)
     try:
-        code = _run(arguments)
+        code = _run_healing(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         _let_go(sys.stdout)
@@ -116,7 +116,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Noticing:
+    """A stream that remembers whether anything was written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.is_used = False
+
+    def write(self, text: str) -> int:
+        self.is_used = True
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _run_healing(arguments: list[str]) -> int:
+    """Run a command; where it meets a damaged index, discard that and run it again.
+
+    The second time the index is built anew. A command that has printed something is not run again.
+    """
+    stdout = sys.stdout
+    noticing = _Noticing(stdout)
+    sys.stdout = cast(TextIO, noticing)
+    try:
+        return _run(arguments)
+    except DamagedIndexError as error:
+        from tracelane.core.index.cache import discard
+
+        if error.folder is None or not discard(error.folder):
+            return _fail(f"{error}; name another folder with --index-dir", error.exit_code)
+        if noticing.is_used or "-" in arguments:  # what came through a pipe is gone
+            return _fail(f"{error}; it was removed: run the command again", error.exit_code)
+        print_text(f"tracelane: {safe(str(error))}; it is built anew", error=True)
+        return _run_again(arguments)
+    finally:
+        sys.stdout = stdout
+
+
+def _run_again(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    except DamagedIndexError as error:
+        return _fail(str(error), error.exit_code)
+
+
 def _run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; raises DamagedIndexError, BrokenPipeError."""
     try:
         if not arguments:
             from .pick import pick
@@ -135,7 +181,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(error.format_message(), EXIT_FAILED)
     except (KeyboardInterrupt, click.Abort, Cancelled):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, DamagedIndexError):
         raise
     except TracelaneError as error:
         return _fail(str(error), error.exit_code)

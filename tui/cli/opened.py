@@ -70,6 +70,9 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
 
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
+    for index in trace.indexes:
+        for event in index.events:
+            print_text(f"tracelane: {event}", error=True)
     if left_out := left_out_text(trace.captures, trace.shown_capture):
         print_text(left_out, error=True)
     return trace

@@ -14,6 +14,7 @@ from .options import STDIN
 from .terminal import can_draw
 
 if TYPE_CHECKING:
+    from tracelane.core.base.errors import DamagedIndexError
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
@@ -39,6 +40,8 @@ class Viewing:
         self._options = options
         self._prepare = prepare
         self._made: Made = trace_alone
+        self._damaged: list[Path | None] = []  # indexes that were discarded
+        self._notes: tuple[str, ...] = ()  # what is said when a trace is shown the next time
 
     def open(self, force: bool = False) -> Trace | Indexing | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
@@ -70,19 +73,33 @@ class Viewing:
         before: Carried | None = None
         while True:
             if isinstance(opened, Indexing):
-                app = show_while_indexing(opened, self._made, self._title, self._prepare, before, host)
+                app = show_while_indexing(opened, self._made, self._title, self._prepared, before, host)
             elif isinstance(opened, Gathering):
-                app = show_while_gathering(opened, self._title, self._prepare, before, host)
+                app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
-                app = show(self._prepare(opened, before), "" if before is None else before.theme, host)
+                app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
             if app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
+                if app.damage is not None:
+                    self._note_damage(app.damage)
                 before = carried(app.trace, app.session, app.theme, app.history)
                 self._traces = tuple(finished_name(path) for path in self._traces)
             else:
                 return
             opened = self.open()
+
+    def _note_damage(self, damage: DamagedIndexError) -> None:
+        """Have it said that an index is built anew; raises the damage where that did not help."""
+        if damage.folder in self._damaged:
+            raise damage
+        self._damaged.append(damage.folder)
+        self._notes = (f"{damage}; it was built anew",)
+
+    def _prepared(self, trace: Trace, before: Carried | None) -> Prepared:
+        prepared = self._prepare(trace, before)
+        notes, self._notes = self._notes, ()
+        return replace(prepared, notes=(*notes, *prepared.notes))
 
     @property
     def _title(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic
 from types import MappingProxyType
 
@@ -9,8 +10,9 @@ from textual.reactive import var
 from textual.screen import Screen
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.errors import DamagedIndexError, TracelaneError
 from tracelane.core.base.safe_text import safe
+from tracelane.core.index.verification import Verification
 from tracelane.core.overlay.over import Over
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
@@ -42,6 +44,8 @@ class Viewer(PacedApp):
         """Hold a trace and how it is seen."""
         super().__init__()
         self.trace = trace
+        self.verification = Verification(self._verified)
+        self.verification.attach(trace.indexes)
         self.config = config
         self.history = History()
         self.lanes_wanted: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
@@ -55,6 +59,7 @@ class Viewer(PacedApp):
     def take_trace(self, trace: Trace, session: Session) -> None:
         """Show this trace from now on; before the lanes are composed."""
         self.trace = trace
+        self.verification.attach(trace.indexes)
         self.history = History()
         self._laid_out = None
         self.set_reactive(Viewer.session, session)
@@ -63,6 +68,16 @@ class Viewer(PacedApp):
         """Go on where the trace was left: with the views before, and the lanes that were computed."""
         self.history = prepared.history
         self.lanes_wanted = prepared.computed
+
+    def _verified(self) -> None:
+        """Say what a thread found out about the columns that are drawn."""
+        with suppress(RuntimeError):  # the viewer is closing
+            self.call_from_thread(self.verification_changed)
+
+    def verification_changed(self) -> None:
+        """Show whether what is drawn has been checked; report damage."""
+        if self.verification.damage is not None:
+            self.report_error(self.verification.damage)
 
     @property
     def own_trace(self) -> Trace:
@@ -111,7 +126,10 @@ class Viewer(PacedApp):
             else:
                 getattr(self, doer(command_id))()
         except (Refusal, TracelaneError) as refusal:
-            self.say(str(refusal))
+            if isinstance(refusal, DamagedIndexError):
+                self.report_error(refusal)
+            else:
+                self.say(str(refusal))
         except Exception as error:
             self.report_error(error)
 

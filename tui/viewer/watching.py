@@ -1,4 +1,4 @@
-"""A trace that is being written: its files are looked after, and opened anew when that is asked for."""
+"""A trace that is being written, or whose index is damaged: it is opened anew, in the same view."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import ClassVar
 from rich.text import Text
 from textual import work
 
+from tracelane.core.base.errors import DamagedIndexError
+from tracelane.core.index.cache import discard
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
 from tracelane.core.trace import Trace
 
@@ -33,6 +35,8 @@ class Watching(Viewer):
         super().__init__(trace, session, config)
         self.wants_reload = False
         """Whether the trace is to be opened anew, once the App has left."""
+        self.damage: DamagedIndexError | None = None
+        """Why its index was discarded, where that is the reason."""
         self._watch: Watch | None = None
         self._changes_seen: tuple[Change, ...] = ()
 
@@ -41,11 +45,37 @@ class Watching(Viewer):
         self._watch = Watch(states_read(self.trace.indexes), self.watch_period_s)
         if self._watch.watches:
             self.set_interval(self.watch_period_s, self._look_at_changes)
+        self.verification_changed()  # the thread may have been done before there was anybody to tell
 
     def on_unmount(self) -> None:
         """Look after nothing any more."""
         if self._watch is not None:
             self._watch.close()
+        self.verification.close()
+
+    def report_error(self, error: Exception) -> None:
+        """Open the trace anew where its index is damaged; show any other error."""
+        if not isinstance(error, DamagedIndexError) or error.folder is None:
+            super().report_error(error)
+        elif self.damage is None:
+            readable = self._watch is None or self._watch.watches
+            if not readable or not self.can_go_on or not discard(error.folder):
+                super().report_error(error)
+                return
+            self.host.log.note(f"discarded: {error}")
+            self.damage = error
+            self.wants_reload = True
+            self.exit()
+
+    def verification_changed(self) -> None:
+        """Say in the header that all columns were checked; report damage."""
+        super().verification_changed()
+        if self.composed:
+            self.changes_seen()
+
+    def verification_notes(self) -> list[Text]:
+        """Return what the header says while columns that are drawn have not been checked."""
+        return [Text("unverified", "bold yellow")] if self.verification.pending else []
 
     def _look_at_changes(self) -> None:
         changes = () if self._watch is None else self._watch.changes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from ..kept import is_whole, kept_file, write_kept
+from ..kept import is_whole, kept_file, read_kept, write_kept
 from ..scope import Scope
 from .finding import Findings
 from .forms import findings_object, findings_of
@@ -30,6 +28,6 @@ def kept_findings(scope: Scope) -> Findings | None:
     if not is_whole(scope):
         return None
     try:
-        return findings_of(json.loads(kept_file(scope, NAME).read_bytes()), 0)
+        return findings_of(read_kept(kept_file(scope, NAME)), 0)
     except (OSError, KeyError, TypeError, ValueError):
         return None

@@ -1,0 +1,133 @@
+"""Files and folders that belong to one user: made for that user alone, read only where that user owns them.
+
+Others on a host may plant links, pipes and folders in places that everybody can write to. Nothing here
+follows a link, waits for a pipe, or reads what somebody else owns. Modes do not depend on the umask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+MOST_JSON = 1 << 30
+"""No file of results is longer."""
+_SEAL = 9
+"""Bytes before sealed data: eight hexadecimal digits and a line feed."""
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder into which only its owner may look, or make it so; PermissionError where it is not ours.
+
+    The folder it lies in must be there.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, FOLDER_MODE)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        if not _is_ours(os.lstat(folder)):
+            raise _foreign(folder) from None
+        os.chmod(folder, FOLDER_MODE)  # ours, made under a umask that forbids everything
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not _is_ours(status):
+            raise _foreign(folder)
+        if stat.S_IMODE(status.st_mode) & 0o777 != FOLDER_MODE:
+            with contextlib.suppress(OSError):  # a file system that is read-only, or has no modes
+                os.fchmod(descriptor, FOLDER_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Tell whether there is a folder that is ours, and no link to one."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and _is_ours(status)
+
+
+def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a regular file of ours; OSError for a link, a pipe, or somebody else's file."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, FILE_MODE)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        if not _is_ours(status):
+            raise _foreign(path)
+        if flags & os.O_CREAT and stat.S_IMODE(status.st_mode) & 0o777 != FILE_MODE:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, FILE_MODE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_private(path: Path, most: int) -> bytes:
+    """Return the contents of a file of ours that has `most` bytes at most; OSError."""
+    with open(open_private(path), "rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, "is longer than it can be", str(path))
+        return file.read()
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file in place of the one before, whole or not at all; OSError. Its folder must be there."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, FILE_MODE)
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def sealed(data: bytes) -> bytes:
+    """Return data behind its checksum."""
+    return b"%08x\n" % zlib.crc32(data) + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return what was sealed; ValueError where it is not what was."""
+    body = data[_SEAL:]
+    if data[:_SEAL] != b"%08x\n" % zlib.crc32(body):
+        raise ValueError("it does not match its checksum")
+    return body
+
+
+def read_sealed_json(path: Path, most: int = MOST_JSON) -> Any:
+    """Return the value of a sealed JSON file of ours; OSError, or ValueError where it is damaged."""
+    try:
+        return json.loads(unsealed(read_private(path, most)))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def write_sealed_json(path: Path, value: object) -> None:
+    """Write a value as a sealed JSON file in a private folder, which is made where it is missing; OSError."""
+    make_private_folder(path.parent)
+    write_private(path, sealed(json.dumps(value).encode()))
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid()
+
+
+def _foreign(path: Path) -> PermissionError:
+    return PermissionError(errno.EPERM, "belongs to another user", str(path))

@@ -1,0 +1,223 @@
+"""A damaged index is never shown as right: it is built again, or said to be damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.index_damage import (
+    COMMANDS,
+    UNEXPECTED,
+    Answer,
+    fuzz,
+    index_folder,
+    judged,
+    run,
+    sealed_again,
+    write_trace,
+)
+from tests.tui.small_file import small_file
+from tests.waiting import wait_until
+from tracelane.core.base.errors import CacheError, DamagedIndexError
+from tracelane.core.index.store import Index
+from tracelane.core.index.verification import Verification
+from tracelane.core.index.version import MANIFEST
+from tracelane.core.trace import open_trace
+from tracelane.tui.app import TracelaneApp
+
+KERNELS = ("kernels", "--format", "json")
+SLICES = ("slices", "--format", "csv")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trace and its index."""
+    folder = tmp_path_factory.mktemp("pristine")
+    open_trace(write_trace(folder / "trace.json"), index_dir=folder / "index")
+    return folder
+
+
+@pytest.fixture
+def folder(pristine: Path, tmp_path: Path) -> Path:
+    """The same, to be damaged."""
+    shutil.copytree(pristine, tmp_path / "x", copy_function=shutil.copy2)
+    return tmp_path / "x"
+
+
+def answer(command: tuple[str, ...], folder: Path) -> Answer:
+    return run(command, folder / "trace.json", folder / "index")
+
+
+def flip(path: Path, at: int = 2, bits: int = 0xFF) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= bits
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("slices.duration.u4", KERNELS),
+        ("slices.start.i8", SLICES),
+        ("slices.name.u4", SLICES),
+        ("strings.blob.u1", SLICES),
+        ("rows.table", SLICES),
+        (MANIFEST, KERNELS),
+    ],
+)
+def test_a_flipped_byte_changes_no_number(folder: Path, name: str, command: tuple[str, ...]) -> None:
+    """A command prints what it prints of the undamaged index, and says in one line that it was built anew."""
+    before = answer(command, folder)
+    assert before.code == 0 and not before.err
+    flip(index_folder(folder / "index") / name)
+    now = answer(command, folder)
+    assert (now.code, now.out) == (0, before.out)
+    assert "built anew" in now.err and len(now.err.splitlines()) == 1
+    assert answer(command, folder) == Answer(0, before.out, "", seconds=pytest.approx(0, abs=1e9))
+
+
+@pytest.mark.parametrize("how", ["pipe", "link", "folder", "gone", "empty"])
+def test_what_is_no_file_is_not_read(folder: Path, how: str) -> None:
+    """A pipe in the place of a column is not waited for, a link not followed."""
+    before = answer(KERNELS, folder)
+    path = index_folder(folder / "index") / "slices.name.u4"
+    elsewhere = shutil.copy(path, folder / "elsewhere")
+    path.unlink()
+    if how == "pipe":
+        os.mkfifo(path)
+    elif how == "link":
+        path.symlink_to(elsewhere)
+    elif how == "folder":
+        path.mkdir()
+    elif how == "empty":
+        path.touch()
+    now = answer(KERNELS, folder)
+    assert (now.code, now.out) == (0, before.out) and "is built anew" in now.err
+
+
+def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
+    """An index that was put in the place of another's is known by the trace it was made of."""
+    before = answer(SLICES, folder)
+    own = index_folder(folder / "index")
+    (folder / "other.json").write_text(json.dumps([{"ph": "X", "name": "x", "pid": 1, "ts": 1, "dur": 2}]))
+    other = open_trace(folder / "other.json", index_dir=folder / "others").indexes[0].folder
+    shutil.rmtree(own)
+    shutil.copytree(other, own)
+    now = answer(SLICES, folder)
+    assert now.out == before.out and "that of another file" in now.err
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("slices.name.u4", 10**6),
+        ("slices.category.u1", 255),
+        ("slices.parent.u4", 10**6),
+        ("slices.parent.u4", 5),
+        ("flows.source.u4", 10**6),
+        ("flows.by_target.u4", 10**6),
+        ("pyramid.longest.u4", 10**6),
+        ("overview.cell.u2", 2000),
+        ("row_categories.u4", 99),
+        ("blocks.count.u4", 10**9),
+        ("strings.offset.i8", -5),
+        ("lifted.correlation.position.u4", 10**7),
+    ],
+)
+def test_numbers_out_of_bounds_are_damage(folder: Path, column: str, value: int) -> None:
+    """Also where every checksum fits, a number that leads nowhere is found before it is used."""
+    import numpy as np
+
+    name, _, dtype = column.rpartition(".")
+    path = index_folder(folder / "index")
+    values = np.fromfile(path / column, dtype)
+    values[0] = value
+    values.tofile(path / column)
+    sealed_again(path)
+    with pytest.raises(DamagedIndexError, match=rf"{name.split('.')[0]}"):
+        index = Index.open(path)
+        index.column(name)
+        index.column("blocks.length")
+
+
+def test_damage_at_random(tmp_path: Path) -> None:
+    """Whatever is damaged or crafted, each command answers as before or with one clear line."""
+    findings = fuzz(600, 12, tmp_path, most=30)
+    assert not findings.wrong
+    assert findings.cases == 90
+
+
+def test_every_command_is_tried(folder: Path) -> None:
+    """None of the fuzzer's commands is refused as such: each could tell a difference."""
+    for command in COMMANDS:
+        now = answer(command, folder)
+        assert now.code in (0, 1) and UNEXPECTED not in now.err, command
+        assert now.out or now.written or now.err
+    assert judged(answer(KERNELS, folder), answer(SLICES, folder), crafted=False)
+
+
+# -- in the viewer ------------------------------------------------------------------------------------------
+
+
+def behind(app: TracelaneApp) -> TracelaneApp:
+    """Have columns of any size checked while they are drawn."""
+    app.verification = Verification(app._verified, least_bytes=1)
+    app.verification.attach(app.trace.indexes)
+    return app
+
+
+async def test_damage_is_found_behind_the_picture(tmp_path: Path) -> None:
+    """The viewer leaves to open the trace anew: the damaged index is gone, the view is kept."""
+    path = small_file(tmp_path)
+    index = open_trace(path, index_dir=tmp_path / "index").indexes[0]
+    flip(index.folder / "slices.ordinal.u4", 0, 1)
+    app = behind(TracelaneApp(open_trace(path, index_dir=tmp_path / "index")))
+    async with app.run_test() as pilot:
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if app.wants_reload:
+                break
+    assert app.wants_reload and app.damage is not None
+    assert "slices.ordinal does not match its checksum" in str(app.damage)
+    assert not index.folder.exists()
+
+
+async def test_the_header_says_unverified_until_all_is_checked(tmp_path: Path) -> None:
+    """While columns are drawn that were not checked yet, the header says so, and then no more."""
+    app = behind(TracelaneApp(open_trace(small_file(tmp_path), index_dir=tmp_path / "index")))
+    app.verification._running = True  # a check that goes on
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app._fill_header()
+        assert any("unverified" in piece.plain for piece in header(app))
+        app.verification._running = False
+        app.verification_changed()
+        assert not any("unverified" in piece.plain for piece in header(app))
+
+
+def header(app: TracelaneApp) -> tuple[object, ...]:
+    from tracelane.tui.widgets.bars import Bar
+
+    return app.main.query_one("#header", Bar).pieces
+
+
+def test_waiting_for_a_verification(tmp_path: Path) -> None:
+    """Whoever waits hears of damage; a sound index is passed in silence."""
+    path = small_file(tmp_path)
+    index = open_trace(path, index_dir=tmp_path / "index").indexes[0]
+    told: list[int] = []
+    verification = Verification(lambda: told.append(1), least_bytes=1)
+    verification.attach([index])
+    index.column("slices.ordinal")
+    verification.wait()
+    wait_until(lambda: bool(told), "the end of the check")
+    flip(index.folder / "slices.self.u4", 0, 1)
+    index.column("slices.self")
+    with pytest.raises(DamagedIndexError):
+        verification.wait()
+    with pytest.raises(CacheError):
+        Index.open(tmp_path / "nothing")
