@@ -31,7 +31,10 @@ LEAST = 3
 LIMIT = 3.0
 TEST = "difference of medians against their error (MAD, limit 3 as Student's t)"
 """What the test is called where results are printed."""
-_STUDENT = {2: 19.2, 3: 9.22, 4: 6.62, 5: 5.51, 6: 4.90, 7: 4.53, 8: 4.28, 9: 4.09, 10: 3.96, 12: 3.76, 15: 3.59, 20: 3.42, 30: 3.27, 60: 3.13}  # fmt: skip
+_STUDENT = {
+    2: 19.2, 3: 9.22, 4: 6.62, 5: 5.51, 6: 4.90, 7: 4.53, 8: 4.28, 9: 4.09,
+    10: 3.96, 12: 3.76, 15: 3.59, 20: 3.42, 30: 3.27, 60: 3.13,
+}  # fmt: skip
 """Degrees of freedom -> two-sided quantile of the share that lies beyond 3 standard deviations (0.27 %)."""
 
 
