@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event
-from tracelane.core.tables.findings.judge import JUDGES, findings
+from tracelane.core.tables.findings.facts import Facts
+from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.scope import Scope
 
@@ -189,8 +191,18 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
 
 
 def test_every_rule_is_tried() -> None:
-    """The table of rules, what judges them and these cases speak of the same rules."""
-    assert RULES.keys() == JUDGES.keys() == CASES.keys()
+    """All rules, and no others, have a case."""
+    assert RULES.keys() == CASES.keys()
+
+
+def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
+    """A rule with another limit, and nothing else changed, judges by that one and says so."""
+    over, _, _ = CASES["device-hotspot"]
+    facts = Facts(Scope(trace_of(over, tmp_path)), 0)
+    rule = RULES["device-hotspot"]
+    assert rule(facts) is not None
+    strict = replace(rule, limits={"share": 1.5})
+    assert strict(facts) is None and "150 %" in strict.threshold
 
 
 @pytest.mark.parametrize("rule", CASES)

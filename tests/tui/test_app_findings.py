@@ -152,12 +152,13 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
     threads: list[threading.Thread] = []
     going, wait = threading.Event(), threading.Event()
 
-    def slow(facts: object) -> None:
+    def slow(facts: object, limits: object) -> None:
         threads.append(threading.current_thread())
         going.set()
         wait.wait(PATIENCE_S)
 
-    monkeypatch.setattr(judge, "JUDGES", {"device-bound": slow, **judge.JUDGES, "sync": slow})
+    waiting = {name: replace(judge.RULES[name], judge=slow) for name in ("device-bound", "sync")}
+    monkeypatch.setattr(judge, "RULES", {**judge.RULES, **waiting})
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until(pilot, going.is_set)
         before = app.session.viewport
@@ -176,9 +177,12 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
 async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A viewer that closes while rules run is not held up and finds no widgets missing."""
     wait = threading.Event()
-    monkeypatch.setattr(
-        judge, "JUDGES", {"device-bound": lambda facts: wait.wait(PATIENCE_S), **judge.JUDGES}
-    )
+
+    def slow(facts: object, limits: object) -> None:
+        wait.wait(PATIENCE_S)
+
+    waiting = replace(judge.RULES["device-bound"], judge=slow)
+    monkeypatch.setattr(judge, "RULES", {**judge.RULES, "device-bound": waiting})
     async with open_viewer(trace, SMALL) as (app, _):
         app.exit()
         wait.set()

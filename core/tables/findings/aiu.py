@@ -10,7 +10,7 @@ from ...base.units import format_ns, format_share
 from ..op_events import RUNTIME
 from .facts import Facts, counted, share
 from .finding import Found, Verdict
-from .rules import RULES
+from .rule import AIU, OWN, Limits, rule
 
 CONVERT = re.compile(r"^aiuDataConvert$", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
@@ -21,37 +21,78 @@ GRAPH = re.compile(
 )
 
 
-def convert(facts: Facts) -> Verdict:
+@rule(
+    "aiu-convert",
+    "Data conversion on the host",
+    "aiuDataConvert takes at least {share} of the time looked at",
+    origin=f"{AIU}; the limit is {OWN}",
+    helps="Keep tensors in the device's format between calls; transfer less, convert once.",
+    limits={"share": 0.05},
+)
+def convert(facts: Facts, limits: Limits) -> Verdict:
     """Data is converted on the host."""
-    return _family(
-        facts, "aiu-convert", CONVERT, "Converting data between the host's and the device's format"
-    )
+    return _family(facts, limits, CONVERT, "Converting data between the host's and the device's format")
 
 
-def launching(facts: Facts) -> Verdict:
+@rule(
+    "aiu-launch",
+    "Launching control blocks",
+    "launches of control blocks (aiuLaunch…ControlBlocks) take at least {share} of the time looked at",
+    origin=f"{AIU}; the limit is {OWN}",
+    helps="Fewer, larger kernels; look whether the launch waits for room on the device.",
+    limits={"share": 0.05},
+)
+def launching(facts: Facts, limits: Limits) -> Verdict:
     """Launches of control blocks take long."""
-    return _family(facts, "aiu-launch", LAUNCH, "Launching control blocks")
+    return _family(facts, limits, LAUNCH, "Launching control blocks")
 
 
-def barriers(facts: Facts) -> Verdict:
+@rule(
+    "aiu-barriers",
+    "RDMA barriers",
+    "RDMA barriers and preparation take at least {share} of the time looked at",
+    origin=f"{AIU}; the limit is {OWN}",
+    helps="Ranks wait for each other: compare them, the last to arrive does the most.",
+    limits={"share": 0.05},
+)
+def barriers(facts: Facts, limits: Limits) -> Verdict:
     """Ranks wait for each other."""
-    return _family(facts, "aiu-barriers", BARRIERS, "RDMA barriers and their preparation")
+    return _family(facts, limits, BARRIERS, "RDMA barriers and their preparation")
 
 
-def waiting(facts: Facts) -> Verdict:
+@rule(
+    "aiu-waits",
+    "Waiting for the AIU's scheduler",
+    (
+        "waits for the scheduler or for room in the queue while the device is not busy take at least {share} "
+        "of the time looked at"
+    ),
+    origin=f"{AIU}; the limit is {OWN}",
+    helps=(
+        "Look at what the device did before: the wait is for what is not traced (preparation, other ranks)."
+    ),
+    limits={"share": 0.05},
+)
+def waiting(facts: Facts, limits: Limits) -> Verdict:
     """The host waits for the scheduler while the device does nothing."""
-    return _family(
-        facts, "aiu-waits", WAITING, "Waiting for the scheduler while the device does nothing", True
-    )
+    return _family(facts, limits, WAITING, "Waiting for the scheduler while the device does nothing", True)
 
 
-def graph(facts: Facts) -> Verdict:
+@rule(
+    "aiu-graph",
+    "Graph set-up and compilation",
+    "aiuInitGraph, aiuCompileGraph and what they prepare take at least {share} of the time looked at",
+    origin=f"{AIU}; the limit is {OWN}",
+    helps="Warm up before recording; keep compiled graphs between runs.",
+    limits={"share": 0.05},
+)
+def graph(facts: Facts, limits: Limits) -> Verdict:
     """Graphs are set up and compiled."""
-    return _family(facts, "aiu-graph", GRAPH, "Setting up and compiling graphs")
+    return _family(facts, limits, GRAPH, "Setting up and compiling graphs")
 
 
 def _family(
-    facts: Facts, rule: str, pattern: re.Pattern[str], what: str, spare_busy: bool = False
+    facts: Facts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
 ) -> Verdict:
     host = facts.host
     places = host.named(pattern, RUNTIME)
@@ -63,7 +104,7 @@ def _family(
             return facts.no_device
         claim = claim.without(facts.busy)
     part = share(claim.length, facts.span_ns)
-    if part < RULES[rule].limits["share"]:
+    if part < limits["share"]:
         return None
     longest = int(places[np.argmax((host.ends - host.starts)[places])])
     name = host.label(int(host.name[longest]))

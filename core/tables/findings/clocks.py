@@ -7,9 +7,24 @@ import numpy as np
 from ..device_clocks import DeviceClock, device_clocks
 from .facts import Facts
 from .finding import Evidence, Found, Verdict
+from .rule import OWN, Limits, rule
 
 
-def device_clock(facts: Facts) -> Verdict:
+@rule(
+    "device-clock",
+    "The device's clock cannot be right",
+    (
+        "device work begins before the call that launched it began, or all of it lies further from the "
+        "host's time than both last"
+    ),
+    origin=OWN,
+    helps=(
+        "What combines both sides (launch delays, gaps, steps) is wrong by as much. --device-offset auto, or "
+        "“Estimate the device's clock” in the viewer, moves the device; times that are lost stay so."
+    ),
+    always=True,
+)
+def device_clock(facts: Facts, limits: Limits) -> Verdict:
     """Device work begins before it was launched, has no time, or lies far from the host's."""
     facts.scope.check()
     found = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)

@@ -16,7 +16,7 @@ from ..compile_regions import recompiled as recompiled_frames
 from ..op_events import OP
 from .facts import Facts, counted, share
 from .finding import Found, Verdict
-from .rules import RULES
+from .rule import GUIDE, OWN, PYTORCH, Limits, rule
 
 REGIONS = re.compile("^" + re.escape(REGION))
 FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
@@ -25,7 +25,18 @@ AROUND = re.compile(f"^({LOOKUP}|Pregraph bytecode|AOTDispatcher Runtime Wrapper
 MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
 
 
-def graph_breaks(facts: Facts) -> Verdict:
+@rule(
+    "graph-breaks",
+    "Nested compiled regions",
+    (
+        "a compiled region lies in another: a graph break or a disabled region; the time of the outer one "
+        "outside compiled graphs is claimed"
+    ),
+    origin=PYTORCH,
+    helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
+    always=True,
+)
+def graph_breaks(facts: Facts, limits: Limits) -> Verdict:
     """A compiled region lies in another."""
     host = facts.host
     regions = host.named(REGIONS, OP)
@@ -54,7 +65,15 @@ def graph_breaks(facts: Facts) -> Verdict:
     return Found(text, evidence, claim, times=host.starts[inner])
 
 
-def recompiled(facts: Facts) -> Verdict:
+@rule(
+    "recompiled",
+    "Recompiled",
+    "one frame runs with several compile ids (the number after the slash grows)",
+    origin=f"{PYTORCH}; TORCH_LOGS=recompiles",
+    helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
+    always=True,
+)
+def recompiled(facts: Facts, limits: Limits) -> Verdict:
     """One frame has several compiled versions."""
     regions = calls(facts.scope, facts.source, REGION)
     frames = recompiled_frames([regions])
@@ -77,7 +96,14 @@ def recompiled(facts: Facts) -> Verdict:
     return Found(text, tuple(evidence[:3]), times=np.array(times, np.int64))
 
 
-def compile_time(facts: Facts) -> Verdict:
+@rule(
+    "compile-time",
+    "Compilation in the trace",
+    "dynamo, AOT or inductor compile while the trace is recorded",
+    origin=PYTORCH,
+    helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
+)
+def compile_time(facts: Facts, limits: Limits) -> Verdict:
     """The trace holds the compilation itself."""
     rows = timed(facts.scope, facts.source)
     if not len(rows):
@@ -101,7 +127,21 @@ def compile_time(facts: Facts) -> Verdict:
     )
 
 
-def compiled_overhead(facts: Facts) -> Verdict:
+@rule(
+    "compiled-overhead",
+    "Overhead around compiled graphs",
+    (
+        "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the time in "
+        "compiled regions"
+    ),
+    origin=f"{GUIDE}; the limit is {OWN}",
+    helps=(
+        "Compile larger regions (the outermost module), avoid graph breaks; it is a price per call, so "
+        "larger batches pay it less often."
+    ),
+    limits={"share": 0.1},
+)
+def compiled_overhead(facts: Facts, limits: Limits) -> Verdict:
     """What is done before compiled graphs takes a good part of the compiled regions."""
     host = facts.host
     around = host.named(AROUND, OP)
@@ -110,7 +150,7 @@ def compiled_overhead(facts: Facts) -> Verdict:
     claim = host.union(around)
     whole = claim.union(host.union(host.named(REGIONS, OP))).length
     part = share(claim.length, whole)
-    if part < RULES["compiled-overhead"].limits["share"]:
+    if part < limits["share"]:
         return None
     total = host.sums(around, host.ends - host.starts)
     top = host.texts[int(np.argmax(total))]
@@ -122,7 +162,15 @@ def compiled_overhead(facts: Facts) -> Verdict:
     return Found(text, (facts.on_host("the longest", longest),), claim)
 
 
-def fused_ops(facts: Facts) -> Verdict:
+@rule(
+    "fused-ops",
+    "Matrix products in compiled graphs",
+    "compiled graphs call addmm (a product and a sum in one) or bmm",
+    origin=GUIDE,
+    helps="Expected: inductor turns add and mm into addmm, and batched products into bmm.",
+    note=True,
+)
+def fused_ops(facts: Facts, limits: Limits) -> Verdict:
     """Compiled graphs call addmm or bmm."""
     host = facts.host
     places, graphs = host.named(MATRIX, OP), host.named(GRAPHS)

@@ -16,7 +16,7 @@ from ..op_events import OP
 from ..steps import COLLECTIVE_OPS
 from .facts import Facts, counted, share, union_of
 from .finding import Found, NotJudged, Verdict
-from .rules import RULES
+from .rule import GUIDE, HTA, OWN, TENSORBOARD, Limits, rule
 
 NO_HOST = NotJudged("the trace holds no host slices")
 NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
@@ -25,13 +25,26 @@ HOST_WAIT = CLASSES.index("host_wait")
 COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
 
 
-def overhead_bound(facts: Facts) -> Verdict:
+@rule(
+    "overhead-bound",
+    "Overhead-bound",
+    (
+        "the device is busy less than {busy_share} of the time from its first to its last work, the host at "
+        "least {ratio} times as long, and during at least {host_share} of the idle time"
+    ),
+    origin=f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
+    helps=(
+        "Fewer and larger kernels: a larger batch, fusion (torch.compile), graphs (CUDA graphs, whole-graph "
+        "launches); less Python between launches."
+    ),
+    limits={"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
+)
+def overhead_bound(facts: Facts, limits: Limits) -> Verdict:
     """The host keeps the device waiting, and is busy meanwhile."""
     if not facts.works:
         return facts.no_device
     if not len(facts.host):
         return NO_HOST
-    limits = RULES["overhead-bound"].limits
     host = facts.host_busy.clipped(*facts.window).length
     blamed = facts.idle.intersection(facts.host_busy)
     busy = facts.busy.length
@@ -50,12 +63,26 @@ def overhead_bound(facts: Facts) -> Verdict:
     return Found(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
 
 
-def device_idle(facts: Facts) -> Verdict:
+@rule(
+    "device-idle",
+    "Device idle",
+    (
+        "the device is busy less than {busy_share} of the time from its first to its last work, and the host "
+        "does not account for the idle time (else it is overhead-bound)"
+    ),
+    origin=TENSORBOARD,
+    helps=(
+        "Look at what the longest gaps wait for: input, another rank, a synchronisation, work that is not "
+        "traced."
+    ),
+    limits={"busy_share": 0.5},
+)
+def device_idle(facts: Facts, limits: Limits) -> Verdict:
     """The device does little, and the trace does not show that the host is to blame."""
     if not facts.works:
         return facts.no_device
     busy = facts.busy.length
-    if busy >= RULES["device-idle"].limits["busy_share"] * facts.window_ns:
+    if busy >= limits["busy_share"] * facts.window_ns:
         return None
     if isinstance(overhead_bound(facts), Found):
         return None
@@ -66,12 +93,23 @@ def device_idle(facts: Facts) -> Verdict:
     return Found(text, facts.longest_windows("longest idle gap", facts.idle), facts.idle)
 
 
-def device_bound(facts: Facts) -> Verdict:
+@rule(
+    "device-bound",
+    "Device-bound",
+    "the device is busy at least {busy_share} of the time from its first to its last work",
+    origin=f"{GUIDE}; the limit is {OWN}",
+    helps=(
+        "The host keeps up: faster kernels are what helps. Start with those that take most time; lower "
+        "precision, better tiling, fusion of what only moves memory; where it is communication, less of it."
+    ),
+    limits={"busy_share": 0.8},
+)
+def device_bound(facts: Facts, limits: Limits) -> Verdict:
     """The device is the limit."""
     if not facts.works:
         return facts.no_device
     busy = facts.busy.length
-    if not facts.window_ns or busy < RULES["device-bound"].limits["busy_share"] * facts.window_ns:
+    if not facts.window_ns or busy < limits["busy_share"] * facts.window_ns:
         return None
     kind = max(facts.types, key=lambda name: facts.types[name].length)
     text = (
@@ -81,13 +119,26 @@ def device_bound(facts: Facts) -> Verdict:
     return Found(text, facts.longest_windows("longest stretch of work", facts.busy), facts.busy)
 
 
-def launch_gaps(facts: Facts) -> Verdict:
+@rule(
+    "launch-gaps",
+    "Gaps while the host launches",
+    (
+        "gaps that end with a launch made after the work before was done (host waits) are at least "
+        "{class_share} of the streams' idle time and {share} of the time from first to last work"
+    ),
+    origin=f"{HTA}'s idle breakdown; the limits are {OWN}",
+    helps=(
+        "Launch ahead of the device: no synchronisation in the loop, less work between launches, graphs, "
+        "fusion."
+    ),
+    limits={"class_share": 0.5, "share": 0.1},
+)
+def launch_gaps(facts: Facts, limits: Limits) -> Verdict:
     """Streams stand still because the next launch comes late."""
     if not facts.works:
         return facts.no_device
     if not any((side.launches != NONE).any() for side in facts.sides):
         return NO_LAUNCHES
-    limits = RULES["launch-gaps"].limits
     waits: list[Intervals] = []
     longest: tuple[int, int, int] = (0, 0, 0)  # ns, launch, its start
     idle = late = count = 0
@@ -117,9 +168,23 @@ def launch_gaps(facts: Facts) -> Verdict:
     return Found(text, (*facts.longest_windows("longest wait", claim), shown), claim)
 
 
-def communication(facts: Facts) -> Verdict:
+@rule(
+    "communication",
+    "Exposed communication",
+    (
+        "communication that no compute hides takes more than {share} of the step time (without steps: of the "
+        "time looked at)"
+    ),
+    origin=f"{TENSORBOARD}, which counts hidden communication too",
+    helps=(
+        "Overlap it with compute (larger or earlier buckets), communicate less often (gradient "
+        "accumulation) or less (compression, sharding)."
+    ),
+    limits={"share": 0.1},
+)
+def communication(facts: Facts, limits: Limits) -> Verdict:
     """Communication that nothing hides."""
-    limit = RULES["communication"].limits["share"]
+    limit = limits["share"]
     if facts.works:
         claim = facts.types["communication"].without(facts.types["compute"])
         what = "communication that no compute hides"
@@ -137,7 +202,18 @@ def communication(facts: Facts) -> Verdict:
     return Found(text, facts.longest_windows("longest", inside), inside)
 
 
-def copies(facts: Facts) -> Verdict:
+@rule(
+    "copies",
+    "Copies (DMA)",
+    "copies that no compute hides take at least {share} of the device's busy time",
+    origin=f"analyses of AIU traces (DMA share); the limit is {OWN}",
+    helps=(
+        "Keep data on the device between steps, copy in larger pieces, from pinned memory, asynchronously "
+        "beside compute."
+    ),
+    limits={"share": 0.2},
+)
+def copies(facts: Facts, limits: Limits) -> Verdict:
     """Copies that nothing hides."""
     if not facts.works:
         return facts.no_device
@@ -148,7 +224,7 @@ def copies(facts: Facts) -> Verdict:
         sets.append(merge(work.starts[mask], work.ends[mask]))
     claim = union_of(sets).without(facts.types["compute"])
     part = share(claim.length, facts.busy.length)
-    if not claim.length or part < RULES["copies"].limits["share"]:
+    if not claim.length or part < limits["share"]:
         return None
     text = (
         f"{count:,} copies take {format_ns(claim.length)} that no compute hides: {format_share(part)} of the "
@@ -157,7 +233,23 @@ def copies(facts: Facts) -> Verdict:
     return Found(text, facts.longest_windows("longest copying", claim), claim)
 
 
-def first_kernel(facts: Facts) -> Verdict:
+@rule(
+    "first-kernel",
+    "The first launch waits",
+    (
+        "the work of the first launch starts at least {delay_ns} after its call and {times} times as late as "
+        "the median"
+    ),
+    origin=(
+        f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}"
+    ),
+    helps=(
+        "Nothing, if it is the profiler: warm up before recording (schedule with wait and warmup) and do not "
+        "count this step."
+    ),
+    limits={"delay_ns": 1_000_000, "times": 10},
+)
+def first_kernel(facts: Facts, limits: Limits) -> Verdict:
     """The work of the first launch starts late."""
     if not facts.works:
         return facts.no_device
@@ -171,7 +263,6 @@ def first_kernel(facts: Facts) -> Verdict:
     start, delay = np.concatenate(calls), np.concatenate(delays)
     if len(start) < 2:
         return NO_LAUNCHES if not len(start) else None
-    limits = RULES["first-kernel"].limits
     at = int(np.argmin(start))
     late, median = int(delay[at]), float(np.median(delay))
     if late < limits["delay_ns"] or late < limits["times"] * median:

@@ -13,13 +13,21 @@ from ..op_events import OP, RUNTIME
 from .device import NO_HOST
 from .facts import Facts, counted, share
 from .finding import Found, NotJudged, Verdict
-from .rules import RULES
+from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule
 
 LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
 """How TensorBoard's plugin knows the input pipeline."""
 
 
-def host_hotspot(facts: Facts) -> Verdict:
+@rule(
+    "host-hotspot",
+    "One operator dominates the host",
+    "one operator or call (no wait) takes at least {share} of the host's self time",
+    origin=f"{GUIDE} (hotspot); the limit is {OWN}",
+    helps="Look at where it is called from, and whether it must run that often or at all.",
+    limits={"share": 0.5},
+)
+def host_hotspot(facts: Facts, limits: Limits) -> Verdict:
     """One name takes most of the host's own time."""
     host = facts.host
     own = np.flatnonzero(_working(facts))
@@ -28,7 +36,7 @@ def host_hotspot(facts: Facts) -> Verdict:
     total = host.sums(own, host.self_ns)
     top, whole = int(np.argmax(total)), int(total.sum())
     part = share(int(total[top]), whole)
-    if np.count_nonzero(total) < 2 or part < RULES["host-hotspot"].limits["share"]:
+    if np.count_nonzero(total) < 2 or part < limits["share"]:
         return None
     places = own[host.name[own] == top]
     name = host.label(top)
@@ -46,13 +54,26 @@ def host_hotspot(facts: Facts) -> Verdict:
     )
 
 
-def many_calls(facts: Facts) -> Verdict:
+@rule(
+    "many-calls",
+    "Many calls of a cheap operator",
+    (
+        "an operator or call is made at least {count} times, takes less than {mean_ns} on average, and at "
+        "least {share} of the host's busy time altogether"
+    ),
+    origin=f"{GUIDE}; the limits are {OWN}",
+    helps=(
+        "Batch it (foreach and fused variants, larger tensors), move it out of the loop, or let the compiler "
+        "fuse it."
+    ),
+    limits={"count": 500, "mean_ns": 10_000, "share": 0.1},
+)
+def many_calls(facts: Facts, limits: Limits) -> Verdict:
     """A cheap operator is called very often."""
     host = facts.host
     own = np.flatnonzero(_working(facts))
     if not len(own):
         return NO_HOST
-    limits = RULES["many-calls"].limits
     count = np.bincount(host.name[own], minlength=len(host.texts))
     total = host.sums(own, host.ends - host.starts)
     cheap = (count >= limits["count"]) & (total < limits["mean_ns"] * count)
@@ -72,13 +93,21 @@ def many_calls(facts: Facts) -> Verdict:
     return Found(text, (facts.on_host(f"the first call of {name}", first),), claim)
 
 
-def cost_in_children(facts: Facts) -> Verdict:
+@rule(
+    "cost-in-children",
+    "The cost is in the children",
+    "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
+    origin=f"{GUIDE} (self against total); the limits are {OWN}",
+    helps="Go down: the child named is where the time is.",
+    limits={"share": 0.2, "self_share": 0.05},
+    note=True,
+)
+def cost_in_children(facts: Facts, limits: Limits) -> Verdict:
     """An operator costs much, but not by itself."""
     host = facts.host
     own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
     if not len(own):
         return NO_HOST
-    limits = RULES["cost-in-children"].limits
     total, self_ns = host.sums(own, host.ends - host.starts), host.sums(own, host.self_ns)
     whole = facts.host_busy.length
     dear = (total >= limits["share"] * whole) & (self_ns <= limits["self_share"] * total) & (total > 0)
@@ -103,7 +132,18 @@ def cost_in_children(facts: Facts) -> Verdict:
     return Found(text, evidence, host.union(places))
 
 
-def sync(facts: Facts) -> Verdict:
+@rule(
+    "sync",
+    "Waits with little device work",
+    "over at least {share} of the time in which the host waits for the device, the device does nothing",
+    origin=f"{GUIDE} (a long synchronise over little work); the limit is {OWN}",
+    helps=(
+        "Drop the synchronisation or move it to where the result is needed: .item(), .cpu(), print of a "
+        "tensor, blocking copies."
+    ),
+    limits={"share": 0.5},
+)
+def sync(facts: Facts, limits: Limits) -> Verdict:
     """The host waits for a device that does nothing."""
     if not facts.works:
         return facts.no_device
@@ -114,7 +154,7 @@ def sync(facts: Facts) -> Verdict:
     waiting = host.union(waits)
     claim = waiting.without(facts.busy).without(facts.profiling)
     part = share(claim.length, waiting.length)
-    if part < RULES["sync"].limits["share"]:
+    if part < limits["share"]:
         return None
     under = facts.busy.covered(host.starts[waits], host.ends[waits])
     lost = host.ends[waits] - host.starts[waits] - under
@@ -127,7 +167,15 @@ def sync(facts: Facts) -> Verdict:
     return Found(text, (facts.on_host(f"the longest: {name}", worst),), claim)
 
 
-def dataloader(facts: Facts) -> Verdict:
+@rule(
+    "dataloader",
+    "Waiting for input",
+    "the data loader takes more than {share} of the step time",
+    origin=TENSORBOARD,
+    helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
+    limits={"share": 0.05},
+)
+def dataloader(facts: Facts, limits: Limits) -> Verdict:
     """The steps wait for input."""
     host = facts.host
     places = host.named(LOADER)
@@ -137,14 +185,24 @@ def dataloader(facts: Facts) -> Verdict:
         return NotJudged("the trace has no steps")
     claim = host.union(places).intersection(facts.judged)
     part = share(claim.length, facts.judged.length)
-    if part <= RULES["dataloader"].limits["share"]:
+    if part <= limits["share"]:
         return None
     longest = int(places[np.argmax((host.ends - host.starts)[places])])
     text = f"The data loader takes {format_share(part)} of the step time: {format_ns(claim.length)}"
     return Found(text, (facts.on_host("the longest", longest),), claim)
 
 
-def profiler(facts: Facts) -> Verdict:
+@rule(
+    "profiler",
+    "The profiler itself",
+    (
+        "the profiler's own work is in the trace (buffer requests, clock calibration); idle time under it is "
+        "not blamed on anything else"
+    ),
+    origin=f"{GUIDE}; CUPTI's overhead records",
+    helps="Nothing to do: leave out these steps, or warm up before recording.",
+)
+def profiler(facts: Facts, limits: Limits) -> Verdict:
     """The profiler's own work."""
     places, host = facts.profiler, facts.host
     if not len(places):

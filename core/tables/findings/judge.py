@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -12,50 +11,13 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import rank_of, work_of
-from . import aiu, clocks, compiled, device, host, kernels, memory, steps
 from .facts import Facts, share
-from .finding import Finding, Findings, Found, NotJudged, Verdict
-from .rules import FLOOR_SHARE, RULES
+from .finding import Finding, Findings, Found, NotJudged
+from .rule import Rule
+from .rules import RULES
 
-JUDGES: Final[Mapping[str, Callable[[Facts], Verdict]]] = {
-    "overhead-bound": device.overhead_bound,
-    "device-idle": device.device_idle,
-    "device-bound": device.device_bound,
-    "launch-gaps": device.launch_gaps,
-    "communication": device.communication,
-    "copies": device.copies,
-    "pageable-copies": memory.pageable_copies,
-    "first-kernel": device.first_kernel,
-    "device-hotspot": kernels.device_hotspot,
-    "uneven-kernel": kernels.uneven_kernel,
-    "short-kernels": kernels.short_kernels,
-    "occupancy-query": kernels.occupancy_query,
-    "hidden-copies": kernels.hidden_copies,
-    "triton": kernels.triton,
-    "forward-backward": kernels.forward_backward,
-    "host-hotspot": host.host_hotspot,
-    "many-calls": host.many_calls,
-    "cost-in-children": host.cost_in_children,
-    "sync": host.sync,
-    "dataloader": host.dataloader,
-    "profiler": host.profiler,
-    "memory-limit": memory.memory_limit,
-    "memory-growth": memory.memory_growth,
-    "cold-start": steps.cold_start,
-    "late-first-op": steps.late_first_op,
-    "compiled-slower": steps.compiled_slower,
-    "graph-breaks": compiled.graph_breaks,
-    "recompiled": compiled.recompiled,
-    "compile-time": compiled.compile_time,
-    "compiled-overhead": compiled.compiled_overhead,
-    "fused-ops": compiled.fused_ops,
-    "device-clock": clocks.device_clock,
-    "aiu-convert": aiu.convert,
-    "aiu-launch": aiu.launching,
-    "aiu-barriers": aiu.barriers,
-    "aiu-waits": aiu.waiting,
-    "aiu-graph": aiu.graph,
-}
+FLOOR_SHARE: Final = 0.01
+"""A loss that claims less of the time that was looked at is left out."""
 
 
 def findings(scope: Scope) -> Findings:
@@ -76,15 +38,15 @@ def findings(scope: Scope) -> Findings:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
         facts = Facts(scope, source, stray)
-        for rule, judge in JUDGES.items():
+        for rule in RULES.values():
             scope.check()
-            verdict = judge(facts)
+            verdict = rule(facts)
             if isinstance(verdict, Found):
                 finding = _weighed(rule, verdict, facts)
                 if finding is not None:
-                    told.setdefault(rule, []).append(finding)
+                    told.setdefault(rule.id, []).append(finding)
             elif isinstance(verdict, NotJudged):
-                missing.setdefault(rule, verdict.reason)
+                missing.setdefault(rule.id, verdict.reason)
     merged = [_together(alike) for alike in told.values()]
     order = list(RULES)
     merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.index(finding.rule)))
@@ -96,15 +58,14 @@ def _pieces(scope: Scope, source: int) -> int:
     return sum(len(work) for work in work_of(replace(scope, source=source)))
 
 
-def _weighed(name: str, found: Found, facts: Facts) -> Finding | None:
+def _weighed(rule: Rule, found: Found, facts: Facts) -> Finding | None:
     """Return the finding in full, None where it claims too little to be told."""
-    rule = RULES[name]
     part = share(found.claimed_ns, facts.span_ns)
     if part < FLOOR_SHARE and not (rule.note or rule.always):
         return None
     hit, total = _recurrence(found, facts)
     return Finding(
-        name,
+        rule.id,
         rule.title,
         found.text,
         found.evidence,

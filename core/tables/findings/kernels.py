@@ -19,7 +19,7 @@ from ..work import Work
 from .device import NO_LAUNCHES
 from .facts import Facts, counted, share, union_of
 from .finding import Evidence, Found, Verdict
-from .rules import RULES
+from .rule import GUIDE, HTA, OWN, PYTORCH, Limits, rule
 
 COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
@@ -30,7 +30,18 @@ WITHIN_DEVICE = re.compile(r"^(Memcpy DtoD|CopyDeviceToDevice)", re.IGNORECASE)
 TRITON = re.compile(r"^triton_")
 
 
-def device_hotspot(facts: Facts) -> Verdict:
+@rule(
+    "device-hotspot",
+    "One kernel dominates",
+    (
+        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), and it is "
+        "not the only one"
+    ),
+    origin=f"{GUIDE} (hotspot); the limit is {OWN}",
+    helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
+    limits={"share": 0.5},
+)
+def device_hotspot(facts: Facts, limits: Limits) -> Verdict:
     """One name takes most of the device time."""
     if not facts.works:
         return facts.no_device
@@ -45,7 +56,7 @@ def device_hotspot(facts: Facts) -> Verdict:
         np.add.at(total, code, np.where(work.kinds() == MEMORY, 0, work.durations))
     top, whole = int(np.argmax(total)), int(total.sum())
     part = share(int(total[top]), whole)
-    if np.count_nonzero(total) < 2 or part < RULES["device-hotspot"].limits["share"]:
+    if np.count_nonzero(total) < 2 or part < limits["share"]:
         return None
     runs = [np.flatnonzero(code == top) for code in codes]
     count = sum(len(at) for at in runs)
@@ -56,11 +67,24 @@ def device_hotspot(facts: Facts) -> Verdict:
     return Found(text, (_longest(facts, runs, f"its longest run: {name}"),), claim)
 
 
-def uneven_kernel(facts: Facts) -> Verdict:
+@rule(
+    "uneven-kernel",
+    "A kernel varies",
+    (
+        "of a compute kernel with at least {count} runs (same name, grid and block) some take over {times} "
+        "times the median; what they take beyond the median is claimed"
+    ),
+    origin=f"{GUIDE}; the limits are {OWN}",
+    helps=(
+        "Compare the slow runs with the others: other shapes, contention for memory, clocks that change, a "
+        "cold cache after a copy."
+    ),
+    limits={"count": 8, "times": 2},
+)
+def uneven_kernel(facts: Facts, limits: Limits) -> Verdict:
     """Runs of one kernel take very different times."""
     if not facts.works:
         return facts.no_device
-    limits = RULES["uneven-kernel"].limits
     best: tuple[int, Found] | None = None
     alike = 0
     for work in facts.works:
@@ -111,7 +135,18 @@ def _uneven(
     return Found(text, (facts.on_device(f"the slowest run of {name}", work, worst),), claim, lost)
 
 
-def short_kernels(facts: Facts) -> Verdict:
+@rule(
+    "short-kernels",
+    "Kernels shorter than their launch",
+    (
+        "at least {share} of the launch calls, and {count}, take longer than all that they launch (blocking "
+        "copies aside)"
+    ),
+    origin=f"{HTA}'s launch statistics; the limits are {OWN}",
+    helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
+    limits={"share": 0.5, "count": 20},
+)
+def short_kernels(facts: Facts, limits: Limits) -> Verdict:
     """Launching takes longer than what is launched."""
     if not facts.works:
         return facts.no_device
@@ -129,7 +164,6 @@ def short_kernels(facts: Facts) -> Verdict:
     call_ns = facts.index.duration(calls)
     free = ~np.isin(calls, facts.host.positions[facts.waits])
     short = np.flatnonzero(free & (work_ns < call_ns))
-    limits = RULES["short-kernels"].limits
     if len(short) < limits["count"] or len(short) < limits["share"] * int(free.sum()):
         return None
     begun = np.concatenate(starts)[first]
@@ -144,7 +178,18 @@ def short_kernels(facts: Facts) -> Verdict:
     return Found(text, (facts.slice(label, launch, start, start + int(call_ns[worst])),), claim)
 
 
-def occupancy_query(facts: Facts) -> Verdict:
+@rule(
+    "occupancy-query",
+    "Adaptive launches",
+    "the runtime is asked for the occupancy of a kernel before it is launched",
+    origin=f"{GUIDE}",
+    helps=(
+        "A library chooses the launch by it: those are GEMMs or convolutions that adapt to the device. "
+        "Nothing to do."
+    ),
+    note=True,
+)
+def occupancy_query(facts: Facts, limits: Limits) -> Verdict:
     """A library asks for the occupancy before it launches."""
     places = facts.host.named(OCCUPANCY, RUNTIME)
     if not len(places):
@@ -158,7 +203,19 @@ def occupancy_query(facts: Facts) -> Verdict:
     return Found(text, (facts.on_host("the first query", first),), claim)
 
 
-def hidden_copies(facts: Facts) -> Verdict:
+@rule(
+    "hidden-copies",
+    "Copies before matrix products",
+    (
+        "right before a matrix product on the same stream stands a copy within the device that the same "
+        "addmm launched: it puts the bias in place"
+    ),
+    origin=GUIDE,
+    helps=(
+        "A fused epilogue avoids the copy: linear with a one-dimensional bias, torch.compile, max-autotune."
+    ),
+)
+def hidden_copies(facts: Facts, limits: Limits) -> Verdict:
     """A copy within the device puts the bias of an addmm in place, right before its product."""
     if not facts.works:
         return facts.no_device
@@ -192,7 +249,15 @@ def hidden_copies(facts: Facts) -> Verdict:
     return Found(text, evidence, claim)
 
 
-def triton(facts: Facts) -> Verdict:
+@rule(
+    "triton",
+    "Triton kernels",
+    "kernels named triton_… run on the device",
+    origin=f"{GUIDE}; {PYTORCH}",
+    helps="The name holds the fused operators; the CPU slice of the same name launched it.",
+    note=True,
+)
+def triton(facts: Facts, limits: Limits) -> Verdict:
     """Kernels that triton made."""
     if not facts.works:
         return facts.no_device
@@ -212,7 +277,15 @@ def triton(facts: Facts) -> Verdict:
     return Found(text, tuple(evidence), claim)
 
 
-def forward_backward(facts: Facts) -> Verdict:
+@rule(
+    "forward-backward",
+    "Backward is linked to forward",
+    "the trace links backward operators with the forward ones they belong to",
+    origin=GUIDE,
+    helps="b and o on a backward operator lead to the forward one and back.",
+    note=True,
+)
+def forward_backward(facts: Facts, limits: Limits) -> Verdict:
     """The trace links backward operators with forward ones."""
     index = facts.index
     wanted = np.array([name == "fwdbwd" for name in index.categories], np.bool_)

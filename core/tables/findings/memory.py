@@ -13,14 +13,26 @@ from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
 from .facts import Facts, counted, share, union_of
 from .finding import Evidence, Found, NotJudged, Verdict
-from .rules import RULES
+from .rule import OWN, TENSORBOARD, Limits, rule
 from .steps import NO_STEPS
 
 PAGEABLE = re.compile(r"\bPageable\b")
 NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory=True)")
 
 
-def memory_limit(facts: Facts) -> Verdict:
+@rule(
+    "memory-limit",
+    "Close to the memory's limit",
+    "an allocator's peak is at least {share} of the memory that the device has",
+    origin=TENSORBOARD,
+    helps=(
+        "Smaller batches, checkpointing, lower precision; `tracelane memory` says what was live at the peak. "
+        "An engine that takes memory for its cache ahead does so on purpose."
+    ),
+    limits={"share": 0.9},
+    always=True,
+)
+def memory_limit(facts: Facts, limits: Limits) -> Verdict:
     """An allocator comes close to all that the device has."""
     uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
     if not uses:
@@ -32,7 +44,7 @@ def memory_limit(facts: Facts) -> Verdict:
     worst = max(known, key=lambda use: share(use.peak_bytes or 0, sizes[use.allocator.device_id]))
     size = sizes[worst.allocator.device_id]
     part = share(worst.peak_bytes or 0, size)
-    if part < RULES["memory-limit"].limits["share"]:
+    if part < limits["share"]:
         return None
     text = (
         f"{worst.allocator.title} reaches {format_bytes(worst.peak_bytes or 0)}, {format_share(part)} of the "
@@ -42,7 +54,22 @@ def memory_limit(facts: Facts) -> Verdict:
     return Found(text, (_at_peak(facts, worst),), times=times)
 
 
-def memory_growth(facts: Facts) -> Verdict:
+@rule(
+    "memory-growth",
+    "Memory grows from step to step",
+    (
+        "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
+        "before, altogether {share} of its peak or more"
+    ),
+    origin=OWN,
+    helps=(
+        "Look for what outlives its step: lists of losses with their graphs, caches, hooks; `tracelane "
+        "memory` says what was never released."
+    ),
+    limits={"steps": 3, "share": 0.01},
+    always=True,
+)
+def memory_growth(facts: Facts, limits: Limits) -> Verdict:
     """What is allocated grows with every step."""
     found = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
     if not found:
@@ -50,7 +77,6 @@ def memory_growth(facts: Facts) -> Verdict:
     steps = facts.steps
     if steps is None:
         return NO_STEPS
-    limits = RULES["memory-growth"].limits
     if len(steps) < limits["steps"]:
         return NotJudged(f"the trace has less than {limits['steps']:g} steps")
     worst: tuple[int, Allocator] | None = None
@@ -72,7 +98,14 @@ def memory_growth(facts: Facts) -> Verdict:
     return Found(text, (last,), times=steps.starts)
 
 
-def pageable_copies(facts: Facts) -> Verdict:
+@rule(
+    "pageable-copies",
+    "Copies of pageable memory",
+    "the device copies from or to pageable memory of the host, as the copies' names say",
+    origin="PyTorch, performance tuning guide (pinned memory)",
+    helps="Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
+)
+def pageable_copies(facts: Facts, limits: Limits) -> Verdict:
     """Copies from or to pageable memory."""
     if not facts.works:
         return facts.no_device

@@ -1,11 +1,19 @@
-"""One rule as the table of rules states it."""
+"""One rule: the function that judges, and what the table of rules says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...base.units import format_ns
+from .finding import Verdict
+
+if TYPE_CHECKING:
+    from .facts import Facts
+
+Limits: TypeAlias = Mapping[str, float]
+Judge: TypeAlias = "Callable[[Facts, Limits], Verdict]"
 
 OWN = "our own choice"
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -25,16 +33,36 @@ class Rule:
     id: str
     title: str
     test: str
-    origin: str
+    origin: str  # where it comes from
     helps: str
-    limits: Mapping[str, float]
+    judge: Judge
+    limits: Limits = field(default_factory=dict)
     note: bool = False  # a fact for reading on, no loss
-    always: bool = False  # told however little time it claims
+    always: bool = False  # however little time it claims
+
+    def __call__(self, facts: Facts) -> Verdict:
+        """Return what the rule says of one source."""
+        return self.judge(facts, self.limits)
 
     @property
     def threshold(self) -> str:
         """The test with its limits filled in."""
         return self.test.format(**{key: _shown(key, limit) for key, limit in self.limits.items()})
+
+
+def rule(
+    id: str,
+    title: str,
+    test: str,
+    *,
+    origin: str,
+    helps: str,
+    limits: Limits | None = None,
+    note: bool = False,
+    always: bool = False,
+) -> Callable[[Judge], Rule]:
+    """Make a rule of the function that judges a source by these limits."""
+    return lambda judge: Rule(id, title, test, origin, helps, judge, dict(limits or {}), note, always)
 
 
 def _shown(key: str, limit: float) -> str:

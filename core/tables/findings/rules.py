@@ -1,20 +1,16 @@
-"""The rules: from which threshold on they speak, where that comes from, and what usually helps."""
+"""All rules: those that the files of this folder make of functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from . import aiu, clocks, compiled, device, host, kernels, memory, steps
 from .rule import Rule
-from .rules_aiu import AIU_RULES
-from .rules_compiled import COMPILED_RULES
-from .rules_device import DEVICE_RULES
-from .rules_host import HOST_RULES
 
-FLOOR_SHARE: Final = 0.01
-"""A loss that claims less of the time that was looked at is not told."""
+FILES: Final = (device, kernels, memory, host, steps, compiled, clocks, aiu)
 RULES: Final[Mapping[str, Rule]] = {
-    rule.id: rule for rule in (*DEVICE_RULES, *HOST_RULES, *COMPILED_RULES, *AIU_RULES)
+    each.id: each for file in FILES for each in vars(file).values() if isinstance(each, Rule)
 }
 
 

@@ -12,13 +12,24 @@ from .device import NO_HOST
 from .facts import Facts, counted, share
 from .finding import Found, NotJudged, Verdict
 from .host import LOADER
-from .rules import RULES
+from .rule import GUIDE, OWN, Limits, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
 
 
-def cold_start(facts: Facts) -> Verdict:
+@rule(
+    "cold-start",
+    "Cold start",
+    "the first step takes at least {times} times the median of those after it",
+    origin=f"{GUIDE}; the limit is {OWN}",
+    helps=(
+        "Warm up before measuring (compilation, allocators, autotuning, the profiler's buffers), and skip "
+        "the first step in averages."
+    ),
+    limits={"times": 2},
+)
+def cold_start(facts: Facts, limits: Limits) -> Verdict:
     """The first step takes far longer than the rest."""
     steps = facts.steps
     if steps is None:
@@ -28,7 +39,7 @@ def cold_start(facts: Facts) -> Verdict:
     if len(wall) < 3:
         return FEW_STEPS
     first, steady = int(wall[0]), int(np.median(wall[1:]))
-    if not steady or first < RULES["cold-start"].limits["times"] * steady:
+    if not steady or first < limits["times"] * steady:
         return None
     start, end = int(steps.starts[0]), int(steps.ends[0])
     text = f"The first step takes {format_ns(first)}, those after it {format_ns(steady)} (median)"
@@ -37,7 +48,18 @@ def cold_start(facts: Facts) -> Verdict:
     return Found(text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim)
 
 
-def late_first_op(facts: Facts) -> Verdict:
+@rule(
+    "late-first-op",
+    "Nothing runs at the start",
+    (
+        "between the start of an annotation and the first operator or call in it lie at least {gap_ns} and "
+        "{share} of it"
+    ),
+    origin=f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
+    helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
+    limits={"gap_ns": 100_000, "share": 0.1},
+)
+def late_first_op(facts: Facts, limits: Limits) -> Verdict:
     """Nothing known runs at the start of an annotation."""
     host = facts.host
     notes = np.flatnonzero(host.kinds == ANNOTATION)
@@ -46,7 +68,6 @@ def late_first_op(facts: Facts) -> Verdict:
     running = (host.kinds == OP) | (host.kinds == RUNTIME)
     running[host.named(LOADER)] = True  # an annotation in newer traces, and told by a rule of its own
     operators = np.flatnonzero(running)
-    limits = RULES["late-first-op"].limits
     late: list[I64] = []
     for lane in np.unique(host.lanes[notes]).tolist():
         here = notes[host.lanes[notes] == lane]
@@ -76,7 +97,17 @@ def late_first_op(facts: Facts) -> Verdict:
     return Found(text, (facts.on_host(name, place),), claim)
 
 
-def compiled_slower(facts: Facts) -> Verdict:
+@rule(
+    "compiled-slower",
+    "Compiled steps are slower",
+    "the median step with compiled regions takes longer than the median step without",
+    origin=GUIDE,
+    helps=(
+        "For tiny work the price of each compiled call exceeds what it saves: compile more at once, or not "
+        "this part."
+    ),
+)
+def compiled_slower(facts: Facts, limits: Limits) -> Verdict:
     """Steps with compiled regions take longer than steps without."""
     from .compiled import REGIONS
 
