@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tracelane.core.index.build import Facts, build
+from tracelane.core.index.build import SummedFacts, build
+from tracelane.core.index.parts import PartFile, batches_of
 from tracelane.core.index.store import Index
 from tracelane.core.ingest.columns import Part
 from tracelane.core.ingest.columns_of import PartBuilder
@@ -121,9 +122,15 @@ def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
     return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(pairwise(bounds))]
 
 
+def build_parts(parts: Sequence[Part | PartFile], folder: Path, *more: Any, **options: Any) -> None:
+    """Build the index of parts, given in file order."""
+    batches, tables = batches_of(parts)
+    build(batches, tables, SummedFacts.of(batches), folder, *more, **options)
+
+
 def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:
     """Build and open the index of a trace that consists of these events."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = parts_of(events, cuts)
-    build(parts, Facts.of(parts), folder)
+    build_parts(parts, folder)
     return Index.open(folder)

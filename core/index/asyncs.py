@@ -8,8 +8,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ..ingest.columns import I64, IdKind, Table
-from .merge import Merged
+from ..base.arrays import I64
+from ..read.columns import IdKind, Table
+from .batches import NumberedBatches
 from .order import concatenated_ranges, run_starts, sorted_groups
 
 MOST_LANES = 1000
@@ -38,10 +39,10 @@ class AsyncLane:
 class Asyncs:
     """All async events of a trace, by id; memory is that of the async events."""
 
-    def __init__(self, merged: Merged) -> None:
+    def __init__(self, batches: NumberedBatches) -> None:
         """Group them."""
-        events = merged.all("asyncs", COLUMNS)
-        pid = merged.track_pid[events["track"]] if len(events["track"]) else events["track"]
+        events = batches.all("asyncs", COLUMNS)
+        pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
         is_shared = (events["id_kind"] == IdKind.GLOBAL) | (events["id_kind"] == IdKind.SCOPED)
         order, group = sorted_groups(
             (

@@ -1,4 +1,4 @@
-"""Builds an index folder out of parts: every column, the tables, and the manifest last.
+"""Builds an index folder out of batches: every column, the tables, and the manifest last.
 
 Events are placed lane by lane, lanes are written by several threads, then all that speaks of positions.
 What is larger than memory lies in a scratch file of the same folder. The result depends neither on how the
@@ -18,13 +18,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.columns import BLOCKS, U32, AnyArray, IdKind
 from ..ingest.envelope import Envelope
 from ..ingest.ledger import add_counts, merge_problems
-from ..ingest.problem import Problem
+from ..read.batch import StringTable
+from ..read.columns import IdKind
+from ..read.problem import Problem
 from .asyncs import AsyncLane, Asyncs
+from .batches import BatchColumns, NumberedBatches
 from .columns_out import Columns, ColumnWriter, smallest_unsigned
 from .counters import Counters
 from .drawing import Drawing
@@ -35,11 +38,9 @@ from .lane_tables import Lane, LaneTables, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .loops import NONE
-from .merge import AnyPart, merge_parts
 from .promoted import promoted_jobs
 from .scratch import Scratch
 from .store import checksum_of, table_file
-from .strings import write_strings
 from .version import FORMAT_VERSION, MANIFEST
 from .workers import Job, Worker, Workers
 
@@ -48,7 +49,7 @@ MOST_THREADS = 4
 
 
 class ReadFacts(Protocol):
-    """What reading came to over all parts; `core.ingest.reader.ReadResult` is one."""
+    """What reading came to over all batches; `core.ingest.reader.ReadResult` is one."""
 
     @property
     def envelope(self) -> Envelope: ...
@@ -59,22 +60,23 @@ class ReadFacts(Protocol):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The books of parts that no reader has added up."""
+class SummedFacts:
+    """The read report of batches that no reader has added up."""
 
     envelope: Envelope
     counts: dict[str, int]
     problems: Sequence[Problem]
 
     @classmethod
-    def of(cls, parts: Sequence[AnyPart], envelope: Envelope | None = None) -> Facts:
-        """Add up the parts' own books."""
-        counts = add_counts(part.counts for part in parts)
-        return cls(envelope or Envelope(), counts, merge_problems(part.problems for part in parts))
+    def of(cls, batches: Sequence[BatchColumns], envelope: Envelope | None = None) -> SummedFacts:
+        """Add up what the batches say themselves."""
+        counts = add_counts(batch.counts for batch in batches)
+        return cls(envelope or Envelope(), counts, merge_problems(batch.problems for batch in batches))
 
 
 def build(
-    parts: Sequence[AnyPart],
+    batches: Sequence[BatchColumns],
+    tables: Sequence[StringTable],
     read: ReadFacts,
     folder: Path,
     progress: ProgressCallback = no_progress,
@@ -85,17 +87,18 @@ def build(
     threads: int | None = None,
     native: bool = True,
 ) -> None:
-    """Write the index of parts, given in file order, into `folder`; raises CacheError and Cancelled.
+    """Write the index of batches, given in file order, into `folder`; raises CacheError and Cancelled.
 
-    `path` and `fingerprint` go into the manifest to say whose index it is. `threads`: None for as many as
-    there are cores. Without `native` the loops are the plain ones.
+    `tables` are the strings and tracks of the threads that read. `path` and `fingerprint` go into the
+    manifest to say whose index it is. `threads`: None for as many as there are cores. Without `native` the
+    loops are the plain ones.
     The caller owns the folder: it commits it by rename, or removes what a failure left there.
     """
     workers = Workers(threads or min(os.cpu_count() or 1, MOST_THREADS), cancelled, native)
-    with Columns(folder) as columns:
-        _Build(parts, read, folder, columns, workers, progress, cancelled).write(
-            {"path": path, "source": dict(fingerprint or {})}
-        )
+    with Columns(folder) as columns, Scratch(folder) as scratch:
+        numbered = NumberedBatches(batches, tables, workers.loops, scratch.array, workers.check)
+        run = _Build(numbered, read, folder, columns, scratch, workers, progress, cancelled)
+        run.write({"path": path, "source": dict(fingerprint or {})})
 
 
 class _Build:
@@ -103,37 +106,39 @@ class _Build:
 
     def __init__(
         self,
-        parts: Sequence[AnyPart],
+        batches: NumberedBatches,
         read: ReadFacts,
         folder: Path,
         columns: Columns,
+        scratch: Scratch,
         workers: Workers,
         progress: ProgressCallback,
         cancelled: CancelledCallback,
     ) -> None:
-        self.read, self.folder, self.columns, self.workers = read, folder, columns, workers
+        self.batches, self.read, self.folder = batches, read, folder
+        self.columns, self.scratch, self.workers = columns, scratch, workers
         self.progress, self.cancelled = progress, cancelled
-        self.merged = merge_parts(parts)
-        self.strings = self.merged.strings
-        self.category_dtype = smallest_unsigned(len(self.merged.categories) - 1)
+        self.strings = batches.strings
+        self.category_dtype = smallest_unsigned(len(batches.categories) - 1)
 
     def write(self, identity: Mapping[str, Any]) -> None:
-        merged, columns = self.merged, self.columns
-        self.asyncs, self.counters = Asyncs(merged), Counters(merged)
-        filled = np.flatnonzero(merged.track_counts("timed")).tolist()
-        names = Names.of((part.metadata for part in merged.parts), {merged.tracks[track] for track in filled})
+        batches, columns = self.batches, self.columns
+        self.asyncs, self.counters = Asyncs(batches), Counters(batches)
+        filled = np.flatnonzero(batches.track_counts("timed")).tolist()
+        names = Names.of(
+            (batch.metadata for batch in batches.batches), {batches.tracks[track] for track in filled}
+        )
         processes = in_display_order(self._lanes(filled, names), names)
         process_table, lanes = self._numbered(processes)
+        slot_of = self.scratch.full(batches.events, "u4", NONE)
+        tables, flow_counts = self._write_lanes(lanes, slot_of)
         with Scratch(self.folder) as scratch:
-            slot_of = scratch.full(merged.events, "u4", NONE)
-            tables, flow_counts = self._write_lanes(lanes, slot_of)
-            with Scratch(self.folder) as room:
-                jobs: list[Job] = [
-                    lambda worker: self._draw(tables),
-                    lambda worker: self._write_rest(),
-                    *promoted_jobs(merged, tables.slices, tables.instants, slot_of, columns),
-                ]
-                self.workers.run(jobs, room.array)
+            jobs: list[Job] = [
+                lambda worker: self._draw(tables),
+                self._write_rest,
+                *promoted_jobs(batches, tables.slices, tables.instants, slot_of, columns),
+            ]
+            self.workers.run(jobs, scratch.array)
         written = {
             name: self._write_table(name, table)
             for name, table in (("lanes", tables.lanes), ("rows", tables.rows), ("processes", process_table))
@@ -146,15 +151,15 @@ class _Build:
     # -- lanes --------------------------------------------------------------------------------------------
 
     def _lanes(self, tracks: Sequence[int], names: Names) -> Iterator[LaneEntry]:
-        merged = self.merged
+        batches = self.batches
         for track in tracks:
-            yield thread_entry(track, *merged.tracks[track], names)
+            yield thread_entry(track, *batches.tracks[track], names)
         for one in self.asyncs.lanes():
-            category = self.strings.text(merged.categories[one.category])
-            yield async_entry(one, merged.pids[one.pid], category, self._id_text(one.id_kind, one.id_value))
+            category = self.strings.text(batches.categories[one.category])
+            yield async_entry(one, batches.pids[one.pid], category, self._id_text(one.id_kind, one.id_value))
         for counter in self.counters.lanes():
             id_text = self._id_text(counter.id_kind, counter.id_value)
-            yield counter_entry(counter, merged.pids[counter.pid], self.strings.text(counter.name), id_text)
+            yield counter_entry(counter, batches.pids[counter.pid], self.strings.text(counter.name), id_text)
 
     def _id_text(self, kind: int, value: int) -> str:
         if kind == IdKind.NONE:
@@ -165,20 +170,20 @@ class _Build:
         self, lanes: Sequence[Lane], slot_of: U32
     ) -> tuple[LaneTables, dict[str, dict[str, int]]]:
         """Write all lanes and flows; return the tables, and the counts of flows per category."""
-        merged, columns, workers = self.merged, self.columns, self.workers
+        batches, columns, workers = self.batches, self.columns, self.workers
         contents = [lane.entry.content for lane in lanes]
         drawn = [content for content in contents if isinstance(content, int | AsyncLane)]
         threads = [content for content in drawn if isinstance(content, int)]
         with Scratch(self.folder) as scratch:
-            events = events_by_lane(merged, drawn, self.asyncs, scratch, workers)
-            flows = flows_by_track(merged, threads, scratch, workers)
+            events = events_by_lane(batches, drawn, self.asyncs, scratch, workers)
+            flows = flows_by_track(batches, threads, scratch, workers)
             bound = scratch.full(int(flows.bounds[-1]), "u4", NONE)
             writer = LaneWriter(
-                events, [isinstance(one, int) for one in drawn], flows, bound, correlations(merged, scratch),
+                events, [isinstance(one, int) for one in drawn], flows, bound, correlations(batches, scratch),
                 columns, self.category_dtype, slot_of, scratch,
             )  # fmt: skip
             arrows: list[Arrows] = []
-            jobs = [lambda worker: arrows.append(paired(flows, merged, worker.loops)), *writer.jobs()]
+            jobs = [lambda worker: arrows.append(paired(flows, batches, worker.loops)), *writer.jobs()]
 
             def tell() -> None:
                 done = sum(len(group.lanes) for group in tuple(writer.groups.values()))
@@ -197,39 +202,45 @@ class _Build:
 
             workers.run([flows_out, *map(finish, columns.unfinished)], scratch.array)
         counts = {
-            self.strings.text(merged.categories[number]): counts
+            self.strings.text(batches.categories[number]): counts
             for number, counts in arrows[0].by_category().items()
         }
         return tables, counts
 
     def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[Lane]]:
         """Return the process table and all lanes, with numbers for their texts."""
+        texts: dict[str, int] = {"": 0}
+        for process in processes:
+            for text in (process.pid, process.names.name, process.names.labels):
+                texts.setdefault(text, 0)
+            for entry in process.lanes:
+                texts.setdefault(entry.tid, 0)
+                texts.setdefault(entry.name, 0)
+        texts = dict(zip(texts, self.strings.numbers(list(texts)).tolist()))
         table = np.zeros(len(processes), PROCESS)
         lanes: list[Lane] = []
-        number = self.strings.number
         for i, process in enumerate(processes):
             names = process.names
-            texts = (number(text) for text in (process.pid, names.name, names.labels))
-            table[i] = (*texts, names.sort, len(lanes), len(process.lanes), process.empty)
-            lanes += (Lane(entry, i, number(entry.tid), number(entry.name)) for entry in process.lanes)
+            numbers = (texts[text] for text in (process.pid, names.name, names.labels))
+            table[i] = (*numbers, names.sort, len(lanes), len(process.lanes), process.empty)
+            lanes += (Lane(entry, i, texts[entry.tid], texts[entry.name]) for entry in process.lanes)
         return table, lanes
 
     # -- what speaks of positions, strings, blocks --------------------------------------------------------
 
     def _draw(self, tables: LaneTables) -> None:
-        Drawing(self.columns, tables.rows, len(self.merged.categories), self.category_dtype).write(
+        Drawing(self.columns, tables.rows, len(self.batches.categories), self.category_dtype).write(
             _overview_span(tables)
         )
 
-    def _write_rest(self) -> None:
-        merged = self.merged
-        self._writer("categories").append(np.array(merged.categories))
-        for part, first in zip(merged.parts, merged.first_ordinal):
-            blocks = part.tables.get("blocks", {})
-            for name in BLOCKS if blocks else ():
-                shift = np.uint32(first if name == "ordinal" else 0)
-                self._writer(f"blocks.{name}").append(blocks[name] + shift if shift else blocks[name])
-        write_strings(self.strings, self._writer("strings.blob"), self._writer("strings.offset"))
+    def _write_rest(self, worker: Worker) -> None:
+        batches = self.batches
+        self._writer("categories").append(np.array(batches.categories))
+        for batch, first in zip(batches.batches, batches.first_ordinal):
+            for name, values in batch.tables.get("blocks", {}).items():
+                own = values + np.uint32(first) if name == "ordinal" else values
+                self._writer(f"blocks.{name}").append(own)
+        self.strings.write(self._writer("strings.blob"), self._writer("strings.offset"), worker.loops)
         self.columns.finish("categories", "strings.blob", "strings.offset")
 
     # -- manifest -----------------------------------------------------------------------------------------
@@ -241,9 +252,9 @@ class _Build:
 
     def _exact_span(self, tables: LaneTables) -> tuple[int | None, int | None]:
         """Return first start and last end of slices, exact beyond what columns hold."""
-        parts, closed, clamped = self.merged.parts, tables.closed, tables.clamped
-        lows = [part.exact_start for part in parts if part.exact_start is not None]
-        highs = [part.exact_end for part in parts if part.exact_end is not None]
+        batches, closed, clamped = self.batches.batches, tables.closed, tables.clamped
+        lows = [batch.exact_start for batch in batches if batch.exact_start is not None]
+        highs = [batch.exact_end for batch in batches if batch.exact_end is not None]
         if not lows and clamped.low is not None:
             lows.append(clamped.low)
         if not highs and clamped.high is not None:
@@ -294,7 +305,7 @@ class _Build:
         threads = tables.lanes[tables.lanes["kind"] == LaneKind.THREAD]
         asyncs = tables.lanes[tables.lanes["kind"] == LaneKind.ASYNC]
         return {
-            "events": self.merged.events,
+            "events": self.batches.events,
             "slices": int(threads["slices"].sum()),
             "instants": phase.get("i", 0) + phase.get("I", 0),
             "counter_samples": phase.get("C", 0),

@@ -10,8 +10,8 @@ from types import TracebackType
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.errors import CacheError
-from ..ingest.columns import AnyArray
 
 CRC_BYTES = 1 << 20
 """Bytes of a column under one CRC."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ingest.columns import F64, I64, U32
-from .merge import Merged
+from ..base.arrays import F64, I64, U32
+from .batches import NumberedBatches
 from .order import run_starts, sorted_groups
 
 COLUMNS = ("ordinal", "track", "name", "series", "id_kind", "id_value", "start", "value")
@@ -39,15 +39,15 @@ class CounterLane:
 class Counters:
     """All counter samples of a trace, by counter."""
 
-    def __init__(self, merged: Merged) -> None:
+    def __init__(self, batches: NumberedBatches) -> None:
         """Group them; memory is that of the samples."""
-        events = merged.all("counters", COLUMNS)
-        pid = merged.track_pid[events["track"]] if len(events["track"]) else events["track"]
+        events = batches.all("counters", COLUMNS)
+        pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
         keys = (pid, events["name"], events["id_kind"], events["id_value"])
         order, self._group = sorted_groups(keys, (events["series"], events["start"], events["ordinal"]))
         self._events = {name: values[order] for name, values in events.items()}
         self._pid = pid[order]
-        self._strings = merged.strings
+        self._strings = batches.strings
 
     def lanes(self) -> Iterator[CounterLane]:
         """Yield the lanes, unordered."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray
+from ..base.arrays import I64, AnyArray
 from .columns_out import Columns
 from .format import LONG, OVERVIEW_FROM, RowKind
 from .overview import overview, overview_edges

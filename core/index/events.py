@@ -11,10 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from ..ingest.columns import I64, TABLES, U8, AnyArray, Table
+from ..base.arrays import I64, U8, U64, AnyArray
+from ..read.columns import TABLES, Table
 from .asyncs import AsyncLane, Asyncs
-from .loops import BEGINS, U64
-from .merge import Merged
+from .batches import NumberedBatches
+from .loops import BEGINS
 from .order import concatenated_ranges
 from .scratch import Scratch
 from .workers import Job, Worker, Workers
@@ -54,17 +55,21 @@ class LaneEvents:
 
 
 def events_by_lane(
-    merged: Merged, lanes: Sequence[int | AsyncLane], asyncs: Asyncs, scratch: Scratch, workers: Workers
+    batches: NumberedBatches,
+    lanes: Sequence[int | AsyncLane],
+    asyncs: Asyncs,
+    scratch: Scratch,
+    workers: Workers,
 ) -> LaneEvents:
     """Return the events of lanes: of tracks, by number, and of async ids."""
-    in_track = merged.track_counts("timed")
+    in_track = batches.track_counts("timed")
     sizes = [int(in_track[one]) if isinstance(one, int) else asyncs.size(one) for one in lanes]
     bounds = np.cumsum([0, *sizes])
     columns = _room(int(bounds[-1]), "timed", THREAD_COLUMNS, scratch)
-    first_of_track = np.zeros(len(merged.tracks), np.uint64)
+    first_of_track = np.zeros(len(batches.tracks), np.uint64)
     threads = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
     first_of_track[[track for _, track in threads]] = bounds[[number for number, _ in threads]]
-    workers.run(_place(merged, "timed", columns, first_of_track, workers.threads), scratch.array)
+    workers.run(_place(batches, "timed", columns, first_of_track, workers.threads), scratch.array)
 
     runs = [(number, one.groups) for number, one in enumerate(lanes) if isinstance(one, AsyncLane)]
     stacks = bounds[[number for number, _ in threads]]
@@ -94,17 +99,19 @@ class FlowEvents:
     bounds: I64  # where those of each track begin, and the last one's end
 
 
-def flows_by_track(merged: Merged, tracks: Sequence[int], scratch: Scratch, workers: Workers) -> FlowEvents:
+def flows_by_track(
+    batches: NumberedBatches, tracks: Sequence[int], scratch: Scratch, workers: Workers
+) -> FlowEvents:
     """Return all flow events, those of these tracks first."""
-    counts = merged.track_counts("flows")
+    counts = batches.track_counts("flows")
     is_other = counts > 0
     is_other[tracks] = False
     order = np.concatenate((np.array(tracks, np.int64), np.flatnonzero(is_other)))
     bounds = np.cumsum(np.concatenate(([0], counts[order])))
     columns = _room(int(bounds[-1]), "flows", FLOW_COLUMNS, scratch)
-    first_of_track = np.zeros(len(merged.tracks), np.uint64)
+    first_of_track = np.zeros(len(batches.tracks), np.uint64)
     first_of_track[order] = bounds[:-1]
-    workers.run(_place(merged, "flows", columns, first_of_track, workers.threads), scratch.array)
+    workers.run(_place(batches, "flows", columns, first_of_track, workers.threads), scratch.array)
     return FlowEvents(columns, order, bounds)
 
 
@@ -112,31 +119,38 @@ def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Tabl
     return {name: scratch.array(size, TABLES[table][name]) for name in names}
 
 
-def _place(merged: Merged, table: str, columns: Table, first_of_track: U64, threads: int) -> list[Job]:
-    """Return jobs that put the events of all parts where their tracks lie, in file order; each takes parts
-    that follow one another.
+def _place(
+    batches: NumberedBatches, table: str, columns: Table, first_of_track: U64, threads: int
+) -> list[Job]:
+    """Return jobs that put the events of all batches where their tracks lie, in file order; each takes
+    batches that follow one another.
     """
-    lengths = np.array(merged.lengths(table), np.int64)
+    lengths = np.array(batches.lengths(table), np.int64)
     if not lengths.sum():
         return []
     cuts = np.searchsorted(np.cumsum(lengths), np.arange(1, threads) * (lengths.sum() / threads))
     jobs: list[Job] = []
     following = first_of_track
-    for parts in np.split(np.arange(len(lengths)), cuts):
-        jobs.append(partial(_place_parts, merged, table, columns, parts.tolist(), following.copy()))
-        following = following + merged.track_counts(table, parts.tolist()).astype(np.uint64)
+    for numbers in np.split(np.arange(len(lengths)), cuts):
+        some = numbers.tolist()
+        jobs.append(partial(_place_batches, batches, table, columns, some, following.copy()))
+        following = following + batches.track_counts(table, some).astype(np.uint64)
     return jobs
 
 
-def _place_parts(
-    merged: Merged, table: str, columns: Table, parts: Sequence[int], following: U64, worker: Worker
+def _place_batches(
+    batches: NumberedBatches,
+    table: str,
+    columns: Table,
+    numbers: Sequence[int],
+    following: U64,
+    worker: Worker,
 ) -> None:
-    for part in parts:
-        rows = merged.file_order(part, table)
-        if rows is None:
+    for number in numbers:
+        if table not in batches.batches[number].tables:
             continue
-        place = worker.loops.places(merged.values(part, table, "track", rows), following)
+        place = worker.loops.places(batches.values(number, table, "track"), following)
         for name, out in columns.items():
-            values: AnyArray = merged.values(part, table, name, rows)
+            values: AnyArray = batches.values(number, table, name)
             worker.loops.put(np.ascontiguousarray(values, out.dtype), place, out)
-        merged.let_go(part)
+        batches.let_go(number)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ingest.columns import I64, U32
+from ..base.arrays import I64, U32
+from .batches import NumberedBatches
 from .columns_out import Columns
 from .events import FlowEvents
 from .format import COLUMNS
 from .loops import FLOW_COUNTS, Correlations, Loops
-from .merge import Merged
 from .scratch import Scratch
 
 
@@ -29,10 +29,10 @@ class Arrows:
         return {number: dict(zip(FLOW_COUNTS, self.counts[number].tolist())) for number in occurring}
 
 
-def paired(flows: FlowEvents, merged: Merged, loops: Loops) -> Arrows:
+def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> Arrows:
     """Pair starts, steps and ends of one category and id."""
-    pid = np.repeat(merged.track_pid[flows.tracks], np.diff(flows.bounds))
-    return Arrows(*loops.pair(flows.columns, pid, len(merged.categories)))
+    pid = np.repeat(batches.track_pid[flows.tracks], np.diff(flows.bounds))
+    return Arrows(*loops.pair(flows.columns, pid, len(batches.categories)))
 
 
 def write_flows(
@@ -58,20 +58,20 @@ def write_flows(
     columns.writer("flows.by_target", COLUMNS["flows.by_target"]).append(number if order is None else order)
 
 
-def correlations(merged: Merged, scratch: Scratch) -> Correlations:
+def correlations(batches: NumberedBatches, scratch: Scratch) -> Correlations:
     """Return the correlations of all events."""
     pieces = [
-        (part.lifted["correlation"], first)
-        for part, first in zip(merged.parts, merged.first_ordinal)
-        if "correlation" in part.lifted
+        (batch.promoted["correlation"], first)
+        for batch, first in zip(batches.batches, batches.first_ordinal)
+        if "correlation" in batch.promoted
     ]
     size = sum(len(column.ordinals) for column, _ in pieces)
     ordinal, value = scratch.array(size, "u4"), scratch.array(size, "i8")
     at = 0
     for column, first in pieces:
-        order = np.argsort(column.ordinals, kind="stable")
-        ordinal[at : at + len(order)] = column.ordinals.take(order)
-        ordinal[at : at + len(order)] += np.uint32(first)
-        value[at : at + len(order)] = column.values.take(order)
-        at += len(order)
+        n = len(column.ordinals)
+        ordinal[at : at + n] = column.ordinals
+        ordinal[at : at + n] += np.uint32(first)
+        value[at : at + n] = column.values
+        at += n
     return Correlations(ordinal, value)

@@ -231,10 +231,11 @@ def _build(
             started=started,
         )
         from .build import STAGE, build  # not before it is needed: the first picture comes sooner
+        from .parts import batches_of
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(
-            read.parts,
+            *batches_of(read.parts),
             read,
             folder,
             progress,

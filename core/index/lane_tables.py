@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
-from ..ingest.columns import I64, U32, AnyArray
 from .columns_out import Columns
 from .counters import CounterLane, Counters, Series
 from .events import LaneEvents

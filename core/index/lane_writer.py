@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from ..ingest.columns import I64, TIME_LIMIT, U8, U32, AnyArray, Table
+from ..base.arrays import I64, U8, U32, U64, AnyArray
+from ..read.columns import TIME_LIMIT, Table
 from .columns_out import Columns
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
-from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, U64, Correlations, Loops, Rows
+from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, Loops, Rows
 from .scratch import Scratch
 from .workers import Job, Worker
 

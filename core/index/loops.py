@@ -7,17 +7,16 @@ one ends. An *entry* is an index into such columns. What a loop returns holds un
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..base.ids import NONE
-from ..ingest.columns import I64, U8, U32, AnyArray
+from ..read.batch import StringTable
 
-U64 = npt.NDArray[np.uint64]
 Allocate = Callable[[int, str], AnyArray]
 """Returns an array of a length and dtype."""
 
@@ -63,6 +62,25 @@ class Correlations:
     value: I64
 
 
+@dataclass
+class Interned:
+    """Distinct strings of some tables, by number: the table in which each stands, and its number there."""
+
+    tables: list[StringTable]
+    owner_table: U16 = field(default_factory=lambda: np.empty(0, np.uint16))
+    owner_string: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
+    count: int = 0
+    by_text: dict[bytes, int] = field(default_factory=dict)  # of plain loops
+    slots: U32 = field(default_factory=lambda: np.empty(0, np.uint32))  # of native ones: a hash table
+
+    def grow(self, more: int) -> None:
+        """Make room for so many more strings."""
+        if self.count + more > len(self.owner_string):
+            size = max(2 * self.count, self.count + more)
+            self.owner_table = np.resize(self.owner_table, size)
+            self.owner_string = np.resize(self.owner_string, size)
+
+
 class Loops(Protocol):
     """The loops, for one thread; raise Cancelled soon after that was asked for."""
 
@@ -88,6 +106,16 @@ class Loops(Protocol):
 
     def places(self, track: U32, following: U64) -> U32:
         """Return the place of each event: the next one of its track; `following`, per track, is moved on."""
+        ...
+
+    def intern(self, interned: Interned, table: U16, string: U32) -> U32:
+        """Return the numbers of strings, given by table and number there; texts that are new get new ones."""
+        ...
+
+    def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
+        """Return the texts of strings, one after the other, and where each ends: as many as fit into so many
+        bytes, but at least one.
+        """
         ...
 
     def match(self, bounds: U64, phase: U8) -> U32:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from ..ingest.columns import I64, U8, U32, AnyArray
-from .loops import FLOW_COUNTS, U64, CancelFlag, Correlations, Rooms, Rows, SliceColumns
+from .loops import FLOW_COUNTS, NONE, CancelFlag, Correlations, Interned, Rooms, Rows, SliceColumns
 
 _CANCELLED = 3
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
@@ -63,6 +63,35 @@ class NativeLoops:
         place = self._room("places", len(track), "u4")
         self._call("tl_places", len(track), track, following, place)
         return place
+
+    def intern(self, interned: Interned, table: U16, string: U32) -> U32:
+        """See `Loops.intern`."""
+        interned.grow(len(string))
+        if 2 * (interned.count + len(string)) > len(interned.slots):
+            interned.slots = np.full(1 << (4 * (interned.count + len(string))).bit_length(), NONE, np.uint32)
+            known, interned.count = interned.count, 0
+            self._intern(interned, interned.owner_table[:known], interned.owner_string[:known])
+        return self._intern(interned, table, string)
+
+    def _intern(self, interned: Interned, table: U16, string: U32) -> U32:
+        """Number strings, for which there is room."""
+        numbers, count = self._room("interned", len(string), "u4"), np.array([interned.count], np.uint64)
+        self._call(
+            "tl_intern", len(string), table, string, *_addresses(interned), SEED, interned.slots,
+            len(interned.slots), interned.owner_table, interned.owner_string, numbers, count,
+        )  # fmt: skip
+        interned.count = int(count[0])
+        return numbers
+
+    def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
+        """See `Loops.texts`."""
+        offset = interned.tables[int(table[0])].offset[int(string[0]) :]
+        room = max(room, int(offset[1] - offset[0]))
+        out, ends = self._room("texts", room, "u1"), self._room("ends", len(string), "i8")
+        done = np.empty(1, np.uint64)
+        self._call("tl_texts", len(string), table, string, *_addresses(interned), room, out, ends, done)
+        ends = ends[: int(done[0])]
+        return out[: int(ends[-1])], ends
 
     def match(self, bounds: U64, phase: U8) -> U32:
         """See `Loops.match`."""
@@ -170,6 +199,15 @@ class NativeLoops:
         count = np.empty(1, np.uint64)
         self._call("tl_compact", dense.itemsize, begin, end, base, dense, present, slots, values, count)
         return slots[: int(count[0])], values[: int(count[0])]
+
+
+def _addresses(interned: Interned) -> tuple[U64, U64]:
+    """Return where the texts of all tables stand, and the offsets of these."""
+    tables = interned.tables
+    return (
+        np.array([table.blob.ctypes.data for table in tables], np.uint64),
+        np.array([table.offset.ctypes.data for table in tables], np.uint64),
+    )
 
 
 def _argument(value: int | AnyArray | None) -> Any:

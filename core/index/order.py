@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray
+from ..base.arrays import I64, AnyArray
 
 
 def concatenated_ranges(first: I64, count: I64) -> I64:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray
+from ..base.arrays import I64, AnyArray
 from .format import OVERVIEW_CELLS
 
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.ids import NONE
-from ..ingest.columns import I64, U8, U32, AnyArray, EventFlag, IdKind
+from ..read.columns import EventFlag, IdKind
 from .format import LONG
 from .loops import (
     BEGINS,
@@ -18,9 +19,9 @@ from .loops import (
     FLOW_COUNTS,
     INSTANT,
     SLICE,
-    U64,
     CancelFlag,
     Correlations,
+    Interned,
     Rows,
     SliceColumns,
 )
@@ -69,6 +70,31 @@ class PlainLoops:
             place[own] = int(following[number]) + np.arange(len(own))
             following[number] += np.uint64(len(own))
         return place
+
+    def intern(self, interned: Interned, table: U16, string: U32) -> U32:
+        """See `Loops.intern`."""
+        self._cancel.check()
+        interned.grow(len(string))
+        numbers = np.empty(len(string), np.uint32)
+        for entry, (of, number) in enumerate(zip(table.tolist(), string.tolist())):
+            text = interned.tables[of].bytes_of(number)
+            known = numbers[entry] = interned.by_text.setdefault(text, interned.count)
+            if known == interned.count:
+                interned.owner_table[known], interned.owner_string[known] = of, number
+                interned.count += 1
+        return numbers
+
+    def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
+        """See `Loops.texts`."""
+        self._cancel.check()
+        texts: list[bytes] = []
+        for of, number in zip(table.tolist(), string.tolist()):
+            text = interned.tables[of].bytes_of(number)
+            room -= len(text)
+            if room < 0 and texts:
+                break
+            texts.append(text)
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
 
     def match(self, bounds: U64, phase: U8) -> U32:
         """See `Loops.match`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ingest.columns import F64, I64, U32, AnyArray
+from ..base.arrays import F64, I64, U32, AnyArray
 from .format import BLOCK, FANOUT, NO_SUMS
 from .order import concatenated_ranges
 

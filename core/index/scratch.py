@@ -12,8 +12,8 @@ from types import TracebackType
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.errors import CacheError
-from ..ingest.columns import AnyArray
 
 IN_MEMORY = 80 << 20
 """Bytes that are taken from memory altogether; what comes after lies in the file."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
 from ..native.library import native_library
@@ -37,23 +39,32 @@ class Workers:
         self.threads = threads
         self._cancelled = cancelled
         self._functions = native_library().functions if native else None
+        self.loops = self._loops(CancelFlag(), Rooms(np.empty))
+        """Of the calling thread, for short work; nothing stops them."""
+
+    def check(self) -> None:
+        """Raise Cancelled if that is asked for."""
+        if self._cancelled():
+            raise Cancelled
+
+    def _loops(self, cancel: CancelFlag, rooms: Rooms) -> Loops:
+        if self._functions is None:
+            return PlainLoops(cancel)
+        return NativeLoops(self._functions, cancel, rooms)
 
     def run(self, jobs: Sequence[Job], allocate: Allocate, watch: Callable[[], None] = lambda: None) -> None:
         """Run all jobs, the first ones first; `watch` is called now and then, and at the end.
 
         Room is taken by `allocate`. Raises what a job raises, and Cancelled.
         """
-        if self._cancelled():
-            raise Cancelled
+        self.check()
         cancel = CancelFlag()
         queue, lock = iter(jobs), threading.Lock()
         errors: list[BaseException] = []
 
         def work() -> None:
             rooms = Rooms(allocate)
-            loops = (
-                PlainLoops(cancel) if self._functions is None else NativeLoops(self._functions, cancel, rooms)
-            )
+            loops = self._loops(cancel, rooms)
             try:
                 while True:
                     with lock:

@@ -173,6 +173,94 @@ TL_API int tl_places(uint64_t n, const uint32_t *track, uint64_t *next, uint32_t
     return TL_OK;
 }
 
+/* -- strings -------------------------------------------------------------------------------------------- */
+
+/* The strings of all reading threads: of each thread its texts, one after the other, and where they begin. */
+typedef struct {
+    const uint8_t *const *blobs;
+    const int64_t *const *offsets;
+} string_tables;
+
+static inline const uint8_t *string_at(const string_tables *tables, uint32_t table, uint32_t string,
+                                       uint64_t *length)
+{
+    const int64_t *offset = tables->offsets[table] + string;
+    *length = (uint64_t)(offset[1] - offset[0]);
+    return tables->blobs[table] + offset[0];
+}
+
+static uint64_t hash_of(const uint8_t *text, uint64_t length, uint64_t seed)
+{
+    uint64_t hash = seed ^ length * UINT64_C(0x9E3779B97F4A7C15);
+    for (; length >= 8; length -= 8, text += 8) {
+        hash = (hash ^ tl_load64(text)) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+    }
+    uint64_t rest = 0;
+    memcpy(&rest, text, length);
+    hash = (hash ^ tl_load64(&rest)) * UINT64_C(0xD6E8FEB86659FD93);
+    return hash ^ hash >> 32;
+}
+
+/* The number of each of n strings, counted from 0 in the order in which texts come first. `owner_table` and
+ * `owner_string`: by number, where its text stands; `slots`: a hash table of numbers with more places, a power
+ * of two, than there are texts. Texts are compared in full: neither hash nor seed decide anything.
+ */
+TL_API int tl_intern(uint64_t n, const uint16_t *table, const uint32_t *string, const uint8_t *const *blobs,
+                     const int64_t *const *offsets, uint64_t seed, uint32_t *slots, uint64_t slot_count,
+                     uint16_t *owner_table, uint32_t *owner_string, uint32_t *number, uint64_t *count,
+                     cancel_flag cancel)
+{
+    const string_tables tables = {blobs, offsets};
+    for (uint64_t i = 0; i < n; i++) {
+        if (is_cancelled(cancel, i)) {
+            return TL_CANCELLED;
+        }
+        uint64_t length, other_length;
+        const uint8_t *text = string_at(&tables, table[i], string[i], &length);
+        uint64_t at = hash_of(text, length, seed) & (slot_count - 1);
+        for (; slots[at] != NO_ENTRY; at = (at + 1) & (slot_count - 1)) {
+            const uint32_t known = slots[at];
+            const uint8_t *other = string_at(&tables, owner_table[known], owner_string[known], &other_length);
+            if (length == other_length && memcmp(text, other, length) == 0) {
+                break;
+            }
+        }
+        if (slots[at] == NO_ENTRY) {
+            slots[at] = (uint32_t)*count;
+            owner_table[*count] = table[i];
+            owner_string[*count] = string[i];
+            (*count)++;
+        }
+        number[i] = slots[at];
+    }
+    return TL_OK;
+}
+
+/* The texts of n strings, one after the other, as far as there is room: `ends` says where each of the `done`
+ * ends. The first is not cut off: `room` must hold it.
+ */
+TL_API int tl_texts(uint64_t n, const uint16_t *table, const uint32_t *string, const uint8_t *const *blobs,
+                    const int64_t *const *offsets, uint64_t room, uint8_t *out, int64_t *ends, uint64_t *done,
+                    cancel_flag cancel)
+{
+    const string_tables tables = {blobs, offsets};
+    uint64_t size = 0, length;
+    for (*done = 0; *done < n; ++*done) {
+        if (is_cancelled(cancel, *done)) {
+            return TL_CANCELLED;
+        }
+        const uint8_t *text = string_at(&tables, table[*done], string[*done], &length);
+        if (size + length > room) {
+            break;
+        }
+        memcpy(out + size, text, length);
+        size += length;
+        ends[*done] = (int64_t)size;
+    }
+    return TL_OK;
+}
+
 /* -- begins and ends ------------------------------------------------------------------------------------ */
 
 /* The entry that each begin is closed by, and the begin that each end closes. While a begin is open its

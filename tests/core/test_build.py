@@ -13,6 +13,7 @@ import pytest
 from tests.events import (
     Event,
     begin,
+    build_parts,
     complete,
     counter,
     end,
@@ -27,7 +28,6 @@ from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import events as events_module
 from tracelane.core.index import lane_writer, promoted, scratch
-from tracelane.core.index.build import Facts, build
 from tracelane.core.index.columns_out import Columns
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
@@ -66,7 +66,7 @@ def test_threads_and_loops_do_not_matter(
 
     def built(name: str, threads: int, native: bool) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        build(parts, Facts.of(parts), tmp_path / name, threads=threads, native=native)
+        build_parts(parts, tmp_path / name, threads=threads, native=native)
         return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
     whole = built("whole", 1, False)
@@ -98,7 +98,7 @@ def test_rows_of_parts_stand_in_any_order(tmp_path: Path, seed: int) -> None:
     (tmp_path / "mixed").mkdir()
     index_of(events, tmp_path / "plain", [120])
     parts = [mixed(part, seed) for part in parts_of(events, [120])]
-    build(parts, Facts.of(parts), tmp_path / "mixed")
+    build_parts(parts, tmp_path / "mixed")
     assert files(tmp_path / "plain") == files(tmp_path / "mixed")
 
 
@@ -109,7 +109,7 @@ def test_parts_on_disk_are_parts_in_memory(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     parts = [open_part(write_part(part, tmp_path)) for part in parts_of(events, [100])]
-    build(parts, Facts.of(parts), folder)
+    build_parts(parts, folder)
     assert files(tmp_path / "memory") == files(folder)
 
 
@@ -304,9 +304,9 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A request to stop is heard, progress is told, and a full disk is one clear line."""
     parts = parts_of(every_phase())
     with pytest.raises(Cancelled):
-        build(parts, Facts.of(parts), tmp_path, cancelled=lambda: True)
+        build_parts(parts, tmp_path, cancelled=lambda: True)
     told: list[Progress] = []
-    build(parts, Facts.of(parts), tmp_path, told.append)
+    build_parts(parts, tmp_path, told.append)
     assert told[-1].done == told[-1].total
 
     def full(*_: object) -> int:
@@ -314,7 +314,7 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("tracelane.core.index.columns_out.ColumnWriter._write", full)
     with pytest.raises((CacheError, OSError), match="No space"):
-        build(parts, Facts.of(parts), tmp_path)
+        build_parts(parts, tmp_path)
     with pytest.raises(CacheError, match="cannot write"), Columns(tmp_path / "absent") as columns:
         columns.writer("x", "u1")
     with pytest.raises(CacheError, match="cannot write"):
@@ -334,6 +334,6 @@ def test_odd_shapes_take_no_longer(tmp_path: Path, make: Any, expected: int) -> 
     """5,000 lanes of one slice, or 100,000 rows in one lane, are built in seconds."""
     part = make()
     began = time.process_time()
-    build([part], Facts.of([part]), tmp_path)
+    build_parts([part], tmp_path)
     assert time.process_time() - began < 20
     assert len(Index.open(tmp_path).rows) == expected

@@ -1,4 +1,4 @@
-"""The string table: one number per distinct text, however the parts divide them."""
+"""Strings of several tables become one table, numbered in the order of first use."""
 
 from __future__ import annotations
 
@@ -7,76 +7,89 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.core.loops import BOTH, loops_of
 from tracelane.core.index import strings as module
 from tracelane.core.index.columns_out import Columns
-from tracelane.core.index.strings import Strings, StringSource, merge_strings, write_strings
+from tracelane.core.index.strings import SourceStrings
+from tracelane.core.read.batch import string_table
 
-TEXTS = [["", "a", "aten::mm", "ä"], ["", "aten::mm", "😀", "a"], [""], ["", "x" * 3000, "b"]]
-
-
-def merged(lists: list[list[str]]) -> Strings:
-    return merge_strings([StringSource.of_texts(texts) for texts in lists])
+TEXTS = [["", "b", "a", "naïve ☃"], [""], ["", "a", "x" * 3000, "b", "c"]]
 
 
-def written(strings: Strings, folder: Path) -> list[str]:
+def source_strings(kind: str, tables: list[list[str]]) -> SourceStrings:
+    encoded = [string_table([text.encode() for text in texts], []) for texts in tables]
+    return SourceStrings(encoded, loops_of(kind), np.empty)
+
+
+def written(strings: SourceStrings, kind: str, folder: Path) -> list[str]:
     with Columns(folder) as columns:
-        write_strings(strings, columns.writer("blob", "u1"), columns.writer("offset", "i8"))
+        strings.write(columns.writer("blob", "u1"), columns.writer("offset", "i8"), loops_of(kind))
         columns.finish()
         blob, offsets = columns.read("blob").tobytes(), columns.read("offset").tolist()
     return [blob[a:b].decode() for a, b in pairwise(offsets)]
 
 
-def test_every_text_has_one_number() -> None:
-    """All parts' numbers lead back to their texts, equal texts to one number, the empty text to 0."""
-    strings = merged(TEXTS)
-    for texts, numbers in zip(TEXTS, strings.maps):
-        assert [strings.text(n) for n in numbers.tolist()] == texts
-    assert strings.count == len({text for texts in TEXTS for text in texts})
-    assert all(numbers[0] == 0 for numbers in strings.maps)
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("piece", [1, 10, 1 << 16])
+def test_numbers_follow_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, piece: int
+) -> None:
+    """Texts are numbered as they are used first, whichever table has them, and written by number."""
+    monkeypatch.setattr(module, "PIECE", piece)
+    strings = source_strings(kind, TEXTS)
+    strings.use(2, np.array([4, 1], np.uint32))
+    strings.use(0, np.array([2, 1, 3], np.uint32))
+    strings.use(2, np.array([1, 3, 2], np.uint32))
+    assert [numbers.tolist() for numbers in strings.maps[:3]] == [
+        [0, 3, 2, 4], [0], [0, 2, 5, 3, 1]
+    ]  # fmt: skip
+    assert strings.numbers(["b", "new", "", "newer", "new"]).tolist() == [3, 6, 0, 7, 6]
+    texts = ["", "c", "a", "b", "naïve ☃", "x" * 3000, "new", "newer"]
+    assert written(strings, kind, tmp_path) == texts
+    assert [strings.text(number) for number in range(strings.count)] == texts
 
 
-def test_no_parts_at_all(tmp_path: Path) -> None:
-    """The empty string is always there."""
-    assert written(merged([]), tmp_path) == [""]
+@pytest.mark.parametrize("kind", BOTH)
+def test_without_any_string(tmp_path: Path, kind: str) -> None:
+    """The empty string is always there, as number 0."""
+    strings = source_strings(kind, [])
+    assert strings.count == 1 and strings.numbers([""]).tolist() == [0]
+    assert written(strings, kind, tmp_path) == [""]
 
 
-@pytest.mark.parametrize("chunk", [1, 10, 1 << 20])
-def test_written_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """The table on disk holds each text at its number, the added ones last, whatever the size of a piece."""
-    monkeypatch.setattr(module, "_CHUNK", chunk)
-    strings = merged(TEXTS)
-    new = [strings.number("new"), strings.number("newer"), strings.number("new")]
-    table = written(strings, tmp_path)
-    assert table == [strings.text(n) for n in range(strings.count)]
-    assert [table[n] for n in new] == ["new", "newer", "new"] and table[0] == ""
+@settings(max_examples=100, deadline=None)
+@given(
+    texts=st.lists(st.text(max_size=12), max_size=40, unique=True),
+    uses=st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 39), max_size=20)), max_size=8),
+)
+def test_tables_do_not_matter(texts: list[str], uses: list[tuple[int, list[int]]]) -> None:
+    """The same uses give the same numbers, whatever the tables in which the texts stand, in C too."""
+    texts = ["", *(text for text in texts if text)]
+    orders = [list(range(len(texts))), [0, *range(len(texts) - 1, 0, -1)]]
+    tables = [[texts[number] for number in order] for order in orders]
+    results = []
+    for kind in BOTH:
+        for given_tables in ([tables[0]], tables, [tables[1], tables[0], tables[1]]):
+            strings = source_strings(kind, given_tables)
+            for table, some in uses:
+                table %= len(given_tables)
+                where = [given_tables[table].index(texts[one]) for one in some if one < len(texts)]
+                strings.use(table, np.array(list(dict.fromkeys(where)), np.uint32))
+            results.append([strings.text(number) for number in range(strings.count)])
+    want = dict.fromkeys(["", *(texts[one] for _, some in uses for one in some if one < len(texts))])
+    assert all(result == list(want) for result in results)
 
 
-def test_known_texts_are_found_again() -> None:
-    """Asking for a text that a part has adds nothing."""
-    strings = merged(TEXTS)
-    before = strings.count
-    for texts, numbers in zip(TEXTS, strings.maps):
-        assert [strings.number(text) for text in texts] == numbers.tolist()
-    assert strings.count == before
-
-
-def test_numbers_do_not_depend_on_the_cut() -> None:
-    """One part or many, in whatever local order: the same numbers."""
-    texts = [f"name {i}" for i in range(500)]
-    one = merged([["", *texts]])
-    many = merged([["", *texts[i : i + 7][::-1]] for i in range(0, 500, 5)])
-    numbers = {one.text(n): n for n in range(one.count)}
-    assert numbers == {many.text(n): n for n in range(many.count)}
-
-
-def test_half_a_digest_is_not_enough() -> None:
-    """Texts whose digests agree in the first 64 bits stay apart, in both directions."""
-    source = StringSource.of_texts(["", "one", "two", "three"])
-    digests = source.digests.copy()
-    digests[1:, :8] = 7
-    strings = merge_strings([StringSource(source.blob, source.offsets, digests)] * 2)
-    assert strings.count == 4
-    for numbers in strings.maps:
-        assert [strings.text(n) for n in numbers.tolist()] == ["", "one", "two", "three"]
-    assert np.array_equal(strings.maps[0], strings.maps[1])
+def test_many_strings() -> None:
+    """The hash table grows, and every text is found again."""
+    texts = ["", *(f"name {number}" for number in range(20_000))]
+    strings = source_strings("native", [texts, texts[::-1][:-1]])
+    for at in range(1, len(texts), 700):
+        strings.use(0, np.arange(at, min(at + 700, len(texts)), dtype=np.uint32))
+    assert strings.count == len(texts)
+    strings.use(1, np.arange(len(texts) - 1, dtype=np.uint32))
+    assert strings.count == len(texts)
+    assert strings.numbers(texts).tolist() == list(range(len(texts)))

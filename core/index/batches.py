@@ -1,0 +1,167 @@
+"""All batches of a source with numbers of the whole source: ordinals, strings, tracks and categories.
+
+Nothing here depends on where the file was cut: categories are numbered by text, the rest in file order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ..base.arrays import I64, U32, AnyArray
+from ..base.ids import NONE
+from ..read.batch import PromotedColumn, StringTable
+from ..read.columns import TABLES, IdKind, Metadata, Table
+from ..read.problem import Problem
+from .loops import Allocate, Loops
+from .strings import SourceStrings
+
+Track = tuple[str, str]
+WITH_CATEGORY = ("timed", "flows", "asyncs")
+
+
+class BatchColumns(Protocol):
+    """What the builder needs of a batch; columns are loaded when asked for, and may have smaller dtypes."""
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def tables(self) -> Mapping[str, Mapping[str, AnyArray]]: ...
+    @property
+    def promoted(self) -> Mapping[str, PromotedColumn]: ...
+    @property
+    def metadata(self) -> Sequence[Metadata]: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def problems(self) -> Sequence[Problem]: ...
+    @property
+    def table(self) -> int: ...
+    @property
+    def first_uses(self) -> U32: ...
+    @property
+    def first_tracks(self) -> U32: ...
+    @property
+    def exact_start(self) -> int | None: ...
+    @property
+    def exact_end(self) -> int | None: ...
+
+
+class NumberedBatches:
+    """The batches of a source, in file order."""
+
+    def __init__(
+        self,
+        batches: Sequence[BatchColumns],
+        tables: Sequence[StringTable],
+        loops: Loops,
+        allocate: Allocate,
+        check: Callable[[], None],
+    ) -> None:
+        """`tables`: by reading thread; `allocate` gives room that is used until all is built; `check` is
+        called per batch and may raise.
+        """
+        self.batches = batches
+        self.first_ordinal: list[int] = np.cumsum([0, *(batch.events for batch in batches)]).tolist()
+        self.events = self.first_ordinal.pop()
+        self.strings = SourceStrings(tables, loops, allocate)
+        self._number_tracks(tables, check)
+        self._number_categories(check)
+
+    def _number_tracks(self, tables: Sequence[StringTable], check: Callable[[], None]) -> None:
+        """Number strings and tracks as they are used first."""
+        numbers: dict[tuple[int, int], int] = {}
+        self._track_maps = [np.full(len(table.track_pid), NONE, np.uint32) for table in tables]
+        for batch in self.batches:
+            check()
+            table, track_map = tables[batch.table], self._track_maps[batch.table]
+            self.strings.use(batch.table, batch.first_uses)
+            for track in batch.first_tracks[track_map[batch.first_tracks] == NONE].tolist():
+                owner = np.array([table.track_pid[track], table.track_tid[track]])
+                self.strings.use(batch.table, owner)
+                pid, tid = self.strings.maps[batch.table][owner].tolist()
+                track_map[track] = numbers.setdefault((pid, tid), len(numbers))
+        pid_numbers: dict[int, int] = {}
+        self.track_pid: U32 = np.array(
+            [pid_numbers.setdefault(pid, len(pid_numbers)) for pid, _ in numbers], np.uint32
+        )
+        """Number of the pid of each track."""
+        text = self.strings.text
+        self.pids = [text(pid) for pid in pid_numbers]
+        """JSON texts, by number."""
+        self.tracks: list[Track] = [(text(pid), text(tid)) for pid, tid in numbers]
+        """JSON texts of (pid, tid)."""
+
+    def _number_categories(self, check: Callable[[], None]) -> None:
+        is_used = [np.zeros(len(numbers), np.bool_) for numbers in self.strings.maps]
+        for batch in self.batches:
+            check()
+            for table in WITH_CATEGORY:
+                if table in batch.tables:
+                    is_used[batch.table][batch.tables[table]["category"]] = True
+        used = {
+            number for one, numbers in zip(is_used, self.strings.maps) for number in numbers[one].tolist()
+        }
+        texts = sorted((self.strings.text(number), number) for number in used - {0})
+        self.categories = [0, *(number for _, number in texts)]
+        """String number of each category; the first is the empty string's."""
+        self._category_of = np.zeros(self.strings.count, np.uint32)
+        self._category_of[self.categories] = np.arange(len(self.categories))
+
+    def values(self, number: int, table: str, column: str) -> AnyArray:
+        """Return a column of one batch's table in numbers of the source, as read or in the table's dtype."""
+        batch = self.batches[number]
+        values = batch.tables[table][column]
+        strings = self.strings.maps[batch.table]
+        if column == "ordinal":
+            return values + np.uint32(self.first_ordinal[number])
+        if column == "track":
+            return self._track_maps[batch.table].take(values)
+        if column == "category":
+            return self._category_of.take(strings.take(values))
+        if column in ("name", "series"):
+            return strings.take(values)
+        if column == "id_value":
+            texts = np.flatnonzero(batch.tables[table]["id_kind"] > IdKind.INTEGER)
+            if len(texts):
+                values = values.copy()
+                values[texts] = strings[values[texts]]
+        return values
+
+    def all(self, table: str, columns: Sequence[str]) -> Table:
+        """Return columns of all batches' tables, in file order."""
+        some = [number for number, length in enumerate(self.lengths(table)) if length]
+        return {
+            column: np.concatenate(
+                [
+                    np.empty(0, TABLES[table][column]),
+                    *(self.values(number, table, column) for number in some),
+                ]
+            ).astype(TABLES[table][column], copy=False)
+            for column in columns
+        }
+
+    def track_counts(self, table: str, numbers: Sequence[int] | None = None) -> I64:
+        """Return how many entries each track has in a table, in all or some batches."""
+        counts = np.zeros(len(self.tracks), np.int64)
+        for number in range(len(self.batches)) if numbers is None else numbers:
+            batch = self.batches[number]
+            if len(batch.tables.get(table, {}).get("track", ())):
+                np.add.at(counts, self.values(number, table, "track"), 1)
+        return counts
+
+    def lengths(self, table: str) -> list[int]:
+        """Return how many entries each batch has in a table."""
+        return [len(batch.tables.get(table, {}).get("start", ())) for batch in self.batches]
+
+    def promoted_strings(self, number: int, strings: AnyArray) -> U32:
+        """Return the numbers of strings that one batch has as promoted values."""
+        return self.strings.maps[self.batches[number].table].take(strings)
+
+    def let_go(self, number: int) -> None:
+        """Tell a batch that its columns were used, for it to give back their memory."""
+        let_go: Callable[[], None] | None = getattr(self.batches[number], "let_go", None)
+        if let_go is not None:
+            let_go()
