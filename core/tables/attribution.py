@@ -7,7 +7,7 @@ a piece of device work belongs, by the first of these rules that tells:
    that process marks none);
 2. *annotation*: without a known launch, to the step whose name an annotation on its own stream spans
    (`gpu_user_annotation`);
-3. *start*: to the step in which it begins itself.
+3. *start*: to the step in which it begins itself (of its own process, where that marks steps).
 
 What none tells belongs to no step. Counts, times and bytes over all steps and what belongs to none add up to
 the whole exactly; busy times (unions) need not, as the work of two steps may overlap.
@@ -88,7 +88,8 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     alone = np.flatnonzero(launch == NONE)
     if len(alone):
         by_annotation = _annotated(scope, index, steps, positions[alone])
-        by_start = step_at(steps, trace_starts(scope, steps.source, positions[alone]), None)
+        begins = trace_starts(scope, steps.source, positions[alone])
+        by_start = step_at(steps, begins, processes_of(index, positions[alone]))
         result[alone] = np.where(by_annotation >= 0, by_annotation, by_start)
         rules[alone[by_start >= 0]] = StepRule.START
         rules[alone[by_annotation >= 0]] = StepRule.ANNOTATION
@@ -142,18 +143,17 @@ def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps 
     return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(place))
 
 
-def step_at(steps: Steps, times: I64, processes: I64 | None) -> I64:
+def step_at(steps: Steps, times: I64, processes: I64) -> I64:
     """Return the place of the step that holds each time, -1 for none; the latest begun where several do.
 
-    With `processes` only the steps of that process count, where it has any.
+    Only the steps of the process given for each count, where that has any.
     """
     result = np.full(len(times), -1, np.int64)
     own = np.zeros(len(times), np.bool_)
-    if processes is not None:
-        for process in np.unique(steps.processes).tolist():
-            mine = processes == process
-            own |= mine
-            result[mine] = _holding(steps, np.flatnonzero(steps.processes == process), times[mine])
+    for process in np.unique(steps.processes).tolist():
+        mine = processes == process
+        own |= mine
+        result[mine] = _holding(steps, np.flatnonzero(steps.processes == process), times[mine])
     result[~own] = _holding(steps, np.arange(len(steps)), times[~own])
     return result
 

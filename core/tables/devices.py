@@ -12,7 +12,9 @@ import numpy as np
 from ..index.format import RowKind
 from ..index.store import Index
 from ..ingest.columns import AnyArray
+from ..query.lookup import lanes_of
 from ..query.titles import plain
+from .flex import flex_work, is_flex
 from .kinds import COPY_CATEGORIES, DEFAULT_KINDS, KERNEL_TYPES, KernelType
 
 if TYPE_CHECKING:
@@ -50,21 +52,40 @@ class Device:
 def devices(trace: Trace) -> tuple[Device, ...]:
     """Return the accelerators in display order: processes labelled as one or holding device work."""
     found = []
+    flex_lanes: dict[int, set[int]] = {}
     for process in trace.processes:
         lanes = [trace.lanes[place] for place in process.lanes]
         lanes = [lane for lane in lanes if lane.slices + lane.unclosed]
         index = trace.indexes[process.source]
         labelled = LABEL.match(process.labels)
-        if labelled is None:
+        flex = labelled is None and is_flex(index)
+        if flex:
+            own = flex_lanes.setdefault(process.source, _flex_lanes(index))
+            lanes = [lane for lane in lanes if lane.number in own]
+        elif labelled is None:
             # A process of the host may hold streams too: only those lanes are the device's then.
             lanes = [lane for lane in lanes if lane_categories(index, lane.rows) & WORK]
         if lanes:
-            label = process.labels.strip() if labelled else "device"
-            number = int(labelled[2]) if labelled and labelled[2] else None
+            label = process.labels.strip() if labelled else f"AIU {plain(process.pid)}" if flex else "device"
+            number = (
+                int(labelled[2]) if labelled and labelled[2] else flex_rank(process.pid) if flex else None
+            )
             places = tuple(lane.index for lane in lanes)
-            word = _word(index, labelled[1].upper() if labelled else "")
+            word = _word(index, "AIU" if flex else labelled[1].upper() if labelled else "")
             found.append(Device(process.source, process.number, process.pid, label, word, number, places))
     return tuple(found)
+
+
+def _flex_lanes(index: Index) -> set[int]:
+    """Return the numbers of the lanes in which a FLEX job trace holds device work."""
+    positions = np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index)))
+    return set(np.unique(lanes_of(index, positions)).tolist())
+
+
+def flex_rank(pid: str) -> int | None:
+    """Return the rank that a pid of a FLEX job trace is, None where it is no small number."""
+    text = plain(pid)
+    return int(text) if text.isdigit() and len(text) < 7 else None
 
 
 def device_keys(trace: Trace) -> dict[str, Device]:
@@ -100,8 +121,8 @@ def _word(index: Index, word: str) -> str:
 
 
 def is_aiu(index: Index) -> bool:
-    """Tell whether a file was written by an AIU's profiler: by the categories of its runtime."""
-    return any(category.startswith("privateuse1_") for category in index.categories)
+    """Tell whether a file was written by an AIU's profiler: by the categories of its runtime, or as FLEX."""
+    return any(category.startswith("privateuse1_") for category in index.categories) or is_flex(index)
 
 
 def allocations_of(index: Index) -> AnyArray:

@@ -9,11 +9,14 @@ from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from .devices import WORK
+from .flex import flex_work, is_flex
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, lifted_of
 
 
 def work_positions(index: Index) -> I64:
     """Return the positions of all kernels, copies and memsets."""
+    if is_flex(index):
+        return np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index))).astype(np.int64)
     return np.flatnonzero(_in(index, WORK)[index.column("slices.category")]).astype(np.int64)
 
 

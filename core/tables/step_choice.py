@@ -15,6 +15,7 @@ from ..base.kineto import GROUPS
 from ..index.store import SCAN_CHUNK, Index
 from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME, steps_of
+from .flex import is_flex, round_trips
 from .op_events import KINDS, lanes_of
 
 if TYPE_CHECKING:
@@ -149,17 +150,22 @@ def _distinct(numbers: AnyArray) -> list[int]:
 
 
 def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
-    """Return the slices of the name (numbers aside) and lane that take most time, of those that repeat."""
+    """Return the slices of the name (numbers aside) that takes most time of those that repeat on a lane; of
+    each process those on the lane where it takes most.
+    """
     names, categories = index.column("slices.name"), index.column("slices.category")
     notes = np.array([category == "user_annotation" for category in index.categories], np.bool_)
     hosts = np.array([category in KINDS for category in index.categories], np.bool_)
     graphs = [number for number, text in texts.items() if GRAPHS.match(text)]
+    jobs = round_trips(index) if is_flex(index) else np.empty(0, np.uint32)
     pieces = []
     for low in range(0, len(names), SCAN_CHUNK):
         kinds = categories[low : low + SCAN_CHUNK]
         hit = notes[kinds]
         if graphs:
             hit |= hosts[kinds] & np.isin(names[low : low + SCAN_CHUNK], np.array(graphs, names.dtype))
+        if len(jobs):
+            hit |= np.isin(names[low : low + SCAN_CHUNK], jobs)
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     compiling = [n for n in _distinct(names[positions]) if COMPILING.search(texts[n])]
@@ -169,14 +175,21 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     key = np.array([table[number] for number in names[positions].tolist()], np.int64)
     lane = lanes_of(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))
-    best, most = np.empty(0, np.int64), 0
+    process = index.lanes["process"]
+    repeats: dict[int, dict[int, tuple[int, I64]]] = {}  # by key and process: (time, slices) of the best lane
     bounds = np.flatnonzero((np.diff(key[order], prepend=-1) != 0) | (np.diff(lane[order], prepend=-1) != 0))
     for begin, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)]):
         outer = _outermost(index, positions[order[begin:end]])
         total = int(index.duration(outer).sum())
-        if len(outer) > 1 and total > most:
-            best, most = outer, total
-    return best
+        of_key = repeats.setdefault(int(key[order[begin]]), {})
+        owner = int(process[lane[order[begin]]])
+        if len(outer) > 1 and total > of_key.get(owner, (0, outer))[0]:
+            of_key[owner] = (total, outer)
+    # The name that takes most time on one lane; each process has its own steps of it.
+    best = max(
+        repeats.values(), key=lambda lanes: max((ns for ns, _ in lanes.values()), default=0), default={}
+    )
+    return np.concatenate([np.empty(0, np.int64), *(outer for _, outer in best.values())])
 
 
 def _outermost(index: Index, positions: I64) -> I64:

@@ -12,7 +12,8 @@ import numpy as np
 from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
-from .devices import WORK, Device, allocations_of, devices, kernel_types, lane_categories
+from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
+from .flex import flex_work, is_flex
 from .groups import dense
 from .scope import Scope
 
@@ -119,11 +120,14 @@ def _gather(scope: Scope, device: Device) -> Work:
     wanted = (present & WORK) or (present - NOT_WORK)
     is_work = np.array([category in wanted for category in index.categories], np.bool_)
     no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
+    only = flex_work(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         keep = is_work[chunk.categories]
         if len(no_work):
             keep &= ~np.isin(chunk.names, no_work)
+        if only is not None:
+            keep &= np.isin(chunk.names, only)
         columns = (
             chunk.positions.astype(np.uint32),
             chunk.starts,
@@ -140,7 +144,9 @@ def _gather(scope: Scope, device: Device) -> Work:
     streams, numbers = _streams(keys)
     tids = [f"tid {scope.trace.lanes[key >> 1].tid}" if not key & 1 else str(key >> 1) for key in numbers]
     rank = scope.trace.rank(device.source)
-    rank = rank_of(index, device.source) if rank is None else rank
+    if rank is None:
+        own = flex_rank(device.pid) if only is not None else None
+        rank = rank_of(index, device.source) if own is None else own
     return Work(device, rank, index, positions, starts, ends, names, categories, streams, tuple(tids))
 
 

@@ -1,0 +1,52 @@
+"""Job traces of FLEX, the runtime of the AIU's older software: device work told by names alone.
+
+They hold no categories and no labels: pids are ranks, and what a slice is stands at the end of its name
+(`addmm_MatMul Cmpt Exec`). Names as in IBM's aiu-trace-analyzer, which reads the same files.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..index.store import Index
+from ..ingest.columns import U32
+
+WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Recv)|\bAllReduce\b")
+"""Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""
+ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b")
+"""One job from its start to its end: what repeats where jobs do."""
+_MARKS = (
+    " Cmpt Exec",
+    " Cmpt Prep",
+    "Flex RoundTrip",
+    "AIU Roundtrip",
+    "SenRdmaSend",
+    "SenRdmaRecv",
+    "DmaI",
+    "DmaO",
+)
+
+
+def is_flex(index: Index) -> bool:
+    """Tell whether a source is a FLEX job trace: no categories, and names as FLEX gives them."""
+    if any(index.categories):
+        return False
+    return any(index.string_numbers(mark, inside=True, limit=1) for mark in _MARKS)
+
+
+def flex_work(index: Index) -> U32:
+    """Return the numbers of the names that device work has in a FLEX job trace, ascending."""
+    return _numbers(index, WORK)
+
+
+def round_trips(index: Index) -> U32:
+    """Return the numbers of the names of whole jobs, ascending."""
+    return _numbers(index, ROUND_TRIP)
+
+
+def _numbers(index: Index, pattern: re.Pattern[str]) -> U32:
+    names = np.unique(index.column("slices.name"))
+    fits = [bool(pattern.search(text)) for text in index.strings(names)]
+    return names[np.array(fits, np.bool_)]

@@ -1,0 +1,103 @@
+"""FLEX job traces of the AIU are analysed: work by names, pids as ranks, jobs as steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import begin, end, index_of
+from tracelane.core import open_trace
+from tracelane.core.tables.attribution import scope_of_step
+from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.flex import is_flex
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_spans import step_spans
+from tracelane.core.tables.steps import steps
+from tracelane.core.trace import Trace
+
+LANE = 15514734831341844875
+"""A thread as FLEX numbers it: beyond 63 bits."""
+
+
+def job(at: int, rank: int) -> list[dict[str, Any]]:
+    """One job of 1000 µs: preparing, data in, two kernels, an exchange, data out."""
+    parts = [
+        (0, 1000, "Flex RoundTrip"),
+        (10, 50, "addmm_MatMul Cmpt Prep"),
+        (70, 100, "input DmaI"),
+        (200, 300, "addmm_MatMul Cmpt Exec"),
+        (520, 100, "relu Cmpt Exec"),
+        (640, 80, f"SenRdmaSend_{rank} [sync=AllReduce_all_reduce_4_s3_r0x3_2]"),
+        (800, 60, "output DmaO"),
+    ]
+    edges = [(ts, 1, n, name) for n, (ts, _, name) in enumerate(parts)]
+    edges += [(ts + ns, 0, -n, name) for n, (ts, ns, name) in enumerate(parts)]
+    return [
+        (begin if opens else end)(at + ts, name=name, pid=rank, tid=LANE + (0 if number == 0 else 1))
+        for ts, opens, number, name in sorted(edges, key=lambda edge: edge[:3])
+    ]
+
+
+def two_ranks(folder: Path) -> Trace:
+    """Return a trace of two ranks in one file, with three jobs each."""
+    events = [event for rank in (0, 3) for n in range(3) for event in job(2000 * n, rank)]
+    return Trace([index_of(events, folder)])
+
+
+def test_work_is_told_by_names(tmp_path: Path) -> None:
+    """Computing, data and exchanges are device work of the rank that their pid is; preparing is none."""
+    trace = two_ranks(tmp_path)
+    assert is_flex(trace.indexes[0])
+    found = breakdown(Scope(trace)).devices
+    assert [(device.rank, device.label, device.slices) for device in found] == [
+        (0, "AIU 0", 15),
+        (3, "AIU 3", 15),
+    ]
+    for device in found:
+        assert (device.compute_ns, device.comm_ns, device.memory_ns) == (1_200_000, 240_000, 480_000)
+    rows = {row["name"]: row for row in kernels(Scope(trace)).rows()}
+    assert rows["addmm_MatMul Cmpt Exec"]["total_ns"] == 1_800_000
+    assert not any("Prep" in name for name in rows)
+
+
+def test_jobs_are_steps(tmp_path: Path) -> None:
+    """Round trips that repeat are the steps of each rank, and work belongs to the one it runs in."""
+    trace = two_ranks(tmp_path)
+    table = steps(Scope(trace)).steps
+    assert len(table) == 6 and set(table.data["process"]) == {"0", "3"}
+    assert set(table.data["device_busy_ns"]) == {640_000}
+    spans = step_spans(trace)
+    assert spans is not None and len(spans) == 3
+    assert kernels(scope_of_step(Scope(trace), spans, 1)).totals["count"] == 10
+
+
+def test_other_traces_are_not_flex(tmp_path: Path) -> None:
+    """A file with categories is none, whatever its names; nor is one without FLEX's names."""
+    named = index_of([begin(0, "x Cmpt Exec", cat="cpu_op"), end(5)], tmp_path / "a")
+    plain = index_of([begin(0, "work"), end(5)], tmp_path / "b")
+    assert not is_flex(named) and not is_flex(plain)
+
+
+@needs_corpus
+def test_a_real_job(corpus_cache: Path) -> None:
+    """All 17 slices of a public sample are kernels of AIU 0; findings have something to judge."""
+    trace = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=corpus_cache)
+    (device,) = breakdown(Scope(trace)).devices
+    assert (device.label, device.slices) == ("AIU 0", 17)
+    assert device.compute_ns == device.busy_ns > 0
+    findings(Scope(trace))
+    trace.close()
+
+
+@pytest.mark.parametrize("pid", ["x", None, 2**70])
+def test_pids_that_are_no_ranks(pid: Any, tmp_path: Path) -> None:
+    """A pid that is no small number is no rank, and breaks nothing."""
+    events = [begin(0, "a Cmpt Exec", pid=pid), end(9, pid=pid)]
+    trace = Trace([index_of(events, tmp_path)])
+    (device,) = breakdown(Scope(trace)).devices
+    assert device.rank == 0 and device.busy_ns == 9_000
