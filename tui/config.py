@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tracelane.core.base.settings import read_settings
 from tracelane.core.index.quota import size_of
 
 from .commands import COMMANDS
@@ -31,16 +32,10 @@ def read_config(path: Path | None) -> Config:
     if path is None:
         return Config()
     try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+        values = read_settings(path)
+    except FileNotFoundError:
         return Config()
-    except (OSError, UnicodeDecodeError) as error:
-        return Config(complaints=(f"{path}: cannot be read: {error}",))
-    import tomllib  # most have no settings
-
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         return Config(complaints=(f"{path}: {error}",))
     return _config_of(values, path)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+MOST_BYTES = 1 << 20
+"""No settings file is longer."""
 
 
 def config_path(environment: Mapping[str, str] | None = None) -> Path | None:
@@ -21,16 +25,36 @@ def config_path(environment: Mapping[str, str] | None = None) -> Path | None:
     return home / ".config" / "tracelane" / "config.toml"
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return what a settings file holds; FileNotFoundError, or ValueError that says what is wrong."""
+    import tomllib  # most have no settings
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+                raise ValueError("is no settings file")
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(path) from None
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror or error}") from None
+    try:
+        return tomllib.loads(text.decode())
+    except UnicodeDecodeError:
+        raise ValueError("cannot be read: it is not UTF-8") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
 def settings_table(name: str) -> dict[str, Any]:
     """Return a table of the settings, empty where there is none or the file is damaged."""
     path = config_path()
     if path is None or not os.path.exists(path):
         return {}
-    import tomllib  # most have no settings
-
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_settings(path).get(name)
     except (OSError, ValueError):
         return {}
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}
+    return table if isinstance(table, dict) else {}

@@ -20,9 +20,9 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,10 @@ class Place:
     notes: tuple[str, ...] = ()
     temporary: bool = False
     events: tuple[str, ...] = ()
+
+    def with_events(self, events: Sequence[str]) -> Place:
+        """Return the same place where more has happened."""
+        return replace(self, events=(*self.events, *events))
 
     @property
     def key(self) -> str:

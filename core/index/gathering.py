@@ -16,7 +16,7 @@ from ..ingest.child import ChildrenError
 from .captures import Member
 from .format import TABLES
 from .ingest import cached_index, wanted_index
-from .opening import Meant, Opened, not_meant, together
+from .opening import Meant, Opened, add_events, not_meant, together
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import WORTH_IT, Job, SeveralIndexing
 from .store import Index
@@ -108,7 +108,9 @@ class Gathering:
         refused = [error for _, error in sorted(self.failed.items())]
         if not found:
             raise refused[0]
-        return together(self.meant, found, refused)
+        opened = together(self.meant, found, refused)
+        add_events(opened, self._several.events)
+        return opened
 
     def close(self) -> None:
         """End the processes and remove what they have not finished."""

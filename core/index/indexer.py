@@ -69,7 +69,7 @@ class _Indexer:
         facts = asked["source"]
         source = Source(**{**facts, "file": Path(facts["file"])})
         try:
-            build_index(
+            events = build_index(
                 source,
                 Place(Path(asked["place"])),
                 options,
@@ -88,7 +88,7 @@ class _Indexer:
             what = "".join(traceback.format_exception_only(error)).strip()
             tell({"failed": "", "message": what, "trace": traceback.format_exc()})
             return 1
-        tell({"committed": True})
+        tell({"committed": True, "events": events})
         return 0
 
     def _begun(self, folder: Path) -> None:

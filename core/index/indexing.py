@@ -117,6 +117,7 @@ class Indexing:
             self.picture = Path(message["picture"])
         elif "committed" in message:
             self.committed = True
+            self.place = self.place.with_events(message["events"])
         elif "failed" in message:
             raise as_raised(message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from .cache import Place, discard, locate
 from .cached import touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import keep_within, limit_of
+from .quota import Wanted, check_room, index_size, keep_within, limit_of
 
 if TYPE_CHECKING:
     from .store import Index
@@ -70,7 +69,7 @@ def ingest_source(
                     progress(indexing.progress)
                     if cancelled():
                         raise Cancelled
-            return opened_index(source, place)
+            return opened_index(source, indexing.place)
         except ChildrenError:
             pass  # one process by itself, then
     return build_here(source, place, options, progress=progress, cancelled=cancelled)
@@ -94,7 +93,7 @@ def wanted_index(
         discard(place.folder)
         place = locate(dict(source.fingerprint), options.index_dir)
         event = f"{source.path}: its index was damaged ({error.why}) and is built anew"
-        return source, replace(place, events=(event,))
+        return source, place.with_events((event,))
     return (source, place) if index is None else index
 
 
@@ -112,8 +111,8 @@ def build_here(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, read and built by this process."""
-    build_index(source, place, options, progress=progress, cancelled=cancelled)
-    return opened_index(source, place)
+    events = build_index(source, place, options, progress=progress, cancelled=cancelled)
+    return opened_index(source, place.with_events(events))
 
 
 def opened_index(source: Source, place: Place) -> Index:
@@ -178,22 +177,30 @@ def build_index(
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
     started: Children | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
+    Returns what else happened in the cache, which people are told. Raises CacheError where the index would
+    not fit.
     `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
     `ingest.coarse`); `started` are workers that are to read.
     """
     with place.exclusive(cancelled):
         if not options.force and _is_there(place, source):
-            return
+            return ()
         root = place.folder.parent.parent
-        limit = limit_of(root)
+        limit = limit_of(root, options.cache_limit)
+        if not place.temporary:
+            check_room([wanted_room(source, place)], root, limit)
         with place.building() as folder:
             begun(folder)
             _build(source, folder, options, progress, cancelled, pictured, started)
-        if not place.temporary:
-            keep_within(limit, root, place.key)
+        return () if place.temporary else keep_within(limit, root, place.key)
+
+
+def wanted_room(source: Source, place: Place) -> Wanted:
+    """Return how much room the index of a source needs."""
+    return Wanted(place.key, source.path, index_size(source.size, source.packing != "plain"))
 
 
 def _is_there(place: Place, source: Source) -> bool:

@@ -99,7 +99,16 @@ def open_meant(
         for _, index in found:
             index.close()
         raise
-    return together(meant, found, refused)
+    opened = together(meant, found, refused)
+    add_events(opened, written.events)
+    return opened
+
+
+def add_events(opened: Opened, events: Sequence[str]) -> None:
+    """Have it told with the first of some indexes what happened in the cache while others were built."""
+    first = opened.indexes[0]
+    first.events += tuple(events)
+    first.notes += tuple(events)
 
 
 def not_meant(meant: Meant, path: str | Path, index: Index) -> UnreadableError | None:

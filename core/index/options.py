@@ -16,6 +16,7 @@ class IndexOptions:
     decoder: str = "orjson"
     threads: int | None = None  # None: as many as there are cores
     force: bool = False  # build it anew even where an index is there
+    cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
     def with_force(self, force: bool) -> IndexOptions:
         """Return the same options with another `force`."""

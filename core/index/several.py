@@ -14,8 +14,10 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from ..ingest.child import Children, ChildrenError, Message
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, sweep
+from .cached import touch
 from .indexing import START_SECONDS, as_raised
 from .options import DEFAULT_OPTIONS, IndexOptions
+from .quota import Wanted, check_room, index_size, limit_of
 from .several_worker import GRACE_S
 
 WORKER = "tracelane.core.index.several_worker"
@@ -36,12 +38,14 @@ class Job:
     folder: Path  # where its index belongs
     size: int  # on disk
     work: int  # estimated bytes of text
+    room: Wanted  # what its index takes
 
     @classmethod
     def of(cls, path: str | Path, source: Source, place: Place) -> Job:
         """Return what there is to do for a source."""
         text = source.size * (1 if source.packing == "plain" else INFLATED)
-        return cls(path, place.folder, source.size, max(text, LEAST_WORK))
+        room = Wanted(place.key, source.path, index_size(source.size, source.packing != "plain"))
+        return cls(path, place.folder, source.size, max(text, LEAST_WORK), room)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Written:
     """Which files were indexed, and which cannot be: they are no traces."""
 
     paths: frozenset[str | Path] = frozenset()
+    events: tuple[str, ...] = ()
     refused: Mapping[str | Path, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -65,12 +70,17 @@ class SeveralIndexing:
         """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be.
 
         With `stands_back` they let other processes come first. Whether they run is known after
-        `await_running` only.
+        `await_running` only. CacheError where not all indexes would fit.
         """
+        for root in {job.folder.parent.parent for job in jobs}:
+            room = [job.room for job in jobs if job.folder.parent.parent == root]
+            check_room(room, root, limit_of(root, options.cache_limit))
         self.written: list[str | Path] = []
         """Files whose indexes are committed, in that order."""
         self.failed: dict[str | Path, Exception] = {}
         """Why others have none."""
+        self.events: list[str] = []
+        """What happened in the cache meanwhile."""
         self._total = sum(job.size for job in jobs)
         self._finished = 0
         self._events: dict[int, int] = {}
@@ -162,6 +172,7 @@ class SeveralIndexing:
             self._doing.pop(job.path)
             if message["finished"]:
                 self.written.append(job.path)
+                self.events += message["events"]
             else:
                 self.failed[job.path] = as_raised(message)
             self._begin_next(number)
@@ -198,7 +209,7 @@ def index_several(
     except ChildrenError:  # no processes to be had: whoever asks goes on alone
         return Written()
     refused = {path: error for path, error in several.failed.items() if isinstance(error, UnreadableError)}
-    return Written(frozenset(several.written), refused)
+    return Written(frozenset(several.written), tuple(several.events), refused)
 
 
 def _job(path: str | Path, options: IndexOptions) -> Job | None:
@@ -210,4 +221,7 @@ def _job(path: str | Path, options: IndexOptions) -> Job | None:
         place = locate(dict(source.fingerprint), options.index_dir)
     except (TracelaneError, OSError):
         return None
-    return None if place.temporary or (place.exists() and not options.force) else Job.of(path, source, place)
+    if place.exists() and not options.force:
+        touch(place.folder)  # so that none of this command's indexes makes room for another
+        return None
+    return None if place.temporary else Job.of(path, source, place)

@@ -59,7 +59,9 @@ class _Teller:
 def _index(path: str, options: IndexOptions, teller: _Teller, unwanted: threading.Event) -> dict[str, Any]:
     """Index a file and return what is to be told of it."""
     try:
-        ingest_index(path, options, progress=teller, cancelled=unwanted.is_set).close()
+        index = ingest_index(path, options, progress=teller, cancelled=unwanted.is_set)
+        events = index.events
+        index.close()
     except TracelaneError as error:
         return {"finished": False, "failed": type(error).__name__, "message": str(error)}
     except Exception as error:
@@ -67,7 +69,7 @@ def _index(path: str, options: IndexOptions, teller: _Teller, unwanted: threadin
             raise
         what = "".join(traceback.format_exception_only(error)).strip()
         return {"finished": False, "failed": "", "message": what, "trace": traceback.format_exc()}
-    return {"finished": True}
+    return {"finished": True, "events": events}
 
 
 def main() -> int:

@@ -412,26 +412,51 @@ def test_a_limit_that_is_no_size_is_told(trace_file: Path, monkeypatch: pytest.M
 
 
 def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a new index the oldest ones go until the rest fits; what is open or fresh stays."""
+    """Before a new index the oldest ones go until the rest fits, which is told; what is open or was opened
+    within the last hour stays.
+    """
     opened = [open_trace(write_trace(tmp_path / f"{n}.json", 50 + n)) for n in range(5)]
     keys = [trace.indexes[0].folder.name for trace in opened]
-    for age, trace in zip((500, 400, 300, 200, 10), opened):
+    for age, trace in zip((50_000, 40_000, 30_000, 20_000, 10), opened):
         os.utime(trace.indexes[0].folder, (time.time() - age,) * 2)
     for trace in opened[1:]:
         trace.close()
     one_index = max(entry.bytes for entry in list_cache())
-    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", str(4 * one_index + one_index // 2))
-    newest = open_trace(write_trace(tmp_path / "new.json", 60))
+    options = IndexOptions(cache_limit=4 * one_index + one_index // 2)
+    newest = open_trace(write_trace(tmp_path / "new.json", 60), options)
     left = {entry.key for entry in list_cache()}
     assert left == {keys[0], keys[3], keys[4], newest.indexes[0].folder.name}  # 0 is open, 1 and 2 went
     assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json"]
     assert all(0 < one.bytes <= one_index for one in evicted())
-    monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "0")
-    last = open_trace(write_trace(tmp_path / "last.json", 70))
-    left = {entry.key for entry in list_cache()}
-    assert left == {keys[0], keys[4], newest.indexes[0].folder.name, last.indexes[0].folder.name}
-    assert int(last.indexes[0].ledger["slices"]) == 70
-    assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json", "3.json"]
+    (event,) = newest.indexes[0].events
+    assert "1.json and 1 more" in event and "went" in event and event in newest.sources[0].notes
+    assert not opened[0].indexes[0].events
+
+
+@pytest.mark.parametrize("used", ["now", "long ago"])
+def test_what_would_not_fit_is_refused_before_it_is_built(tmp_path: Path, used: str) -> None:
+    """An index larger than the limit, or than what fresh ones leave of it, is not built, and nothing goes."""
+    first = open_trace(write_trace(tmp_path / "first.json", 50))
+    size = list_cache()[0].bytes
+    first.close()
+    limit = 1000 if used == "long ago" else size + 1000
+    if used == "long ago":
+        os.utime(first.indexes[0].folder, (0, 0))
+    with pytest.raises(CacheError, match=r"second\.json would take about .*--cache-limit.*--index-dir"):
+        open_trace(write_trace(tmp_path / "second.json", 50), IndexOptions(cache_limit=limit))
+    assert len(list_cache()) == 1
+    assert open_trace(tmp_path / "second.json", IndexOptions(cache_limit=UNLIMITED)).indexes
+
+
+def test_a_full_disk_is_told_before_anything_is_built(
+    trace_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk has less left than the index takes, the cache is named, and what to do."""
+    usage = shutil.disk_usage("/")._replace(free=100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(CacheError, match=r"tracelane has 100 B left: free some \(tracelane cache clear"):
+        open_trace(trace_file)
+    assert not list_cache()
 
 
 def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:

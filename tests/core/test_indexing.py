@@ -191,7 +191,7 @@ def test_protocol(tmp_path: Path) -> None:
     assert process.wait(PATIENCE_S) == 0
     process.stdin.close()
     process.stdout.close()
-    assert told[0] == {"ready": True} and told[-1] == {"committed": True}
+    assert told[0] == {"ready": True} and told[-1] == {"committed": True, "events": []}
     kinds = {next(iter(message)) for message in told[1:-1]}
     assert kinds == {"progress", "picture"}
     stages = {message["progress"][0] for message in told if "progress" in message}

@@ -50,7 +50,7 @@ def test_what_made_room_is_told(
     assert str(other) in captured.out and str(demo) not in captured.out
     made_room, total = captured.err.splitlines()[-2:]
     assert made_room.startswith("made room 2") and made_room.endswith(f"MB: {demo}")
-    assert total.endswith(" of 64.0 KiB at most")
+    assert " of 64.0 KiB at most in " in total and total.endswith("tracelane")
 
 
 def test_demo_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,16 +40,22 @@ def cache(ctx: click.Context) -> None:
 
 @cache.command("list")
 def list_() -> None:
-    """List the indexes: size, when last opened, of which trace; and what had to make room lately."""
+    """List the indexes: size, when last opened, folder, trace; and what had to make room lately."""
     from tracelane.core.base.safe_text import safe
+    from tracelane.core.base.settings import config_path
     from tracelane.core.base.units import format_bytes
     from tracelane.core.index.cache import cache_root
     from tracelane.core.index.cached import list_cache
     from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
+    from tracelane.tui.config import read_config
 
+    for complaint in read_config(config_path()).complaints:
+        print_text(f"tracelane: {complaint}", error=True)
     entries = list_cache()
     for entry in entries:
-        print_text(f"{entry.bytes / 1e6:10.1f} MB  {_date(entry.used)}  {safe(entry.path)}{_state(entry)}")
+        folder = f"{entry.folder.parent.name}/{entry.folder.name}"
+        size, date = f"{entry.bytes / 1e6:10.1f} MB", _date(entry.used)
+        print_text(f"{size}  {date}  {folder}  {safe(entry.path)}{_state(entry)}")
     for one in evicted():
         made_room = f"made room {_date(one.when)}, {one.bytes / 1e6:.1f} MB: {safe(one.path)}"
         print_text(made_room, error=True)
@@ -58,7 +64,8 @@ def list_() -> None:
     elif (root := cache_root()) is not None:
         limit = limit_of(root)
         allowed = "without a limit" if limit == UNLIMITED else f"of {format_bytes(limit)} at most"
-        print_text(f"{format_bytes(sum(entry.bytes for entry in entries))} {allowed}", error=True)
+        total = format_bytes(sum(entry.bytes for entry in entries))
+        print_text(f"{total} {allowed} in {safe(str(root))}", error=True)
 
 
 @cache.command()

@@ -21,6 +21,29 @@ INDEX_DIR = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the index in this folder instead of the cache.",
 )
+
+
+class Size(click.ParamType[int]):
+    """A size such as 500M or 20G, or none, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes; a usage error where it is no size."""
+        from tracelane.core.index.quota import size_of
+
+        size = value if isinstance(value, int) else size_of(str(value))
+        if size is None:
+            self.fail(f"{value!r} is no size: write 500M, 20G or none", param, ctx)
+        return size
+
+
+CACHE_LIMIT = click.option(
+    "--cache-limit",
+    type=Size(),
+    metavar="SIZE",
+    help="All indexes may take so much: 500M, 20G, none. Those opened longest ago make room for new ones.",
+)
 FORCE = click.option("--force", is_flag=True, help="Read the trace again even if its index is there.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
@@ -43,13 +66,15 @@ def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of where indexes lie and how they are built, as one `index_options`."""
 
     @wraps(command)
-    def with_value(index_dir: Path | None, decoder: str, force: bool, **values: Any) -> None:
+    def with_value(
+        index_dir: Path | None, decoder: str, force: bool, cache_limit: int | None, **values: Any
+    ) -> None:
         from tracelane.core.index.options import IndexOptions
 
-        command(**values, index_options=IndexOptions(index_dir, decoder, force=force))
+        command(**values, index_options=IndexOptions(index_dir, decoder, None, force, cache_limit))
 
     wrapped: Callable[..., None] = with_value
-    for option in (FORCE, INDEX_DIR, DECODER):
+    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, DECODER):
         wrapped = option(wrapped)
     return wrapped
 
