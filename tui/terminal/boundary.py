@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.app import App
 from textual.dom import DOMNode
 from textual.geometry import Region
@@ -110,6 +111,8 @@ def guard_widget(widget: Widget, report: Callable[[Exception], None]) -> None:
             await dispatch(message)
         except Exception as error:
             report(error)
+        if isinstance(message, events.Unmount):
+            forget_drawing(widget)
 
     def render_guarded(crop: Region) -> list[Strip]:
         try:
@@ -120,6 +123,14 @@ def guard_widget(widget: Widget, report: Callable[[Exception], None]) -> None:
 
     widget._dispatch_message = dispatch_guarded  # type: ignore[method-assign]
     widget.render_lines = render_guarded  # type: ignore[method-assign]
+
+
+def forget_drawing(widget: Widget) -> None:
+    """Let go of what a widget has drawn: textual remembers the drawing caches of 1024 widgets, full as they
+    are, so that each list that was opened and closed would take 0.3 MB.
+    """
+    widget._styles_cache.clear()
+    widget._styles_cache._simple_strip = None
 
 
 def failed_strips(error: Exception, crop: Region) -> list[Strip]:
