@@ -27,6 +27,7 @@ from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
 from .draw.layout import layout_of
 from .draw.opening import with_devices_in_view
+from .fitting import fitted
 from .keys import clashes, footer_keys, unbound_message
 from .lanes import messages
 from .lanes.canvas import LaneCanvas
@@ -91,7 +92,11 @@ class TracelaneApp(Found, FindingsPanel, Closing, Following, Asking, Counters, M
     def main_screen(self) -> MainScreen:
         """Make the screen; nothing is drawn until it is filled."""
         self.hold_frames()
-        return MainScreen(footer_keys(self.config.keys))
+        size = self.size
+        fit = fitted(self.trace, self.session, size.width, size.height, bool(self.marks_seen))
+        self.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)
+        self.set_reactive(TracelaneApp.session, fit.session)
+        return MainScreen(footer_keys(self.config.keys), fit)
 
     @on(MainScreen.Composed)
     def _fill(self) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from textual.theme import Theme
 
 from .config import DARK_THEME, LIGHT_THEME
+from .draw.surface import SURFACES
+
+_DARK, _LIGHT = SURFACES[DARK_THEME], SURFACES[LIGHT_THEME]
 
 DARK = Theme(
     name=DARK_THEME,
@@ -14,13 +17,13 @@ DARK = Theme(
     warning="#e0af68",
     error="#f07178",
     success="#8fc77e",
-    foreground="#d4d8e0",
-    background="#121418",
-    surface="#121418",
-    panel="#1c2027",
-    dark=True,
+    foreground=_DARK.foreground,
+    background=_DARK.background,
+    surface=_DARK.background,
+    panel=_DARK.panel,
+    dark=_DARK.dark,
     variables={
-        "footer-background": "#1c2027",
+        "footer-background": _DARK.panel,
         "footer-foreground": "#aab2c0",
         "footer-key-foreground": "#e0af68",
         "footer-description-foreground": "#aab2c0",
@@ -35,13 +38,13 @@ LIGHT = Theme(
     warning="#8a5a00",
     error="#b3261e",
     success="#2f7d32",
-    foreground="#22262e",
-    background="#fafaf8",
-    surface="#fafaf8",
-    panel="#ecece7",
-    dark=False,
+    foreground=_LIGHT.foreground,
+    background=_LIGHT.background,
+    surface=_LIGHT.background,
+    panel=_LIGHT.panel,
+    dark=_LIGHT.dark,
     variables={
-        "footer-background": "#ecece7",
+        "footer-background": _LIGHT.panel,
         "footer-foreground": "#4a5160",
         "footer-key-foreground": "#8a5a00",
         "footer-description-foreground": "#4a5160",

@@ -1,13 +1,16 @@
-"""A Session as JSON and back: what is saved on leaving and found again on opening the same trace."""
+"""What is kept of a trace for the next time: the view in which it was left, as JSON and back, and marks."""
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
+from tracelane.core.export.marks import read_marks, read_object, shelf, write_marks
 from tracelane.core.trace import Trace
 
 from .actions.view import limits
@@ -17,6 +20,28 @@ SCHEMA = 1
 _KINDS: Final = {
     kind.__name__: kind for kind in (Session, Viewport, LaneKey, RowKey, SliceId, InstantId, GapId)
 }
+
+
+def saved_session(trace: Trace) -> Session | None:
+    """Return the view in which a trace was left the last time."""
+    path = shelf(trace.indexes, "view")
+    try:
+        return None if path is None else session_of(read_object(path), trace)
+    except TracelaneError:
+        return None
+
+
+def import_marks(trace: Trace, path: Path) -> int:
+    """Add the marks of a file to those kept of a trace; return how many are new. Raises TracelaneError."""
+    if not path.is_file():
+        raise UsageError(f"{path} is no file")
+    place = shelf(trace.indexes, "marks")
+    if place is None:
+        raise UsageError("of what comes from standard input no marks are kept")
+    present = read_marks(place)
+    more = set(read_marks(path)) - set(present)
+    write_marks(place, (*present, *more), [source.path for source in trace.sources])
+    return len(more)
 
 
 def session_json(session: Session) -> dict[str, Any]:

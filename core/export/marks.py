@@ -76,6 +76,11 @@ def moved(marks: Sequence[Mark], ns: int) -> tuple[Mark, ...]:
     return tuple(Mark(mark.start + ns, mark.end + ns, mark.text) for mark in marks)
 
 
+def nearest_mark(marks: Sequence[Mark], time: int) -> Mark | None:
+    """Return the mark one end of which is nearest to a time; None where there are no marks."""
+    return min(marks, key=lambda mark: min(abs(mark.start - time), abs(mark.end - time)), default=None)
+
+
 def write_marks(path: Path, marks: Sequence[Mark], paths: Sequence[str] = ()) -> None:
     """Write marks in place of a file, as `marks_json` puts them. Raises TracelaneError."""
     write_object(path, _object(marks, paths))

@@ -27,8 +27,7 @@ from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
 from tracelane.tui.times import parse_span
 from tracelane.tui.view_line import view_line
-from tracelane.tui.view_state import session_json, session_of
-from tracelane.tui.viewer.marks import import_marks, saved_session
+from tracelane.tui.view_state import import_marks, saved_session, session_json, session_of
 
 
 @pytest.fixture

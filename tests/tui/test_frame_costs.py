@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -12,7 +13,7 @@ from benchmarks.made_trace import write_made_trace
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.walk import SIZE, Frame, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.lanes.look import eighths
+from tracelane.tui.draw.glyphs import eighths
 
 pytestmark = pytest.mark.slow
 
@@ -114,4 +115,4 @@ def test_when_edges_are_drawn_in_eighths(
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert eighths(wish) is drawn
+    assert eighths(wish, os.environ) is drawn

@@ -24,7 +24,7 @@ from tracelane.tui.carried import carried, history_over, session_over
 from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import RowKey, Viewport
-from tracelane.tui.viewer.marks import import_marks
+from tracelane.tui.view_state import import_marks
 
 US = 1000
 TICK_S = 0.05

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths_wanted, glyphs_for
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.runs import OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, Mark, Run
@@ -144,7 +144,7 @@ def test_glyphs_follow_the_locale(encoding: str, name: str) -> None:
 
 def test_no_eighths_over_ssh() -> None:
     """Slice edges in eighths are not drawn over SSH."""
-    assert eighths_wanted({}) and not eighths_wanted({"SSH_CONNECTION": "10.0.0.1 22"})
+    assert eighths(None, {}) and not eighths(None, {"SSH_CONNECTION": "10.0.0.1 22"})
 
 
 def test_marks_count() -> None:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -95,14 +96,24 @@ def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
 
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
+    from tracelane.core.base.settings import config_path
     from tracelane.core.index.packing import packing
-    from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.config import read_config
+    from tracelane.tui.terminal.first_picture import first_sight
 
-    app = TracelaneApp(prepared.trace, prepared.session, notes=prepared.notes)
-    app.take_up(prepared)
-    app.theme = theme or app.theme
-    with packing(prepared.trace.indexes):
-        run(app, host)
+    config = read_config(config_path())
+    theme = theme or config.theme
+    config_seen = replace(config, theme=theme)
+    with first_sight(prepared.trace, prepared.session, config_seen, host.guard) as taken:
+        from tracelane.tui.app import TracelaneApp  # takes longer than all before
+
+        app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
+        app.taken_screen = taken
+        app.take_up(prepared)
+        if theme in app.available_themes:
+            app.theme = theme
+        with packing(prepared.trace.indexes):
+            run(app, host)
     leave(app)
     return app
 

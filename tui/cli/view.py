@@ -128,7 +128,7 @@ def view(
         from tracelane.core.overlay.counters import with_cheap_lanes
         from tracelane.tui.carried import history_over, session_over, with_logs_of
         from tracelane.tui.prepared import Prepared
-        from tracelane.tui.viewer.marks import import_marks
+        from tracelane.tui.view_state import import_marks
 
         trace = _with_logs(with_cheap_lanes(trace), logs, options)
         if marks:
@@ -180,7 +180,7 @@ def offered_log(trace: Trace, how: str) -> str:
 
 def _first_view(trace: Trace, asked: Asked, fresh: bool) -> Session | None:
     """Return the view that options ask for, else the one of the last time, None for the trace's own."""
-    from tracelane.tui.viewer.marks import saved_session
+    from tracelane.tui.view_state import saved_session
 
     if any(asked):
         return asked_session(trace, asked, shutil.get_terminal_size((80, 24)).columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from rich.segment import Segment
@@ -14,13 +15,14 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..arrow_ends import Arrows
+from ..draw.glyphs import eighths
 from ..draw.layout import Layout, Line
 from ..draw.lines import Look, line_segments
 from ..draw.rows import RowReader, SliceRow
 from ..draw.runs import run_at
 from ..draw.weave import Weaver
 from ..session import ZOOM_STEP, RowKey, Session, Viewport
-from .look import eighths, look_of
+from .look import look_of
 from .messages import (
     LanePressed,
     Panned,
@@ -69,7 +71,7 @@ class LaneCanvas(Widget, can_focus=True):
     def show(self, trace: Trace, session: Session, layout: Layout) -> None:
         """Show a trace in a session; costs nothing until the next frame."""
         if self._reader is None or self._reader.trace is not trace:
-            self._reader = RowReader(trace, eighths(self.eighths))
+            self._reader = RowReader(trace, eighths(self.eighths, os.environ))
             self._reader.look_for(*self._sought)
             self._weaver = Weaver(self._reader)
         self._trace, self._session, self._layout_lines = trace, session, layout

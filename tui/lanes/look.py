@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 
 from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
 from ..draw.colour import RGB
-from ..draw.glyphs import Glyphs, eighths_wanted, glyphs_for
+from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.lines import Look, title_cells
 from ..draw.palette import DARK_SURFACE, LIGHT_SURFACE, Palette, depth_of, palette_for
 
@@ -44,13 +43,3 @@ def _surface(name: str, dark: bool) -> RGB:
 def glyphs() -> Glyphs:
     """Return the characters that this process's locale can write."""
     return glyphs_for()
-
-
-def eighths(wish: bool | None) -> bool:
-    """Tell whether slice edges are drawn in eighths: as TRACELANE_EIGHTHS (0 or 1) says, else as the settings
-    wish, else unless over SSH.
-    """
-    asked = os.environ.get("TRACELANE_EIGHTHS", "")
-    if asked:
-        return asked == "1"
-    return eighths_wanted(os.environ) if wish is None else wish

@@ -14,6 +14,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..draw.ruler import Origin, origin_of, ruler_lines
+from ..fitting import ruler_height
 from ..session import ZOOM_STEP, Session, Viewport
 from ..steps import StepMark, step_marks
 from .look import look_of
@@ -29,9 +30,10 @@ class Ruler(Widget):
     Ruler { height: auto; width: 1fr; }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty ruler."""
+    def __init__(self, *, id: str | None = None, classes: str | None = None, lines: int = 1) -> None:
+        """Make an empty ruler of so many lines."""
         super().__init__(id=id, classes=classes)
+        self._empty_lines = lines
         self._trace: Trace | None = None
         self._session: Session | None = None
         self._marks: Sequence[Mark] = ()
@@ -57,10 +59,8 @@ class Ruler(Widget):
 
     def _wanted_height(self) -> int:
         if self._trace is None or self._session is None:
-            return 1
-        session = self._session
-        marked = bool(self._marks) or session.range is not None or session.baseline is not None
-        return 2 if marked or self._steps() else 1
+            return self._empty_lines
+        return ruler_height(self._trace, self._session, bool(self._marks))
 
     def _steps(self) -> Sequence[StepMark]:
         if self._trace is None or self._session is None:

@@ -41,31 +41,6 @@ GROUPS = (
 )
 NO_TABLES = ("details", "findings", "problems", "legend")
 """Panels that are no table."""
-SMALL_SCREEN = 30
-"""Below this many lines the panel takes at most SMALL_PANEL lines."""
-SMALL_PANEL = 8
-EMPTY_PANEL = 2
-ROOMY_SCREEN = 40
-"""From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
-LEAST_LANES = 6
-"""Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
-
-
-def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) -> int:
-    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
-
-    But on a roomy screen an empty panel takes no more than its tabs and one line that says how to fill it.
-    """
-    if maximised:
-        return lines
-    if empty and lines < ROOMY_SCREEN:
-        height = EMPTY_PANEL
-    elif lines < SMALL_SCREEN:
-        height = min(wanted, SMALL_PANEL)
-    else:
-        height = max(wanted, lines // 4)
-    height = min(height, lines - LEAST_LANES)
-    return height if height >= 2 else 0
 
 
 def panel_names() -> list[str]:

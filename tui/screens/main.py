@@ -11,18 +11,14 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..commands import COMMANDS
+from ..draw.room import Room, room_of
+from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
-from ..panels.panel import Panel, panel_height
+from ..panels.panel import Panel
 from ..widgets.bars import Bar, Footer
 from ..widgets.prompt import Prompt
-
-MINIMAP_FROM = 14
-"""Lines of screen from which on the minimap is shown."""
-TALL_MINIMAP_FROM = 40
-HEADER_FROM = 4
-FOOTER_FROM = 3
 
 
 def bindings() -> list[BindingType]:
@@ -50,16 +46,19 @@ class MainScreen(Screen[None]):
     class Relaid(Message):
         """The screen has another size."""
 
-    def __init__(self, keys: list[tuple[str, str]]) -> None:
-        """Make the screen; `keys` are what the footer shows."""
+    def __init__(self, keys: list[tuple[str, str]], fit: Fitted) -> None:
+        """Make the screen; `keys` are what the footer shows, `fit` says how much room each part has at first,
+        so that the first frame needs no second one.
+        """
         super().__init__()
         self._keys = keys
+        self._fit = fit
 
     def compose(self) -> ComposeResult:
         """Put the parts one below the other."""
         yield Bar(id="header")
         yield Minimap(id="minimap")
-        yield Ruler(id="ruler")
+        yield Ruler(id="ruler", lines=self._fit.ruler)
         yield LaneCanvas(id="lanes")
         yield Panel(id="panel")
         yield Prompt(id="prompt")
@@ -67,27 +66,26 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Tell the App."""
+        self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
     def give_room(self, wanted: int, maximised: bool, empty: bool) -> None:
-        """Share the height out: the lanes come first, then footer, header, panel, minimap."""
-        lines = self.size.height
-        header, footer = lines >= HEADER_FROM, lines >= FOOTER_FROM
-        minimap = 0 if lines < MINIMAP_FROM else 2 if lines >= TALL_MINIMAP_FROM else 1
+        """Share the height out among the parts."""
+        self._give(room_of(self.size.height, wanted, maximised, empty), maximised)
+
+    def _give(self, room: Room, maximised: bool) -> None:
         for name, shown in (
-            ("#header", header),
-            ("#footer", footer),
-            ("#minimap", minimap and not maximised),
-            ("#ruler", lines > FOOTER_FROM and not maximised),
+            ("#header", room.header),
+            ("#footer", room.footer),
+            ("#minimap", room.minimap),
+            ("#ruler", room.has_ruler),
             ("#lanes", not maximised),
         ):
             self.query_one(name).display = bool(shown)
-        self.query_one("#minimap").styles.height = max(1, minimap)
-        left = max(0, lines - header - footer)
+        self.query_one("#minimap").styles.height = max(1, room.minimap)
         panel = self.query_one(Panel)
-        height = panel_height(left, wanted, maximised, empty)
-        panel.display = height > 0
-        panel.styles.height = max(1, height)
+        panel.display = room.panel > 0
+        panel.styles.height = max(1, room.panel)
 
     def on_resize(self, event: events.Resize) -> None:
         """Tell the App."""

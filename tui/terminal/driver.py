@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 QUESTION: Final = "\x1b[6n"
 """Asks the terminal where its cursor is: it answers once it has drawn all that came before."""
+OTHER_SCREEN: Final = "\x1b[?1049h"
 LOOK_EVERY_S: Final = 2.0
 END_WITHIN_S: Final = 10
 """What is left to a viewer without a terminal to save its view and end; then the system ends it."""
@@ -57,6 +58,7 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self.pace = Pace()
         self._shown = Shown()
+        self._taken = getattr(app, "taken_screen", None)
         self._unasked = 0  # characters written since the last question
         self._suspended = False
         self._guard = app.host.guard if isinstance(app, BoundedApp) else None
@@ -76,6 +78,8 @@ class TerminalDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write what changes the picture, and remember that there is something to draw."""
+        if OTHER_SCREEN in data and self._taken is not None and self._taken.take_over():
+            data = data.replace(OTHER_SCREEN, "")  # which would clear the first picture
         sent = self._shown.way_to(data, self._terminal_size)
         self._unasked += len(sent)
         super().write(sent)

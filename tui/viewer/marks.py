@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from textual import on
 
-from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.marks import (
     Mark,
     marks_json,
     moved,
+    nearest_mark,
     read_marks,
-    read_object,
     shelf,
     write_marks,
     write_object,
@@ -30,32 +29,10 @@ from ..config import Config
 from ..screens.pick import PickScreen
 from ..session import Session
 from ..terminal.driver import TerminalDriver
-from ..view_state import session_json, session_of
+from ..view_state import session_json
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
 from .base import Viewer
-
-
-def saved_session(trace: Trace) -> Session | None:
-    """Return the view in which a trace was left the last time."""
-    path = shelf(trace.indexes, "view")
-    try:
-        return None if path is None else session_of(read_object(path), trace)
-    except TracelaneError:
-        return None
-
-
-def import_marks(trace: Trace, path: Path) -> int:
-    """Add the marks of a file to those kept of a trace; return how many are new. Raises TracelaneError."""
-    if not path.is_file():
-        raise UsageError(f"{path} is no file")
-    kept_at = shelf(trace.indexes, "marks")
-    if kept_at is None:
-        raise UsageError("of what comes from standard input no marks are kept")
-    kept = read_marks(kept_at)
-    more = set(read_marks(path)) - set(kept)
-    write_marks(kept_at, (*kept, *more), [source.path for source in trace.sources])
-    return len(more)
 
 
 class Marks(Viewer):
@@ -92,10 +69,7 @@ class Marks(Viewer):
         marks = self.marks_seen
         if self._marked_last in self.marks:
             return marks[self.marks.index(self._marked_last)]
-        cursor = self.session.cursor
-        return min(
-            marks, key=lambda mark: min(abs(mark.start - cursor), abs(mark.end - cursor)), default=None
-        )
+        return nearest_mark(marks, self.session.cursor)
 
     def do_mark(self) -> None:
         """Mark the range, else the cursor."""

@@ -1,0 +1,109 @@
+"""The first picture is there before Textual is loaded, and the viewer goes on with it without a flicker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypeAlias
+
+import pyte
+import pytest
+
+from tests.tui.slow_line import SlowLine, tracelane_command
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.draw.room import room_of
+from tracelane.tui.session import Session, Viewport
+from tracelane.tui.terminal.first_picture import SHOW
+
+TAKE = b"\x1b[?1049h"
+UNDRAWN = re.compile(rb"\x1b\[(?:[<>=?][0-9;$]*[a-zA-Z]|[0-9;?]*\$p)")
+"""Sequences that draw nothing, and that pyte would write as text."""
+STEP = 400
+"""Bytes after which the screen is looked at."""
+Cells: TypeAlias = list[list[tuple[str, str, str]]]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's two ranks, indexed."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder / "traces")
+    subprocess.run(_command(folder, "index"), check=True, capture_output=True)
+    return folder
+
+
+def _command(folder: Path, word: str, *options: str) -> list[str]:
+    return tracelane_command(word, str(folder / "traces"), "--index-dir", str(folder / "index"), *options)
+
+
+class Seen:
+    """What a terminal shows of what it was sent."""
+
+    def __init__(self, size: tuple[int, int], lines: range) -> None:
+        self._screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self._screen)
+        self._lines = lines
+
+    def feed(self, data: bytes) -> None:
+        """Take what was sent."""
+        self._stream.feed(UNDRAWN.sub(b"", data))
+
+    @property
+    def cells(self) -> Cells:
+        """Texts and colours; a blank has no colour of its own."""
+        rows = [[self._screen.buffer[y][x] for x in range(self._screen.columns)] for y in self._lines]
+        return [[(c.data, c.bg, c.fg if c.data != " " else "") for c in row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [((120, 40), ()), ((80, 24), ("--range", "step:11")), ((60, 12), ("--lanes", "Stream")), ((30, 5), ())],
+)
+def test_the_viewer_goes_on_with_the_picture(
+    demo: Path, size: tuple[int, int], options: tuple[str, ...]
+) -> None:
+    """Minimap, ruler and lanes of the first picture are the viewer's in text and colours, and never change
+    until the first key; the other screen is taken once.
+    """
+    command = _command(demo, "view", "--fresh", *options)
+    with SlowLine(command, size, environ={"COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}) as line:
+        line.wait_until(lambda: line.questions > 0, "the viewer's first frame")
+        line.wait_for_quiet(0.5)
+        data = line.received
+    room = room_of(size[1], Session(Viewport(0, 1, 1), 0).panel_size, maximised=False, empty=True)
+    seen = Seen(size, range(room.header, size[1] - room.panel - room.footer))
+    end = data.index(SHOW.encode()) + len(SHOW)
+    seen.feed(data[:end])
+    first = seen.cells
+    assert "Stream" in "".join(text for row in first for text, *_ in row) or size[1] < 12
+    rest = UNDRAWN.sub(b"", data[end:])
+    for start in range(0, len(rest), STEP):
+        seen.feed(rest[start : start + STEP])
+        assert seen.cells == first
+    assert data.count(TAKE) == 1
+
+
+WITHOUT_TEXTUAL = """
+import atexit, pathlib, sys
+sys.modules["textual"] = None
+atexit.register(lambda: pathlib.Path(sys.argv[1]).write_text("\\n".join(sys.modules)))
+from tracelane.tui.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_what_the_picture_loads(demo: Path, tmp_path: Path) -> None:
+    """It needs no Textual, nor what only the viewer needs; where the viewer cannot start, the terminal is
+    given back, and the reason stands there.
+    """
+    loaded = tmp_path / "modules"
+    _, _, _, *arguments = _command(demo, "view", "--fresh")
+    with SlowLine([sys.executable, "-c", WITHOUT_TEXTUAL, str(loaded), *arguments], (100, 30)) as line:
+        assert line.wait_for_end() == 1
+        assert "Stream 0" in line.received.decode() and TAKE in line.received
+        assert "1049" not in line.screen.modes and "textual" in line.screen.text
+    modules = loaded.read_text().split("\n")
+    unwanted = ("textual.", "asyncio", "rich.console", "tracelane.tui.panels", "tracelane.tui.widgets.")
+    assert [name for name in modules if name.startswith(unwanted)] == []

@@ -1,0 +1,54 @@
+"""Which parts of the screen give way when there is little room; plain numbers, for the first picture too."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HEADER_FROM = 4
+"""Lines of screen from which on the header is shown."""
+FOOTER_FROM = 3
+MINIMAP_FROM = 14
+TALL_MINIMAP_FROM = 40
+SMALL_SCREEN = 30
+"""Below this many lines the panel takes at most SMALL_PANEL lines."""
+SMALL_PANEL = 8
+EMPTY_PANEL = 2
+ROOMY_SCREEN = 40
+"""From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
+LEAST_LANES = 6
+"""Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
+
+
+class Room(NamedTuple):
+    """Lines of a screen that each part takes, 0 where it is not shown; lanes take what the ruler leaves."""
+
+    header: int
+    minimap: int
+    has_ruler: bool
+    panel: int
+    footer: int
+
+
+def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:
+    """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap."""
+    header, footer = int(lines >= HEADER_FROM), int(lines >= FOOTER_FROM)
+    minimap = 0 if lines < MINIMAP_FROM or maximised else 2 if lines >= TALL_MINIMAP_FROM else 1
+    panel = panel_height(max(0, lines - header - footer), panel_wanted, maximised, empty)
+    return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, footer)
+
+
+def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) -> int:
+    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
+
+    But on a roomy screen an empty panel takes no more than its tabs and one line that says how to fill it.
+    """
+    if maximised:
+        return lines
+    if empty and lines < ROOMY_SCREEN:
+        height = EMPTY_PANEL
+    elif lines < SMALL_SCREEN:
+        height = min(wanted, SMALL_PANEL)
+    else:
+        height = max(wanted, lines // 4)
+    height = min(height, lines - LEAST_LANES)
+    return height if height >= 2 else 0

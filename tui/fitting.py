@@ -1,0 +1,45 @@
+"""A session as it fits a screen: the width of its view, how deep host lanes open, the lines of each part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tracelane.core.trace import Trace
+
+from .actions.view import keep_cursor
+from .draw.lines import title_cells
+from .draw.opening import with_devices_in_view
+from .draw.room import Room, room_of
+from .session import Session
+from .steps import step_marks
+
+
+class Fitted(NamedTuple):
+    """A session for a screen, and how the screen's lines are shared out."""
+
+    session: Session
+    room: Room
+    ruler: int
+    lanes: int
+
+
+def fitted(trace: Trace, session: Session, width: int, height: int, has_marks: bool) -> Fitted:
+    """Return the session as a screen of so many cells and lines opens with it."""
+    cells = max(1, width - title_cells(width))
+    if session.viewport.width != cells:
+        session = keep_cursor(replace(session, viewport=session.viewport.resized(cells)))
+    is_empty = session.selection is None and session.panel == "details"
+    room = room_of(height, session.panel_size, maximised=False, empty=is_empty)
+    ruler = ruler_height(trace, session, has_marks) if room.has_ruler else 0
+    lanes = max(1, height - room.header - room.minimap - ruler - room.panel - room.footer)
+    if is_empty:  # what opens folded depends on the screen alone
+        session = with_devices_in_view(trace, session, lanes)
+    return Fitted(session, room, ruler, lanes)
+
+
+def ruler_height(trace: Trace, session: Session, has_marks: bool) -> int:
+    """Return the lines of the ruler: two where the trace has steps or something is marked, else one."""
+    if has_marks or session.range is not None or session.baseline is not None:
+        return 2
+    return 2 if step_marks(trace, session.clocks, session.steps) else 1

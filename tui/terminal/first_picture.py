@@ -1,0 +1,206 @@
+"""The first picture of an indexed trace, drawn before Textual is loaded, which takes longer than the picture.
+
+It stands where the viewer draws the same: header, minimap, ruler and lanes by the same code at the same
+places. Panel and footer stay empty. The viewer then draws over it without clearing the screen.
+"""
+
+from __future__ import annotations
+
+import os
+import termios
+import tty
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.safe_text import safe
+from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
+from tracelane.core.overlay.counters import files_of
+from tracelane.core.trace import Trace
+
+from ..actions.view import first_session
+from ..config import Config
+from ..draw.glyphs import Glyphs, eighths, glyphs_for
+from ..draw.labels import fit_middle
+from ..draw.layout import Layout
+from ..draw.lines import Look, title_cells
+from ..draw.overview import minimap_lines
+from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
+from ..draw.room import Room
+from ..draw.rows import RowReader
+from ..draw.ruler import origin_of, ruler_lines
+from ..draw.surface import SURFACES, Surface
+from ..draw.weave import Weaver
+from ..fitting import fitted
+from ..session import Session
+from ..steps import step_marks
+from .guard import TerminalGuard
+
+FIRST_WIDTH = 80
+"""Cells of a view that nothing is known of yet; it is fitted to the screen."""
+KEYBOARD, TERMINAL = 0, 2
+"""The descriptors that Textual reads from and writes to."""
+TAKE_SCREEN = "\x1b[?1049h\x1b[?25l"
+GIVE_BACK_SCREEN = "\x1b[0m\x1b[?1049l\x1b[?25h"
+TEXT = "x"
+"""Any text that is no part of an escape sequence."""
+HOLD, SHOW = "\x1b[?2026h", "\x1b[?2026l"
+_COLOURS = {"kitty": "256", "256color": "256"}
+"""How the name of a terminal ends that has 256 colours, and says nothing of more."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a terminal can show, and the colours of the viewer's theme."""
+
+    width: int
+    height: int
+    depth: Depth
+    surface: Surface
+    glyphs: Glyphs
+    eighths: bool  # slice edges in eighths of a cell
+
+    @property
+    def look(self) -> Look:
+        """How lines are drawn on it."""
+        titles = title_cells(self.width)
+        background = int(self.surface.background[1:], 16).to_bytes(3, "big")
+        rgb = (background[0], background[1], background[2])
+        palette = palette_for(self.depth, self.surface.dark, rgb)
+        return Look(palette, self.glyphs, titles, max(1, self.width - titles))
+
+
+def screen_of(descriptor: int, config: Config, environment: Mapping[str, str]) -> Screen | None:
+    """Return what a terminal can show; None where only Textual knows how the viewer will look there: with a
+    theme that is not the viewer's own, or without colours.
+    """
+    surface = SURFACES.get(config.theme)
+    if surface is None or "NO_COLOR" in environment:
+        return None
+    try:
+        width, height = os.get_terminal_size(descriptor)
+    except OSError:
+        return None
+    depth = depth_of(_colours(environment), no_color=False)
+    return Screen(width, height, depth, surface, glyphs_for(), eighths(config.eighths, environment))
+
+
+def _colours(environment: Mapping[str, str]) -> str:
+    """Return what rich calls the colours of a terminal."""
+    if environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
+        return "truecolor"
+    return _COLOURS.get(environment.get("TERM", "").strip().lower().rpartition("-")[2], "standard")
+
+
+def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
+    """Return the text that draws a trace in its saved or first view on a screen that was taken."""
+    session = session or first_session(trace, FIRST_WIDTH)
+    marks, look = _marks(trace, session), screen.look
+    fit = fitted(trace, session, screen.width, screen.height, bool(marks))
+    session, room = fit.session, fit.room
+    lines = [_header(trace, screen)] if room.header else []
+    if room.minimap:
+        lines += minimap_lines(trace, session, look, room.minimap)
+    if fit.ruler:
+        steps = step_marks(trace, session.clocks, session.steps)
+        near = nearest_mark(marks, session.cursor)
+        lines += ruler_lines(session, origin_of(trace, session), steps, look, fit.ruler, marks, near)
+    layout = Layout(trace, session)
+    scroll = layout.scrolled(session.scroll, fit.lanes)
+    weaver = Weaver(RowReader(trace, screen.eighths))
+    lines += weaver.lines(layout.visible(scroll, fit.lanes), layout, session, look)
+    return _written(lines, screen, room)
+
+
+def _header(trace: Trace, screen: Screen) -> list[Segment]:
+    names = [Path(source.path).name for source in files_of(trace.sources)]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    room = max(12, screen.width // 2 - len(more))
+    title = f" {fit_middle(safe(names[0]), room, screen.glyphs.ellipsis).rstrip()}{more}"
+    panel = Style(bgcolor=screen.surface.panel)
+    return [Segment(title, panel + Style(bold=True)), Segment(" " * (screen.width - cell_len(title)), panel)]
+
+
+def _marks(trace: Trace, session: Session) -> Sequence[Mark]:
+    path = shelf(trace.indexes, "marks")
+    try:
+        return () if path is None else moved(read_marks(path), session.clocks.offset(0))
+    except TracelaneError:
+        return ()
+
+
+def _written(lines: Sequence[Sequence[Segment]], screen: Screen, room: Room) -> str:
+    """Return the lines from the top; below them panel and footer, empty."""
+    surface, system = screen.surface, SYSTEMS[screen.depth]
+    base = Style(color=surface.foreground, bgcolor=surface.background)
+    blank = [Segment(" " * screen.width)]
+    bar = [Segment(" " * screen.width, Style(bgcolor=surface.panel))]
+    panel = [bar, *([blank] * (room.panel - 1))] if room.panel else []
+    texts = [HOLD]
+    before = base
+    for number, line in enumerate([*lines, *panel, *([bar] * room.footer)][: screen.height], 1):
+        texts.append(f"\x1b[{number}H")
+        for segment in line:
+            style = base + segment.style if segment.style is not None else base
+            if style != before or len(texts) == 2:
+                texts.append(f"\x1b[0m{style.render(TEXT, color_system=system).partition(TEXT)[0]}")
+                before = style
+            texts.append(segment.text)
+    texts.append(f"\x1b[0m{SHOW}")
+    return "".join(texts)
+
+
+@dataclass
+class TakenScreen:
+    """The terminal's other screen with the first picture on it, until the viewer's driver takes it over."""
+
+    guard: TerminalGuard | None = None
+    is_held: bool = False
+
+    def show(self, picture: str) -> None:
+        """Take the screen and draw on it; the guard gives it back should this process be killed."""
+        self.is_held = True
+        if self.guard is not None:
+            with suppress(termios.error):
+                attributes = termios.tcgetattr(KEYBOARD)
+                self.guard.hold(attributes, attributes[tty.LFLAG])
+        _write(TAKE_SCREEN + picture)
+
+    def take_over(self) -> bool:
+        """Tell whether the screen is taken already, and leave it to the caller."""
+        was_held, self.is_held = self.is_held, False
+        return was_held
+
+    def give_back(self) -> None:
+        """Show what was on the terminal before, if nobody else has the screen."""
+        if self.take_over():
+            _write(GIVE_BACK_SCREEN)
+            if self.guard is not None:
+                self.guard.release()
+
+
+@contextmanager
+def first_sight(
+    trace: Trace, session: Session | None, config: Config, guard: TerminalGuard | None
+) -> Iterator[TakenScreen]:
+    """Show a trace at once where that is possible; after an error the terminal is as it was before."""
+    taken = TakenScreen(guard)
+    screen = screen_of(TERMINAL, config, os.environ)
+    try:
+        if screen is not None and not (session and (session.search or session.filter)):
+            taken.show(first_picture(trace, session, screen))
+        yield taken
+    finally:
+        taken.give_back()
+
+
+def _write(text: str) -> None:
+    left = memoryview(text.encode(errors="replace"))
+    while left:
+        left = left[os.write(TERMINAL, left) :]
