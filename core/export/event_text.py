@@ -44,10 +44,10 @@ def _sound(text: bytes, item: RepairedEvent) -> bytes:
             pass
         else:
             return text
-    return written(item.value)
+    return event_text(item.value)
 
 
-def written(value: Any) -> bytes:
+def event_text(value: Any) -> bytes:
     """Return a value as JSON; Decimals as the numbers they are, what JSON has no number for as text."""
     if not isinstance(value, dict):
         return json.dumps(_plain(value), ensure_ascii=False).encode("utf-8", "replace")

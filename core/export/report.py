@@ -55,7 +55,7 @@ class Example:
 def example_of(scope: Scope) -> Example:
     """Return the step whose wall time is the median of those in the scope, else the whole of the scope."""
     low, high = scope.range or scope.trace.opening_span
-    found = steps_in(scope)
+    found = steps_inside(scope)
     if found is None or not len(found):
         return Example("", low, high)
     wall = found.ends - found.starts
@@ -63,7 +63,7 @@ def example_of(scope: Scope) -> Example:
     return Example(f"step {found.labels[place]}", int(found.starts[place]), int(found.ends[place]))
 
 
-def steps_in(scope: Scope) -> StepSpans | None:
+def steps_inside(scope: Scope) -> StepSpans | None:
     """Return the steps that lie in the scope's range wholly, None where the trace has none."""
     found = step_spans(scope.trace, scope.clocks, scope.steps or None)
     if found is None or scope.range is None:
@@ -102,7 +102,7 @@ def report(
 
 def _summary(scope: Scope, ledger: Sequence[str]) -> str:
     lines = [f"What the numbers speak of: {markdown_words(scope.text)}.", *ledger]
-    found = steps_in(scope)
+    found = steps_inside(scope)
     if found is None or not len(found):
         lines.append(
             "Iterations: none found; neither a profiler nor an engine marked any, and nothing repeats."

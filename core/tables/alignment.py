@@ -86,7 +86,7 @@ class Alignment:
 NONE = Alignment()
 
 
-def align(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
+def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
     """Return the clocks of the ranks among some sources; where there are not two, of none.
 
     Of several captures together the wall times alone count: their collectives are not the same.
@@ -101,7 +101,7 @@ def align(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
     matched = match([_moved(one, base) for one, base in zip(found, bases)])
     clocks = [RankClock(base, base) for base in bases]
     if len(matched):
-        clocks = fitted(matched, bases)
+        clocks = fitted_offsets(matched, bases)
     return Alignment(ranks, tuple(clocks), level, tuple(found), matched)
 
 
@@ -115,7 +115,7 @@ def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) 
     return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
 
 
-def fitted(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
+def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
     """Return the clocks under which the ends of the same collectives lie closest; the first rank's stays.
 
     Twice: with the collectives that end at one moment by their nature, then with every kind whose ends do so

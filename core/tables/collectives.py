@@ -14,7 +14,7 @@ from ..ingest.columns import I64, AnyArray
 from .devices import KERNEL_CATEGORIES
 from .groups import dense
 from .kinds import COMMUNICATION
-from .work import lifted_values
+from .work import promoted_values
 
 NOTHING = np.iinfo(np.int64).min
 """Stands in a table of times where a rank has no part in a collective."""
@@ -130,8 +130,8 @@ def collectives_at(index: Index, level: int) -> Collectives:
     )
     positions, which = positions[kept], which[kept]
     words, word = _words(index, names_of, which, positions)
-    group, has_group = lifted_values(index, "collective_group", positions)
-    sequence, has_sequence = lifted_values(index, "collective_sequence", positions)
+    group, has_group = promoted_values(index, "collective_group", positions)
+    sequence, has_sequence = promoted_values(index, "collective_sequence", positions)
     starts = index.column("slices.start")[positions].astype(np.int64)
     pairs, family = np.unique(np.where(has_group, group, 0) * len(words) + word, return_inverse=True)
     families = tuple(
@@ -150,7 +150,7 @@ def collectives_at(index: Index, level: int) -> Collectives:
 
 def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tuple[list[str], I64]:
     """Return the kinds of collectives and which kind each slice is: by its argument, else by its name."""
-    told, has = lifted_values(index, "collective", positions)
+    told, has = promoted_values(index, "collective", positions)
     words = list(dict.fromkeys(names))
     places = {word: place for place, word in enumerate(words)}
     word = np.array([places[name] for name in names], np.int64)[which] if len(which) else which

@@ -19,7 +19,7 @@ from .compile_calls import (
 )
 from .compile_code import CODE, INDUCTOR, SPYRE, code_table
 from .compile_phases import COMPILERS, compilation_table, phase_table, timed
-from .compile_regions import Recompiled, graph_table, recompiled, region_table, step_table
+from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
 from .scope import Scope
 from .table import Column, Table, Tables
@@ -123,7 +123,7 @@ def compiled(scope: Scope) -> Compiled:
         code,
         phases,
         compilation_table(scope, rows),
-        recompiled(regions),
+        recompiled_frames(regions),
     )
 
 
@@ -146,7 +146,7 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
         for name, text, pattern, meaning in SIGNS:
             found = calls(scope, source, text, pattern)
             if name is REGION:
-                again += recompiled([found])
+                again += recompiled_frames([found])
             if len(found):
                 rows.append(_sign(scope, found, name, meaning))
                 places.append((source, int(found.positions[0])))

@@ -56,7 +56,7 @@ class Calls:
     def outer(self) -> I64:
         """Of each slice the place of the nearest of these slices around it, -1 where there is none."""
         order = np.argsort(self.positions)
-        above = nearest(self.index, self.positions, self.positions[order])
+        above = nearest_around(self.index, self.positions, self.positions[order])
         found = np.full(len(self), -1, np.int64)
         inner = above != NONE
         found[inner] = order[np.searchsorted(self.positions[order], above[inner])]
@@ -111,7 +111,7 @@ def _positions(scope: Scope, source: int, numbers: I64) -> I64:
     return positions
 
 
-def nearest(index: Index, positions: I64, members: I64, *, itself: bool = False) -> I64:
+def nearest_around(index: Index, positions: I64, members: I64, *, itself: bool = False) -> I64:
     """Return of each position its nearest ancestor among the members (ascending), NONE where none is.
 
     With `itself` a position that is a member is its own.

@@ -13,7 +13,7 @@ from ..index.store import Index
 from ..ingest.columns import I64
 from ..query.chain import enclosing
 from ..query.launches import Launches
-from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest
+from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest_around
 from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .table import Column, Table
@@ -117,7 +117,7 @@ def _rows(work: Work, found: Launches, compiled: I64) -> list[tuple[dict[str, An
         launches[same] = found.launch[at[same]]
     known = launches != NONE
     inside = np.zeros(len(work), np.bool_)
-    inside[known] = nearest(index, launches[known], compiled, itself=True) != NONE
+    inside[known] = nearest_around(index, launches[known], compiled, itself=True) != NONE
     place, numbers = work.distinct_names
     by_name = np.array([_code(index, int(number), place, launches, i) for i, number in enumerate(numbers)])
     kind = by_name[place] if len(numbers) else np.empty(0, np.int64)

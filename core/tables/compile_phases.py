@@ -11,7 +11,7 @@ import numpy as np
 from ..base.units import format_ns
 from ..index.format import NONE
 from ..ingest.columns import I64
-from .compile_calls import TIMED, Calls, calls, nearest
+from .compile_calls import TIMED, Calls, calls, nearest_around
 from .scope import Scope
 from .table import Column, Table
 
@@ -139,7 +139,7 @@ def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
             continue
         phase, ids = phases(one), _compile_ids(scope, one, roots)
         members = np.sort(one.positions[roots])
-        inside = nearest(one.index, one.positions, members, itself=True)
+        inside = nearest_around(one.index, one.positions, members, itself=True)
         for root in roots.tolist():
             position = int(one.positions[root])
             own = inside == position
@@ -170,7 +170,7 @@ def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
 def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
     """Return the compile id that the rows inside each compilation tell, by its position."""
     told = calls(scope, one.source, "compile_id=", COMPILE_ID)
-    around = nearest(one.index, told.positions, np.sort(one.positions[roots]))
+    around = nearest_around(one.index, told.positions, np.sort(one.positions[roots]))
     ids: dict[int, str] = {}
     for position in np.unique(around[around != NONE]).tolist():
         match = COMPILE_ID.fullmatch(told.texts[int(told.name[int(np.argmax(around == position))])])

@@ -160,7 +160,7 @@ def _paths(one: Calls) -> I64:
     return path
 
 
-def recompiled(found: list[Calls]) -> tuple[Recompiled, ...]:
+def recompiled_frames(found: list[Calls]) -> tuple[Recompiled, ...]:
     """Return the frames of which several compilations ran."""
     result = []
     for one in found:

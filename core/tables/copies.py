@@ -16,7 +16,7 @@ from .devices import ALLOCATION_NAMES, is_aiu
 from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .table import Column, Table
-from .work import Work, lifted_values, work_of
+from .work import Work, promoted_values, work_of
 
 COLUMNS = (
     Column("rank", "rank", "text"),
@@ -95,7 +95,7 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
         codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at])), aiu), len(labels))
     group = codes[place[chosen]]
     duration = index.duration(positions)
-    size, has_size = lifted_values(index, "bytes", positions)
+    size, has_size = promoted_values(index, "bytes", positions)
     told, has_told = recorded_bandwidth(index, positions)
     found = []
     for (kind, memory), code in labels.items():

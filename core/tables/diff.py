@@ -18,7 +18,7 @@ CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
 
 
 @dataclass(frozen=True)
-class Change:
+class MetricChange:
     """A metric on both sides; `relative` is the change as a share of `before`, None where it has none."""
 
     metric: Metric
@@ -49,7 +49,7 @@ class Difference:
 
     before: Summary
     now: Summary
-    metrics: Mapping[str, Change]
+    metrics: Mapping[str, MetricChange]
     tables: Mapping[str, Table]
 
 
@@ -67,7 +67,7 @@ def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
     for name in names:
         metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
         past = before.metrics.get(name)
-        changes[name] = Change(metric, None if past is None else past.value)
+        changes[name] = MetricChange(metric, None if past is None else past.value)
     return Difference(before, now, changes, tables)
 
 

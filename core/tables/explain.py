@@ -21,7 +21,7 @@ INDUCTOR = "TorchInductor's sources"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Explanation:
     """A pattern that fits a whole name, case aside; what such a slice does; the source of that."""
 
     pattern: str
@@ -30,12 +30,12 @@ class Entry:
     aiu: bool = False  # means this on an AIU only
 
 
-def _e(pattern: str, line: str, source: str, aiu: bool = False) -> Entry:
-    return Entry(pattern, line, source, aiu)
+def _e(pattern: str, line: str, source: str, aiu: bool = False) -> Explanation:
+    return Explanation(pattern, line, source, aiu)
 
 
 _GPU = r"(?:cuda|hip)"
-TABLE: tuple[Entry, ...] = (
+TABLE: tuple[Explanation, ...] = (
     # -- AIU: calls of the runtime on the host ------------------------------------------------------------
     _e("aiuLaunchControlBlocks", "starts control blocks (kernels, copies) on the device", SPYRE_GUIDE),
     _e("aiuLaunchDMIControlBlocks", "starts control blocks that copy from host to device", SPYRE_PLUGIN),
@@ -330,13 +330,13 @@ TABLE: tuple[Entry, ...] = (
 """In order: the first entry that fits counts."""
 
 
-def explain(name: str, index: Index) -> Entry | None:
+def explain(name: str, index: Index) -> Explanation | None:
     """Return what a slice of a name does in this source, None where the table has nothing on it."""
     return _entry(name, is_aiu(index))
 
 
 @lru_cache(maxsize=4096)
-def _entry(name: str, aiu: bool) -> Entry | None:
+def _entry(name: str, aiu: bool) -> Explanation | None:
     for entry, pattern in _compiled():
         if (aiu or not entry.aiu) and pattern.fullmatch(name):
             return entry
@@ -344,5 +344,5 @@ def _entry(name: str, aiu: bool) -> Entry | None:
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> tuple[tuple[Entry, re.Pattern[str]], ...]:
+def _compiled() -> tuple[tuple[Explanation, re.Pattern[str]], ...]:
     return tuple((entry, re.compile(entry.pattern, re.IGNORECASE)) for entry in TABLE)

@@ -19,7 +19,7 @@ from .groups import Groups, Labels, concatenated
 from .instances import Order, instances
 from .kernel_arguments import argument_columns, argument_key, by_argument
 from .kinds import KERNEL_TYPES
-from .metrics import Metric, spread
+from .metrics import Metric, spread_metrics
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ARG, Column, Table, Tables, Values
@@ -134,7 +134,7 @@ def kernels(
 def kernel_metrics(scope: Scope) -> list[Metric]:
     """Return how much device work there is and how long it takes."""
     works = work_of(scope)
-    calls, *rest = spread("kernels", concatenated([work.durations for work in works]))
+    calls, *rest = spread_metrics("kernels", concatenated([work.durations for work in works]))
     names = {work.index.string(n) for work in works for n in work.distinct_names[1].tolist()}
     return [replace(calls, name="kernels.calls"), Metric("kernels.names", "count", len(names)), *rest]
 

@@ -102,7 +102,7 @@ class AllocatorUse:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryUse:
     """The allocators of a scope that have a record in it, and the copies."""
 
     scope: str
@@ -139,7 +139,7 @@ def memory_metrics(scope: Scope) -> list[Metric]:
     ]
 
 
-def memory(scope: Scope) -> Memory:
+def memory(scope: Scope) -> MemoryUse:
     """Return what the allocators of a scope did in its range, and what was copied in it."""
     uses = []
     for allocator in allocators(scope):
@@ -147,7 +147,7 @@ def memory(scope: Scope) -> Memory:
         if begin < end:
             uses.append(_use(allocator, begin, end, scope.range))
     origin = scope.trace.opening_span[0]  # as relative times are written everywhere else
-    return Memory(scope.text, origin, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
+    return MemoryUse(scope.text, origin, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
 
 
 def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | None) -> AllocatorUse:
@@ -205,7 +205,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
         yield "allocators of one device are kept apart: their sum means nothing"
 
 
-def allocator_table(found: Memory) -> Table:
+def allocator_table(found: MemoryUse) -> Table:
     """Return a row per allocator."""
     rows = [_row(found, use) for use in found.uses]
     peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in found.uses]
@@ -222,7 +222,7 @@ def allocator_table(found: Memory) -> Table:
     )
 
 
-def _row(found: Memory, use: AllocatorUse) -> dict[str, Any]:
+def _row(found: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
     one = use.allocator
     (allocations, given), (releases, taken) = use.size(1), use.size(-1)
     reserved = None if one.reserved is None else int(one.reserved[use.begin : use.end].max())
@@ -246,18 +246,18 @@ def _row(found: Memory, use: AllocatorUse) -> dict[str, Any]:
     }
 
 
-def peak_table(found: Memory, limit: int = LARGEST) -> Table:
+def peak_table(found: MemoryUse, limit: int = LARGEST) -> Table:
     """Return the largest allocations that were live at each allocator's peak."""
     return _live_table(found, "memory_peak", "Live at the peak", [(u, u.at_peak) for u in found.uses], limit)
 
 
-def kept_table(found: Memory, limit: int = LARGEST) -> Table:
+def kept_table(found: MemoryUse, limit: int = LARGEST) -> Table:
     """Return the largest allocations of the scope that nothing in it released."""
     return _live_table(found, "memory_kept", "Not released", [(u, u.kept) for u in found.uses], limit)
 
 
 def _live_table(
-    found: Memory, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
+    found: MemoryUse, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
 ) -> Table:
     rows, jumps, notes = [], [], []
     for use, records in lists:
@@ -284,7 +284,7 @@ def _live_table(
     )
 
 
-def _live_row(found: Memory, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
+def _live_row(found: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
     one = use.allocator
     end = int(one.ends()[record])
     start: int | None = int(one.times[record])
@@ -310,7 +310,7 @@ def _name(one: Allocator, position: int) -> str:
     return one.index.string(int(one.index.column("slices.name")[position]))
 
 
-def curve_table(found: Memory) -> Table:
+def curve_table(found: MemoryUse) -> Table:
     """Return what is allocated after each record of the scope, allocator by allocator."""
     parts: dict[str, list[Any]] = {column.key: [] for column in CURVE_COLUMNS}
     for use in found.uses:

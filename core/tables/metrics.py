@@ -38,7 +38,7 @@ def metrics(scope: Scope, groups: Iterable[str] | None = None) -> dict[str, Metr
     return {metric.name: metric for group in names for metric in loaded(GROUPS[group])(scope)}
 
 
-def group_of(name: str) -> str:
+def metric_group_of(name: str) -> str:
     """Return the group that a metric's name begins with; UsageError names those that exist."""
     group = name.partition(".")[0]
     if group not in GROUPS:
@@ -46,7 +46,7 @@ def group_of(name: str) -> str:
     return group
 
 
-def spread(name: str, values: I64) -> list[Metric]:
+def spread_metrics(name: str, values: I64) -> list[Metric]:
     """Return count, total, mean, median, p95, least and most of times in ns."""
     numbers: list[Number | None] = [0, *[None] * (len(SPREAD) - 1)]
     if len(values):

@@ -10,7 +10,7 @@ from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from .devices import WORK
 from .flex import flex_work, is_flex
-from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, lifted_of
+from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
 
 
 def work_positions(index: Index) -> I64:
@@ -20,7 +20,7 @@ def work_positions(index: Index) -> I64:
     return np.flatnonzero(_in(index, WORK)[index.column("slices.category")]).astype(np.int64)
 
 
-def device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
+def op_device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
     """Return (device total, self device) in ns per event: of what it and its children launched.
 
     Work belongs to the op of its External id, else to the innermost op or annotation around its launch.
@@ -46,23 +46,23 @@ def ops_of(events: OpEvents, work: I64) -> I64:
     """Return the event number of the op that each piece of device work belongs to, -1 where none is told."""
     index = events.index
     ops, ids = events.ids
-    correlation = lifted_of(index, "correlation", work)
+    correlation = promoted_of(index, "correlation", work)
     wanted = events.external_ids(work)
     # Some writers repeat the correlation under this key: then it names no op.
     found = joined(ids, ops, np.where(wanted == correlation, 0, wanted))
     rest = np.flatnonzero(found < 0)
     if not len(rest):
         return found
-    launches = launches_of(index, work[rest], correlation[rest])
+    launches = op_launches(index, work[rest], correlation[rest])
     known = launches >= 0
     rest, launches = rest[known], launches[known]
     own = events.external_ids(launches)
-    by_id = joined(ids, ops, np.where(own == lifted_of(index, "correlation", launches), 0, own))
+    by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", launches), 0, own))
     found[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
     return found
 
 
-def launches_of(index: Index, work: I64, correlation: I64) -> I64:
+def op_launches(index: Index, work: I64, correlation: I64) -> I64:
     """Return the position of the call that launched each piece of device work: by flow, else by equal
     correlation; -1 where neither tells.
     """
@@ -74,7 +74,7 @@ def launches_of(index: Index, work: I64, correlation: I64) -> I64:
     source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
     bound = (source != NONE) & (target != NONE) & (source != target)
     source, target = source[bound].astype(np.int64), target[bound].astype(np.int64)
-    alike = lifted_of(index, "correlation", source) == lifted_of(index, "correlation", target)
+    alike = promoted_of(index, "correlation", source) == promoted_of(index, "correlation", target)
     order = np.lexsort((~alike, target))  # a slice may have several: the one of its own correlation first
     # joined() takes 0 for "none", but a slice may well stand at position 0.
     by_flow = joined(target[order] + 1, source[order], work + 1)

@@ -83,7 +83,7 @@ class OpEvents:
     def external_ids(self, positions: I64) -> I64:
         """Return the External id of each position of the index, 0 where it has none."""
         if len(self) <= len(self.index.column("slices.start")) // MANY:
-            return lifted_of(self.index, EXTERNAL_ID, positions)
+            return promoted_of(self.index, EXTERNAL_ID, positions)
         return self._external_ids[positions]
 
     @cached_property
@@ -131,8 +131,8 @@ def op_events(scope: Scope, source: int) -> OpEvents:
         positions = positions[~np.isin(positions, unclosed)]
     start: I64 = index.column("slices.start")[positions].astype(np.int64)
     end: I64 = start + index.duration(positions)
-    key, names = keys_of(index, index.column("slices.name")[positions])
-    lane = lanes_of(index, positions)
+    key, names = name_keys(index, index.column("slices.name")[positions])
+    lane = slice_lanes(index, positions)
     kind = kinds[index.column("slices.category")[positions]]
     bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)
     scope.check()
@@ -170,7 +170,7 @@ def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
     return positions if scope.work is None else positions[wanted[categories[positions]]]
 
 
-def keys_of(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
+def name_keys(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
     """Return (a key per slice, the keys' texts): its name, but all profiler steps are one."""
     seen = np.zeros(len(index.column("strings.offset")), np.bool_)
     seen[numbers] = True
@@ -183,7 +183,7 @@ def keys_of(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
     return table[numbers], tuple(keys)
 
 
-def lanes_of(index: Index, positions: I64) -> I32:
+def slice_lanes(index: Index, positions: I64) -> I32:
     """Return the lane number of each position."""
     rows = index.rows[index.rows["kind"] == RowKind.SLICES]
     rows = rows[np.argsort(rows["first"], kind="stable")]
@@ -214,7 +214,7 @@ def joined(values: AnyArray, of: AnyArray, wanted: AnyArray) -> I64:
     return np.where(hit, of[order[place]].astype(np.int64), -1)
 
 
-def lifted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
+def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
     """Return a lifted integer (or string number) of each position, `missing` where it has none."""
     found = np.full(len(positions), missing, np.int64)
     holders, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
@@ -282,7 +282,7 @@ def _rewalk(events: OpEvents, home: I32, moved: I64, parent: I32) -> None:
     flagged = _flagged(index, SliceFlag.OVERLAP).astype(np.int64)
     starts = index.column("slices.start")[flagged].astype(np.int64)
     zones = (
-        np.concatenate([lanes_of(index, flagged), home[moved], events.lane[moved]]),
+        np.concatenate([slice_lanes(index, flagged), home[moved], events.lane[moved]]),
         np.concatenate([starts, events.start[moved], events.start[moved]]),
         np.concatenate([starts + index.duration(flagged), events.end[moved], events.end[moved]]),
     )

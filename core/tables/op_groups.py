@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.errors import UsageError
 from ..ingest.columns import I64
-from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined, lifted_of
+from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined, promoted_of
 
 EVALUATE = "autograd::engine::evaluate_function: "
 MODULE = "nn.Module: "
@@ -58,7 +58,7 @@ def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
 
 
 def _by_shape(events: OpEvents) -> tuple[I64, list[str]]:
-    numbers, group = np.unique(lifted_of(events.index, "input_dims", events.positions), return_inverse=True)
+    numbers, group = np.unique(promoted_of(events.index, "input_dims", events.positions), return_inverse=True)
     shown = {number: _shapes(events.index.string(number)) for number in numbers.tolist() if number}
     places = {"[]": 0}
     of = [places.setdefault(shown.get(number, "[]"), len(places)) for number in numbers.tolist()]
@@ -91,7 +91,7 @@ def _by_module(events: OpEvents) -> tuple[I64, list[str]]:
 def _by_stack(events: OpEvents, depth: int) -> tuple[I64, list[str]]:
     stacks: dict[tuple[str, ...], int] = {(): 0}
     group = np.zeros(len(events), np.int64)
-    texts = lifted_of(events.index, "call_stack", events.positions)
+    texts = promoted_of(events.index, "call_stack", events.positions)
     if not texts.any():  # torch has stacks only where the profiler wrote them out
         return group, [""]
     numbers, which = np.unique(texts, return_inverse=True)
@@ -142,9 +142,9 @@ def _stacks_of_backward(events: OpEvents, group: I64) -> None:
     root[own] = own
     forward = np.flatnonzero((root < 0) & (events.kind <= ANNOTATION))
     forward = forward[np.argsort(events.start[forward], kind="stable")]
-    sequence = lifted_of(events.index, "sequence", events.positions[forward], -1) + 1
-    wanted = lifted_of(events.index, "sequence", events.positions[own], -1) + 1
-    wanted[lifted_of(events.index, "fwd_thread", events.positions[own]) == 0] = 0
+    sequence = promoted_of(events.index, "sequence", events.positions[forward], -1) + 1
+    wanted = promoted_of(events.index, "sequence", events.positions[own], -1) + 1
+    wanted[promoted_of(events.index, "fwd_thread", events.positions[own]) == 0] = 0
     source = joined(sequence, forward, wanted)
     stack = np.zeros(len(events), np.int64)
     stack[own] = np.where(source >= 0, group[source], 0)

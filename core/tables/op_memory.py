@@ -19,7 +19,7 @@ ANYWHERE = (-(2**62), 2**62)
 
 
 @dataclass(frozen=True)
-class Memory:
+class OpMemory:
     """Allocations (+) and releases (-) of all threads in time order; lane time in ns, bytes."""
 
     times: I64
@@ -51,7 +51,7 @@ class Memory:
         return outside
 
 
-def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> Memory:
+def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> OpMemory:
     """Return the allocator's records of an index in [low, high), lane time."""
     numbers = index.string_numbers(MEMORY)
     places = np.flatnonzero(np.isin(index.column("instants.name"), np.array(numbers, np.uint32)))
@@ -66,7 +66,7 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     both = bool(private.any() and plain.any())
     of_device = private if both else private | plain
     host: I64 = np.where(np.isin(kind, HOST_TYPES), count, 0)
-    return Memory(times, host, np.where(of_device, count, 0), both)
+    return OpMemory(times, host, np.where(of_device, count, 0), both)
 
 
 def _lifted(index: Index, key: str, places: AnyArray, missing: int) -> I64:

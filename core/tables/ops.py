@@ -21,8 +21,8 @@ from .by_step import by_step
 from .devices import WORK, device_word
 from .kept import kept
 from .metrics import Metric
-from .op_device import device_times, work_positions
-from .op_events import ANNOTATION, keys_of, lanes_of, op_events, positions_of
+from .op_device import op_device_times, work_positions
+from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_memory import ANYWHERE, MEMORY, memory_of
 from .scope import Scope
@@ -147,7 +147,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         start, end = start + offsets[events.lane], end + offsets[events.lane]
     total = _cut(scope, end) - _cut(scope, start)
     scope.check()
-    device_total, device_self = device_times(events, work_positions(index))
+    device_total, device_self = op_device_times(events, work_positions(index))
     scope.check()
     shift = int(offsets[events.lane[0]]) if len(events) else 0
     low, high = scope.range if scope.range is not None else ANYWHERE
@@ -190,10 +190,10 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):
         return
-    key, names = keys_of(index, index.column("slices.name")[positions])
+    key, names = name_keys(index, index.column("slices.name")[positions])
     notes = np.array([category == DEVICE_ANNOTATION for category in index.categories], np.bool_)
     annotation = notes[index.column("slices.category")[positions]]
-    offset = _offsets(scope, source)[lanes_of(index, positions)]
+    offset = _offsets(scope, source)[slice_lanes(index, positions)]
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
     total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))

@@ -35,7 +35,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Panel:
+class TablePanel:
     """A tab of the viewer that shows one table of an analysis."""
 
     name: str
@@ -68,7 +68,7 @@ class Analysis:
     help: str  # the first sentence stands in lists
     options: tuple[Option, ...] = ()
     tab: str = ""  # behind which its panels are
-    panels: tuple[Panel, ...] = ()
+    panels: tuple[TablePanel, ...] = ()
     rows: int = 30  # of the first table in text, where --limit does not say
     others: int | None = None  # of each other table in text
     limits: Literal["rows", "lists", "both"] = "rows"
@@ -111,8 +111,8 @@ ANALYSES = (
         (Option("by", "Rows.", "name", ("name", "lane")),),
         tab="table",
         panels=(
-            Panel("table", "Table", "range", "no slices here", "self_ns"),
-            Panel("lanes-busy", "Lanes", "range", "no slices here", "busy_ns", (("by", "lane"),)),
+            TablePanel("table", "Table", "range", "no slices here", "self_ns"),
+            TablePanel("lanes-busy", "Lanes", "range", "no slices here", "busy_ns", (("by", "lane"),)),
         ),
         metrics="range_table:range_metrics",
         metric_group="trace",
@@ -135,7 +135,7 @@ ANALYSES = (
             Option("by", "A table for each step, one below the other.", choices=("step",)),
         ),
         tab="ops",
-        panels=(Panel("ops", "Ops", "ops", "no ops here", "self_cpu_ns"),),
+        panels=(TablePanel("ops", "Ops", "ops", "no ops here", "self_cpu_ns"),),
         rows=STEP_ROWS,
         sort="ops:sort_column",
         metrics="ops:op_metrics",
@@ -151,7 +151,7 @@ ANALYSES = (
         (Option("groups", "Only the summary by group: prefill, decode, batch size.", False),),
         tab="steps",
         panels=(
-            Panel(
+            TablePanel(
                 "steps",
                 "Steps",
                 "steps",
@@ -171,7 +171,7 @@ ANALYSES = (
         "overlaps."
         "\n\nKernel time runs from the first start to the last end; what runs at once counts once.",
         tab="time",
-        panels=(Panel("time", "Time", "devices", NO_WORK),),
+        panels=(TablePanel("time", "Time", "devices", NO_WORK),),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
     ),
@@ -209,7 +209,7 @@ ANALYSES = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
         tab="kernels",
-        panels=(Panel("kernels", "Kernels", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
+        panels=(TablePanel("kernels", "Kernels", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
@@ -233,8 +233,8 @@ ANALYSES = (
         ),
         tab="time",
         panels=(
-            Panel("idle", "Idle", "streams", NO_WORK, "idle_ns"),
-            Panel(
+            TablePanel("idle", "Idle", "streams", NO_WORK, "idle_ns"),
+            TablePanel(
                 "gaps",
                 "Gaps that recur",
                 "idle",
@@ -257,7 +257,7 @@ ANALYSES = (
         "its whole "
         "time.",
         tab="time",
-        panels=(Panel("launches", "Launches", "launches", "no launches of device work here"),),
+        panels=(TablePanel("launches", "Launches", "launches", "no launches of device work here"),),
         limits="lists",
         metrics="launches:launch_metrics",
         metric_group="launches",
@@ -273,7 +273,7 @@ ANALYSES = (
         (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
         tab="table",
         panels=(
-            Panel(
+            TablePanel(
                 "sections",
                 "Sections",
                 "sections",
@@ -293,9 +293,9 @@ ANALYSES = (
         "are aligned by the collectives. JSON has the times of every rank in every collective.",
         tab="ranks",
         panels=(
-            Panel("ranks", "Ranks", "ranks", "no ranks here"),
-            Panel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
-            Panel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
+            TablePanel("ranks", "Ranks", "ranks", "no ranks here"),
+            TablePanel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
+            TablePanel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
         ),
     ),
     Analysis(
@@ -325,9 +325,9 @@ ANALYSES = (
         ),
         tab="memory",
         panels=(
-            Panel("memory", "Memory", "allocators", NO_MEMORY),
-            Panel("memory-peak", "At the peak", "at_peak", NO_MEMORY, "bytes"),
-            Panel("copies", "Copies", "copies", "no copies here", "bytes"),
+            TablePanel("memory", "Memory", "allocators", NO_MEMORY),
+            TablePanel("memory-peak", "At the peak", "at_peak", NO_MEMORY, "bytes"),
+            TablePanel("copies", "Copies", "copies", "no copies here", "bytes"),
         ),
         limits="lists",
         metrics="memory:memory_metrics",
@@ -351,12 +351,12 @@ ANALYSES = (
         ),
         tab="compile",
         panels=(
-            Panel("compile", "Compile", "signs", "no sign of torch.compile here"),
-            Panel("compile-regions", "Regions", "regions", "no compiled regions here"),
-            Panel("compile-graphs", "Graphs", "graphs", "no compiled graphs here", "total_ns"),
-            Panel("compile-steps", "By step", "steps", "nothing compiled and no steps here"),
-            Panel("compile-code", "By code", "code", NO_WORK, "total_ns"),
-            Panel("compile-phases", "Phases", "phases", "no compilation here", "self_ns"),
+            TablePanel("compile", "Compile", "signs", "no sign of torch.compile here"),
+            TablePanel("compile-regions", "Regions", "regions", "no compiled regions here"),
+            TablePanel("compile-graphs", "Graphs", "graphs", "no compiled graphs here", "total_ns"),
+            TablePanel("compile-steps", "By step", "steps", "nothing compiled and no steps here"),
+            TablePanel("compile-code", "By code", "code", NO_WORK, "total_ns"),
+            TablePanel("compile-phases", "Phases", "phases", "no compilation here", "self_ns"),
         ),
         others=12,
         metrics="compile:compile_metrics",

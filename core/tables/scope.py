@@ -50,7 +50,7 @@ class StepWork:
 NO_WORK = np.empty(0, np.uint32)
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """The positions [begin, end) of one row that lie in the scope."""
 
     source: int
@@ -102,7 +102,7 @@ class Chunk:
         low, high = max(low, index.start(position)), min(high, index.end(position))
         starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
-            begin, end = within(index, number, low, high)
+            begin, end = positions_within(index, number, low, high)
             children = begin + np.flatnonzero(index.column("slices.parent")[begin:end] == position)
             starts.append(index.column("slices.start")[children].astype(np.int64))
             ends.append(starts[-1] + index.duration(children))
@@ -136,7 +136,7 @@ class Scope:
             raise Cancelled
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[RowPart, ...]:
         """What the scope holds of each row, without the filter, in order of position; empty ones left out."""
         found = []
         wanted = None if self.lanes is None else frozenset(self.lanes)
@@ -154,9 +154,9 @@ class Scope:
                     begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
                     if self.range is not None:
                         low, high = self.range
-                        begin, end = within(index, number, low - offset, high - offset)
+                        begin, end = positions_within(index, number, low - offset, high - offset)
                     if begin < end:
-                        found.append(Part(source, base + lane, number, offset, begin, end))
+                        found.append(RowPart(source, base + lane, number, offset, begin, end))
             base += len(index.lanes)
         return tuple(sorted(found, key=lambda part: (part.source, part.begin)))
 
@@ -166,7 +166,7 @@ class Scope:
             yield from self._chunks_of_step(self.work)
             return
         for source, parts in groupby(self.parts, attrgetter("source")):
-            batch: list[Part] = []
+            batch: list[RowPart] = []
             size = 0
             for part in parts:
                 while part.begin < part.end:
@@ -195,7 +195,7 @@ class Scope:
                 yield self._columns(source, some, rows, row, self.is_whole(source, some))
 
     @cached_property
-    def _rows(self) -> dict[int, list[Part]]:
+    def _rows(self) -> dict[int, list[RowPart]]:
         """By source, all rows of the scope's lanes, whatever the range."""
         whole = replace(self, range=None, work=None).parts
         return {source: list(parts) for source, parts in groupby(whole, attrgetter("source"))}
@@ -218,7 +218,7 @@ class Scope:
         """Return which slices count whole though the range may cut them: a step's device work."""
         return _among(positions, NO_WORK if self.work is None else self.work.chosen.get(source, NO_WORK))
 
-    def _chunk(self, source: int, parts: list[Part]) -> Chunk:
+    def _chunk(self, source: int, parts: list[RowPart]) -> Chunk:
         begins = np.array([part.begin for part in parts], np.int64)
         ends = np.array([part.end for part in parts], np.int64)
         positions, _ = ragged(begins, ends)
@@ -231,7 +231,7 @@ class Scope:
         self,
         source: int,
         positions: I64,
-        parts: list[Part],
+        parts: list[RowPart],
         part_of: I64,
         uncut: AnyArray | None,
         in_one_piece: bool = False,
@@ -335,7 +335,7 @@ def _among(positions: I64, ascending: AnyArray) -> AnyArray:
     return among
 
 
-def within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
+def positions_within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
     """Return the positions [begin, end) of a row's slices that lie in or reach into [low, high), lane time.
 
     A slice of no length counts where it stands; one that ends where the range begins does not.

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.intervals import Intervals, merge
 from ..ingest.columns import I64, AnyArray
 from .collectives import NOTHING, Matched
-from .op_events import lanes_of
+from .op_events import slice_lanes
 from .scope import Scope
 
 EARLY = np.iinfo(np.int64).max
@@ -135,7 +135,7 @@ def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
         index = scope.trace.indexes[source]
         pids = [index.string(int(process["pid"])) for process in index.processes]
         of_process = np.array([own.get(pid, 0) for pid in pids], np.int64)
-        found += of_process[index.lanes["process"][lanes_of(index, positions)]]
+        found += of_process[index.lanes["process"][slice_lanes(index, positions)]]
     return found
 
 
@@ -145,7 +145,7 @@ def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
     inside = np.ones(len(positions), np.bool_)
     if scope.lanes is not None:
         base = sum(len(other.lanes) for other in scope.trace.indexes[:source])
-        inside &= np.isin(lanes_of(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
+        inside &= np.isin(slice_lanes(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
     if scope.where is not None:
         inside &= scope.where(index, positions)
     return inside

@@ -16,7 +16,7 @@ from ..index.store import SCAN_CHUNK, Index
 from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME, steps_of
 from .flex import is_flex, round_trips
-from .op_events import KINDS, lanes_of
+from .op_events import KINDS, slice_lanes
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -173,7 +173,7 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     keys: dict[str, int] = {}
     table = {n: keys.setdefault(_alike(texts[n]), len(keys)) for n in _distinct(names[positions])}
     key = np.array([table[number] for number in names[positions].tolist()], np.int64)
-    lane = lanes_of(index, positions)
+    lane = slice_lanes(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))
     process = index.lanes["process"]
     repeats: dict[int, dict[int, tuple[int, I64]]] = {}  # by key and process: (time, slices) of the best lane
@@ -205,7 +205,7 @@ def _made(
     if not len(positions):
         return None
     index = trace.indexes[source]
-    process = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
+    process = index.lanes["process"][slice_lanes(index, positions)].astype(np.int64)
     pids = {process.number: process.pid for process in trace.processes if process.source == source}
     offsets = np.array([clocks.offset(source, pids[number]) for number in process.tolist()], np.int64)
     starts = index.column("slices.start")[positions].astype(np.int64) + offsets

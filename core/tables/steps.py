@@ -27,9 +27,9 @@ from .devices import KERNEL_CATEGORIES, allocations_of, device_word, kernel_type
 from .groups import Groups, Labels
 from .kept import kept
 from .kinds import KERNEL_TYPES
-from .metrics import Metric, percentile, spread
-from .op_device import launches_of, work_positions
-from .op_events import KINDS, OP, lanes_of, lifted_of
+from .metrics import Metric, percentile, spread_metrics
+from .op_device import op_launches, work_positions
+from .op_events import KINDS, OP, promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Column, Table, Tables, Value, Values
@@ -64,7 +64,7 @@ def step_metrics(scope: Scope) -> list[Metric]:
     table = steps(scope).steps
     metrics = [Metric("step.count", "count", len(table))]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        metrics += spread(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
+        metrics += spread_metrics(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
     return metrics
 
 
@@ -280,8 +280,8 @@ class _Sets:
         calls = self.positions(RUNTIME)
         collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
         noted = notes[self.starting(notes, COLLECTIVE_OPS)]
-        ids = lifted_of(index, "external_id", np.concatenate([ops[collective], noted]))
-        own = lifted_of(index, "external_id", self.work)
+        ids = promoted_of(index, "external_id", np.concatenate([ops[collective], noted]))
+        own = promoted_of(index, "external_id", self.work)
         joint = np.isin(own, ids[ids != 0])
         is_kernel = self.categorised(self.work, KERNEL_CATEGORIES)
         copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
@@ -328,7 +328,7 @@ class _Sets:
         self.check()
         start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
         if self.offsets.any():
-            start += self.offsets[lanes_of(self.index, positions)]
+            start += self.offsets[slice_lanes(self.index, positions)]
         return start, start + self.index.duration(positions)
 
     def merged(self, positions: I64) -> Intervals:
@@ -362,7 +362,7 @@ def _offsets(scope: Scope, source: int) -> I64:
 
 def _launch_offsets(index: Index, sets: _Sets, found: Steps) -> AnyArray:
     """Return per step the ns from its first launch to the start of what that launched; NaN without one."""
-    launch = launches_of(index, sets.work, lifted_of(index, "correlation", sets.work))
+    launch = op_launches(index, sets.work, promoted_of(index, "correlation", sets.work))
     known = launch >= 0
     at, _ = sets.times(launch[known])
     begun = sets.work_start[known]

@@ -75,7 +75,7 @@ class Summary:
 def analyse_summary(scope: Scope, rows: int = 30) -> Tables:
     """Return metrics, kernels, ops, categories and steps of a scope, and what was left out of them."""
     title = ", ".join(Path(source.path).name for source in scope.trace.sources)
-    return summary_tables(summary(scope, title), rows)
+    return summary_tables(summarise(scope, title), rows)
 
 
 def summary_tables(found: Summary, rows: int) -> Tables:
@@ -102,7 +102,7 @@ def summary_tables(found: Summary, rows: int) -> Tables:
     return Tables(short.scope, 0, tables)
 
 
-def summary(scope: Scope, title: str) -> Summary:
+def summarise(scope: Scope, title: str) -> Summary:
     """Return the summary of a scope."""
     tables = {
         "kernels": _kernels(scope),

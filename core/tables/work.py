@@ -59,7 +59,7 @@ class Work:
         """The device's number by its label, else by its slices, else the pid of its process."""
         if self.device.number is not None:
             return self.device.number
-        told, has = lifted_values(self.index, "device", self.positions[:1])
+        told, has = promoted_values(self.index, "device", self.positions[:1])
         return int(told[0]) if has.any() else self.device.pid
 
     @property
@@ -152,7 +152,7 @@ def _gather(scope: Scope, device: Device) -> Work:
 
 def _stream_keys(index: Index, positions: I64, lanes: I64) -> I64:
     """Return what tells streams apart: the `stream` argument, else the lane."""
-    values, has = lifted_values(index, "stream", positions)
+    values, has = promoted_values(index, "stream", positions)
     return np.where(has, values << 1 | 1, lanes << 1)
 
 
@@ -166,7 +166,7 @@ def _streams(keys: I64) -> tuple[AnyArray, list[int]]:
     return np.repeat(which.astype(size), np.diff(np.append(runs, len(keys)))), numbers.tolist()
 
 
-def lifted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, AnyArray]:
+def promoted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, AnyArray]:
     """Return (a lifted integer of each slice, whether it has one); positions ascend."""
     known, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
     count = len(positions)

@@ -28,7 +28,7 @@ from ..query.steps import steps_of
 from ..query.titles import plain
 from ..query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
 from ..query.window import FAR, opening_window
-from ..tables.alignment import Alignment, align
+from ..tables.alignment import Alignment, align_ranks
 from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 
@@ -66,7 +66,7 @@ class Trace(TraceSlices):
     @cached_property
     def alignment(self) -> Alignment:
         """How the clocks of the ranks relate; nothing where there are not two."""
-        return align(self.indexes, self.members)
+        return align_ranks(self.indexes, self.members)
 
     @property
     def clocks(self) -> Clocks:

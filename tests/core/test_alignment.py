@@ -15,7 +15,7 @@ from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.index.choice import EVERYTHING
 from tracelane.core.index.store import Index
-from tracelane.core.tables.alignment import align
+from tracelane.core.tables.alignment import align_ranks
 from tracelane.core.tables.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -174,7 +174,7 @@ def test_what_only_prepares_a_collective_is_none(tmp_path: Path, name: str) -> N
     write(tmp_path, 0, [reduce(1, 2, name, "user_annotation")])
     trace = open_trace(tmp_path / "rank0.json")
     assert not any(len(collectives_at(trace.indexes[0], level)) for level in (DEVICE, AIU, HOST))
-    assert align(trace.indexes, trace.members).text == ""
+    assert align_ranks(trace.indexes, trace.members).text == ""
 
 
 def test_captures_opened_together_are_not_aligned_with_each_other(tmp_path: Path) -> None:

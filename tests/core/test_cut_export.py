@@ -18,7 +18,7 @@ from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.export.cut import cut
-from tracelane.core.export.event_text import event_texts, written
+from tracelane.core.export.event_text import event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
 from tracelane.core.trace import Trace
 
@@ -222,7 +222,7 @@ def test_broken_text_becomes_valid_json(tmp_path: Path) -> None:
     again(tmp_path, trace, *trace.span)
     reopened = open_trace([tmp_path / "cut.json"], index_dir=tmp_path / "cut.index")
     assert slices(reopened) == slices(trace)
-    assert json.loads(written({"ts": Decimal("1.001"), "x": float("nan")})) == {"ts": 1.001, "x": "nan"}
+    assert json.loads(event_text({"ts": Decimal("1.001"), "x": float("nan")})) == {"ts": 1.001, "x": "nan"}
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tracelane.core.export.summary_file import is_summary, read_summary, summary
 from tracelane.core.tables.diff import OTHERS, Difference, difference
 from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.summary import Summary, summary
+from tracelane.core.tables.summary import Summary, summarise
 from tracelane.core.trace import Trace, open_trace
 
 HASH = "fxa1b2c3d4e5f6a7b8c9d0e1f2a3b4"
@@ -51,7 +51,7 @@ def _side(folder: Path, title: str, kernels: dict[str, list[int]], step_us: int 
         for time in times:
             events.append(complete(at, time, name, cat="kernel", pid=0, tid=1))
             at += time
-    return summary(Scope(Trace([index_of(events, folder / title)])), title)
+    return summarise(Scope(Trace([index_of(events, folder / title)])), title)
 
 
 def _kernel_rows(found: Difference) -> dict[str, tuple[Any, ...]]:
@@ -110,7 +110,7 @@ def test_shortened_side(tmp_path: Path) -> None:
 def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
     scope = Scope(open_trace(CORPUS / name, index_dir=corpus_cache))
-    made = summary(scope, name)
+    made = summarise(scope, name)
     path = tmp_path / "baseline.json"
     path.write_text(summary_json(made, 1000))
     assert is_summary(path)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event
-from tracelane.core.tables.findings.facts import Facts
+from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.scope import Scope
@@ -198,7 +198,7 @@ def test_every_rule_is_tried() -> None:
 def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     """A rule with another limit, and nothing else changed, judges by that one and says so."""
     over, _, _ = CASES["device-hotspot"]
-    facts = Facts(Scope(trace_of(over, tmp_path)), 0)
+    facts = SourceFacts(Scope(trace_of(over, tmp_path)), 0)
     rule = RULES["device-hotspot"]
     assert rule(facts) is not None
     strict = replace(rule, limits={"share": 1.5})

@@ -23,7 +23,7 @@ from tracelane.core.tables.devices import kernel_types
 from tracelane.core.tables.host import LaunchSide, launch_sides
 from tracelane.core.tables.idle import CLASSES, stream_gaps
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.work import KindRule, Work, lifted_values, work_of
+from tracelane.core.tables.work import KindRule, Work, promoted_values, work_of
 from tracelane.core.trace import Trace
 
 pytestmark = [needs_corpus, needs_goldens]
@@ -89,8 +89,8 @@ def kept(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
         host = host[begins < edge]
     else:
         host = host[starts[host] < cutoff]
-    values, has = lifted_values(index, "correlation", host)
-    mine, has_mine = lifted_values(index, "correlation", work.positions)
+    values, has = promoted_values(index, "correlation", host)
+    mine, has_mine = promoted_values(index, "correlation", work.positions)
     return has_stream & has_mine & np.isin(mine, values[has])
 
 

@@ -13,7 +13,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import Analysis, Option, loaded
 
-from .opened import Opened, with_options
+from .opened import TraceOptions, with_options
 from .options import JSON
 from .scoped import FORMAT, terminal_width
 
@@ -27,7 +27,7 @@ SORT = click.option(
 
 
 @dataclass(frozen=True)
-class Request(Opened):
+class Request(TraceOptions):
     """What the options that all analyses share said."""
 
     sort: str | None
@@ -37,7 +37,7 @@ class Request(Opened):
 
 
 @dataclass(frozen=True)
-class Printed:
+class Printout:
     """Tables in the order and to the length that was asked for, and how wide the terminal is."""
 
     tables: Tables
@@ -113,9 +113,9 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
             print_text(safe(note), error=True)  # CSV has no place for it
     elif form == "md":
         write = MARKDOWN.get(row.name, _markdown)
-        print_text(write(Printed(tables, order, request.limit, 0)), end="")
+        print_text(write(Printout(tables, order, request.limit, 0)), end="")
     else:
-        printed = Printed(tables, order, request.limit or row.rows, terminal_width())
+        printed = Printout(tables, order, request.limit or row.rows, terminal_width())
         text = TEXTS[row.name](printed) if row.name in TEXTS else ""
         print_text(text or _text(row, printed))
 
@@ -131,7 +131,7 @@ def _order(row: Analysis, table: Table, sort: str | None, for_people: bool) -> I
         raise UsageError(f"--sort: {error.args[0]}") from None
 
 
-def _text(row: Analysis, printed: Printed) -> str:
+def _text(row: Analysis, printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     first, *others = (table for table in printed.tables if table.is_drawn)
@@ -143,7 +143,7 @@ def _text(row: Analysis, printed: Printed) -> str:
     return "\n\n".join(texts)
 
 
-def _markdown(printed: Printed) -> str:
+def _markdown(printed: Printout) -> str:
     from tracelane.core.export.formats import as_markdown
 
     first, *others = (table for table in printed.tables if table.is_drawn)
@@ -152,7 +152,7 @@ def _markdown(printed: Printed) -> str:
     return "\n".join(texts)
 
 
-def _ops_text(printed: Printed) -> str:
+def _ops_text(printed: Printout) -> str:
     from tracelane.tui.text.ops_table import ops_text
 
     table = printed.tables.main
@@ -162,7 +162,7 @@ def _ops_text(printed: Printed) -> str:
     return "\n".join([heading, ops_text(table, printed.order, printed.limit).rstrip("\n"), *notes])
 
 
-def _steps_text(printed: Printed) -> str:
+def _steps_text(printed: Printout) -> str:
     from tracelane.core.base.units import format_ns
     from tracelane.tui.text.table import table_text
 
@@ -175,7 +175,7 @@ def _steps_text(printed: Printed) -> str:
     return "\n\n".join([text, *others])
 
 
-def _findings_text(printed: Printed) -> str:
+def _findings_text(printed: Printout) -> str:
     from tracelane.core.tables.findings.forms import findings_from
     from tracelane.tui.text.findings import findings_text
 
@@ -183,13 +183,13 @@ def _findings_text(printed: Printed) -> str:
     return findings_text(found, printed.width, printed.tables.origin_ns)
 
 
-def _findings_markdown(printed: Printed) -> str:
+def _findings_markdown(printed: Printout) -> str:
     from tracelane.core.tables.findings.forms import findings_from, findings_markdown
 
     return findings_markdown(findings_from(printed.tables, printed.order, printed.limit))
 
 
-def _summary_text(printed: Printed) -> str:
+def _summary_text(printed: Printout) -> str:
     from tracelane.core.export.formats import shown
     from tracelane.core.tables.table import Column
     from tracelane.tui.text.table import table_text
@@ -203,11 +203,11 @@ def _summary_text(printed: Printed) -> str:
     return "\n\n".join(["\n".join(lines), *(table_text(table, printed.width) for table in others)])
 
 
-TEXTS: Mapping[str, Callable[[Printed], str]] = {
+TEXTS: Mapping[str, Callable[[Printout], str]] = {
     "ops": _ops_text,
     "steps": _steps_text,
     "findings": _findings_text,
     "summary": _summary_text,
 }
 """Analyses whose text is no plain table; "" where it is one after all."""
-MARKDOWN: Mapping[str, Callable[[Printed], str]] = {"findings": _findings_markdown}
+MARKDOWN: Mapping[str, Callable[[Printout], str]] = {"findings": _findings_markdown}

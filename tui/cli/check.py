@@ -9,7 +9,7 @@ from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
 from .limits import Limit, parse_limit
-from .opened import Opened, opened_options
+from .opened import TraceOptions, opened_options
 
 EXCEEDED = 1
 LIMIT = "METRIC=VALUE"
@@ -26,7 +26,7 @@ LIMIT = "METRIC=VALUE"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(
-    context: click.Context, opened: Opened, most: tuple[str, ...], least: tuple[str, ...], as_json: bool
+    context: click.Context, opened: TraceOptions, most: tuple[str, ...], least: tuple[str, ...], as_json: bool
 ) -> None:
     """Hold a trace's metrics to limits: exit code 0 if all are kept, 1 if not, 2 if the trace is unreadable.
 
@@ -34,7 +34,7 @@ def check(
     trace has nothing keeps no limit.
     """
     from tracelane.core.export.formats import json_pieces, json_rows
-    from tracelane.core.tables.metrics import group_of, metrics
+    from tracelane.core.tables.metrics import metric_group_of, metrics
 
     limits = [
         *(parse_limit(text, at_most=True) for text in most),
@@ -42,7 +42,7 @@ def check(
     ]
     if not limits:
         raise UsageError("no limits: give --max METRIC=VALUE or --min METRIC=VALUE")
-    groups = dict.fromkeys(group_of(limit.metric) for limit in limits)
+    groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
     scope = opened.scope()
     found = metrics(scope, groups)
     unknown = [limit.metric for limit in limits if limit.metric not in found]

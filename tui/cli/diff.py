@@ -18,7 +18,7 @@ from .sides import read_side
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.tables.diff import Change, Difference
+    from tracelane.core.tables.diff import Difference, MetricChange
 
 EXCEEDED = 1
 ROWS = 15
@@ -74,7 +74,7 @@ def diff(
     --run, --capture, --rank and --step-name are for both sides.
     """
     from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.metrics import group_of
+    from tracelane.core.tables.metrics import metric_group_of
     from tracelane.tui.text.diff import told
 
     share = None if fail_above is None else parse_value(fail_above)
@@ -82,7 +82,7 @@ def diff(
     if least < 0 or (share is not None and share < 0):
         raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
-        group_of(name)
+        metric_group_of(name)
     sides = [read_side(side, index_options, choice, step_name) for side in (before, now)]
     found = difference(sides[0], sides[1], least)
     held = _held(found, names)
@@ -97,7 +97,7 @@ def diff(
         context.exit(EXCEEDED)
 
 
-def _held(found: Difference, names: tuple[str, ...]) -> list[Change]:
+def _held(found: Difference, names: tuple[str, ...]) -> list[MetricChange]:
     """Return the metrics that --fail-above holds to; UsageError for one that a side lacks."""
     if not names:
         known = [name for name in DEFAULT_METRICS if found.metrics[name].change is not None]
@@ -134,7 +134,7 @@ def _print(found: Difference, form: str, limit: int | None) -> None:
     print_text("\n\n".join(texts))
 
 
-def _json(found: Difference, limit: int | None, failed: list[Change]) -> str:
+def _json(found: Difference, limit: int | None, failed: list[MetricChange]) -> str:
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
 
     sides = [

@@ -55,7 +55,7 @@ NUMPY_HINT = (
 )
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands, each made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -83,7 +83,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=CommandGroup, context_settings={"help_option_names": ["--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version)
 def tracelane() -> None:
     """Show profiler traces of any size in the terminal.

@@ -11,7 +11,7 @@ from tracelane.core.base.output import print_text
 
 from .device_offset import DEVICE_OFFSET
 from .options import TRACES, choice_options, with_index_options
-from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of
+from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -25,7 +25,7 @@ PARTS = (WHERE, LANES, SKIP_FIRST, ATTRIBUTE, STEP_NAME, STEP, TO, FROM, TRACES)
 
 
 @dataclass(frozen=True)
-class Opened:
+class TraceOptions:
     """What these options said."""
 
     traces: tuple[str, ...]
@@ -48,7 +48,7 @@ class Opened:
 
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
-        return scope_of(
+        return scope_of_options(
             chosen_trace(self.traces, self.index_options, self.choice),
             self.begin,
             self.end,
@@ -79,7 +79,10 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
 
 
 def with_options(
-    command: Callable[..., None], kind: type[Opened], name: str, more: tuple[Callable[..., Any], ...] = ()
+    command: Callable[..., None],
+    kind: type[TraceOptions],
+    name: str,
+    more: tuple[Callable[..., Any], ...] = (),
 ) -> Callable[..., None]:
     """Give a command these options and more; it gets them as one value of a kind, its own as they are."""
 
@@ -100,4 +103,4 @@ def with_options(
 
 def opened_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options; it gets them as `opened`."""
-    return with_options(command, Opened, "opened")
+    return with_options(command, TraceOptions, "opened")

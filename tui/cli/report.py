@@ -12,7 +12,7 @@ from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
 
-from .opened import Opened, opened_options
+from .opened import TraceOptions, opened_options
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BUNDLE_ENDS = ".zip"
 @click.option("--redact", is_flag=True, help="Hide hosts, users, addresses and the folders of paths.")
 @smi_options
 def report(
-    opened: Opened,
+    opened: TraceOptions,
     out: Path | None,
     bundle: Path | None,
     baseline: str | None,
@@ -61,7 +61,7 @@ def report(
     from tracelane.core.overlay.excerpt import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
-    from tracelane.core.tables.summary import summary
+    from tracelane.core.tables.summary import summarise
 
     for path in (out, bundle):
         if path is not None and path.exists():
@@ -71,7 +71,7 @@ def report(
     example = example_of(scope)
     here = None
     if bundle is not None or baseline is not None:
-        here = summary(scope, opened.title)
+        here = summarise(scope, opened.title)
     before = None if baseline is None else _baseline(baseline, opened)
     text = report_text(
         scope,
@@ -102,7 +102,7 @@ def report(
         print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
 
 
-def _baseline(text: str, opened: Opened) -> Summary:
+def _baseline(text: str, opened: TraceOptions) -> Summary:
     """Return the earlier side: its newest capture, of the same ranks and steps."""
     from tracelane.core.index.choice import Choice
 

@@ -56,7 +56,7 @@ FORMAT = click.option(
 )
 
 
-def scope_of(
+def scope_of_options(
     trace: Trace,
     begin: str | None,
     end: str | None,
@@ -90,7 +90,7 @@ def scope_of(
     scope = Scope(
         trace,
         span,
-        lanes_of(trace, lanes),
+        matching_lanes(trace, lanes),
         chosen,
         clocks,
         label=label,
@@ -168,7 +168,7 @@ def range_of(
     return start, stop
 
 
-def lanes_of(trace: Trace, pattern: str | None) -> list[int] | None:
+def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
     """Return the places of the lanes whose title matches, or their rank's; None without a pattern."""
     from tracelane.core.query.rank_titles import names_rank, rank_titles
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 
 from .opened import chosen_trace
-from .scoped import scope_of
+from .scoped import scope_of_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -41,7 +41,7 @@ def read_side(
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
     from tracelane.core.export.summary_file import is_summary, read_summary
-    from tracelane.core.tables.summary import summary
+    from tracelane.core.tables.summary import summarise
 
     path, part = split_side(text)
     if is_summary(Path(path)):
@@ -51,11 +51,11 @@ def read_side(
     trace = chosen_trace([path], index_options, choice)
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
-        scope = scope_of(trace, None, None, step=part.removeprefix(STEP), step_name=step_name)
+        scope = scope_of_options(trace, None, None, step=part.removeprefix(STEP), step_name=step_name)
     elif dots:
-        scope = scope_of(trace, begin or None, end or None, step_name=step_name)
+        scope = scope_of_options(trace, begin or None, end or None, step_name=step_name)
     elif part:
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
     else:
-        scope = scope_of(trace, None, None, step_name=step_name)
-    return summary(scope, Path(text).name)
+        scope = scope_of_options(trace, None, None, step_name=step_name)
+    return summarise(scope, Path(text).name)

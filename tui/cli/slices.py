@@ -10,7 +10,7 @@ import click
 
 from tracelane.core.base.output import print_pieces
 
-from .opened import Opened, opened_options
+from .opened import TraceOptions, opened_options
 from .options import JSON
 from .scoped import terminal_width
 
@@ -35,7 +35,7 @@ CATEGORY_CELLS = 16
     help="How to print it.",
 )
 @JSON
-def slices(opened: Opened, limit: int | None, form: str, as_json: bool) -> None:
+def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) -> None:
     """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms

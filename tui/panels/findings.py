@@ -71,7 +71,7 @@ class FindingsPane(Vertical):
         self._origin = origin
         if found is not self.shown:
             self.shown = found
-            self.table.show(columns_of(found), len(found.findings))
+            self.table.show(finding_columns(found), len(found.findings))
         self._told = True
         self._say_all()
         self._fit()
@@ -117,7 +117,7 @@ class FindingsPane(Vertical):
         pane.show(told.append(f"\n\n{missing}" if missing else "", "not bold dim"))
 
 
-def columns_of(found: Findings) -> list[Column]:
+def finding_columns(found: Findings) -> list[Column]:
     """Return the columns of the list."""
     rows = found.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)

@@ -19,7 +19,7 @@ from .findings import FindingsPane
 from .table import TablePane
 
 
-class Group(NamedTuple):
+class TabGroup(NamedTuple):
     """The panels of one key: pressing it again shows the next of them."""
 
     key: str
@@ -27,17 +27,17 @@ class Group(NamedTuple):
     panels: tuple[tuple[str, str], ...]  # name and title of each, the first one first
 
 
-def _group(tab: Tab) -> Group:
+def _group(tab: Tab) -> TabGroup:
     panels = [(panel.name, panel.title) for row in ANALYSES if row.tab == tab.name for panel in row.panels]
-    return Group(tab.key, tab.short, tuple(panels))
+    return TabGroup(tab.key, tab.short, tuple(panels))
 
 
 GROUPS = (
-    Group("1", "Det", (("details", "Details"),)),
-    Group("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
+    TabGroup("1", "Det", (("details", "Details"),)),
+    TabGroup("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
     *map(_group, TABS),
-    Group("z", "Fnd", (("hits", "Found"),)),
-    Group("L", "", (("legend", "Legend"),)),
+    TabGroup("z", "Fnd", (("hits", "Found"),)),
+    TabGroup("L", "", (("legend", "Legend"),)),
 )
 NO_TABLES = ("details", "findings", "problems", "legend")
 """Panels that are no table."""
@@ -62,7 +62,7 @@ def tabs(chosen: str, width: int) -> tuple[Text, ...]:
     return (*full, Text("T maximises", "dim"))
 
 
-def _tab(group: Group, chosen: str, short: bool) -> Text:
+def _tab(group: TabGroup, chosen: str, short: bool) -> Text:
     titles = dict(group.panels)
     title = titles.get(chosen, group.short if short else group.panels[0][1])
     name = chosen if chosen in titles else group.panels[0][0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracelane.core.export.formats import shown
 from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
-from tracelane.core.tables.diff import CONTRIBUTION, Change, Difference
+from tracelane.core.tables.diff import CONTRIBUTION, Difference, MetricChange
 from tracelane.core.tables.summary import LEADING
 from tracelane.core.tables.table import Column, Table, Value
 
@@ -60,7 +60,7 @@ def metric_table(found: Difference) -> Table:
     return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data)
 
 
-def told(change: Change) -> str:
+def told(change: MetricChange) -> str:
     """Return a change in a few words, as "kernels.total rose by 5.2%, from 1 ms to 1.05 ms"."""
     by = "" if change.relative is None else f" by {change.relative:.1%}"
     return (
@@ -69,5 +69,5 @@ def told(change: Change) -> str:
     )
 
 
-def _value(change: Change, value: Value, signed: bool = False) -> str:
+def _value(change: MetricChange, value: Value, signed: bool = False) -> str:
     return shown(Column("", "", change.metric.unit, change=signed), value)

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...base.units import format_ns, format_share
 from ..op_events import RUNTIME
-from .facts import Facts, counted, share
-from .finding import Found, Verdict
+from .facts import SourceFacts, counted, share
+from .finding import Observation, Outcome
 from .rule import AIU, OWN, Limits, rule
 
 CONVERT = re.compile(r"^aiuDataConvert$", re.IGNORECASE)
@@ -29,7 +29,7 @@ GRAPH = re.compile(
     helps="Keep tensors in the device's format between calls; transfer less, convert once.",
     limits={"share": 0.05},
 )
-def convert(facts: Facts, limits: Limits) -> Verdict:
+def convert(facts: SourceFacts, limits: Limits) -> Outcome:
     """Data is converted on the host."""
     return _family(facts, limits, CONVERT, "Converting data between the host's and the device's format")
 
@@ -42,7 +42,7 @@ def convert(facts: Facts, limits: Limits) -> Verdict:
     helps="Fewer, larger kernels; look whether the launch waits for room on the device.",
     limits={"share": 0.05},
 )
-def launching(facts: Facts, limits: Limits) -> Verdict:
+def launching(facts: SourceFacts, limits: Limits) -> Outcome:
     """Launches of control blocks take long."""
     return _family(facts, limits, LAUNCH, "Launching control blocks")
 
@@ -55,7 +55,7 @@ def launching(facts: Facts, limits: Limits) -> Verdict:
     helps="Ranks wait for each other: compare them, the last to arrive does the most.",
     limits={"share": 0.05},
 )
-def barriers(facts: Facts, limits: Limits) -> Verdict:
+def barriers(facts: SourceFacts, limits: Limits) -> Outcome:
     """Ranks wait for each other."""
     return _family(facts, limits, BARRIERS, "RDMA barriers and their preparation")
 
@@ -73,7 +73,7 @@ def barriers(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"share": 0.05},
 )
-def waiting(facts: Facts, limits: Limits) -> Verdict:
+def waiting(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for the scheduler while the device does nothing."""
     return _family(facts, limits, WAITING, "Waiting for the scheduler while the device does nothing", True)
 
@@ -86,14 +86,14 @@ def waiting(facts: Facts, limits: Limits) -> Verdict:
     helps="Warm up before recording; keep compiled graphs between runs.",
     limits={"share": 0.05},
 )
-def graph(facts: Facts, limits: Limits) -> Verdict:
+def graph(facts: SourceFacts, limits: Limits) -> Outcome:
     """Graphs are set up and compiled."""
     return _family(facts, limits, GRAPH, "Setting up and compiling graphs")
 
 
 def _family(
-    facts: Facts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
-) -> Verdict:
+    facts: SourceFacts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
+) -> Outcome:
     host = facts.host
     places = host.named(pattern, RUNTIME)
     if not len(places):
@@ -112,4 +112,4 @@ def _family(
         f"{what} takes {format_ns(claim.length)}, {format_share(part)} of the time looked at, in "
         f"{counted(len(places), 'call')}"
     )
-    return Found(text, (facts.on_host(f"the longest: {name}", longest),), claim)
+    return Observation(text, (facts.on_host(f"the longest: {name}", longest),), claim)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..device_clocks import DeviceClock, device_clocks
-from .facts import Facts
-from .finding import Evidence, Found, Verdict
+from .facts import SourceFacts
+from .finding import Evidence, Observation, Outcome
 from .rule import OWN, Limits, rule
 
 
@@ -24,7 +24,7 @@ from .rule import OWN, Limits, rule
     ),
     always=True,
 )
-def device_clock(facts: Facts, limits: Limits) -> Verdict:
+def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     """Device work begins before it was launched, has no time, or lies far from the host's."""
     facts.scope.check()
     found = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
@@ -32,7 +32,7 @@ def device_clock(facts: Facts, limits: Limits) -> Verdict:
     if not clocks:
         return None
     text = "; ".join(_told(one) for one in clocks)
-    return Found(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
+    return Observation(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
 
 
 def _told(one: DeviceClock) -> str:
@@ -40,7 +40,7 @@ def _told(one: DeviceClock) -> str:
     return f"{one.trouble} ({one.proposal})" if movable else one.trouble
 
 
-def _evidence(facts: Facts, one: DeviceClock) -> tuple[Evidence, ...]:
+def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:
     """Return the work that begins too early by most and its launch, else where all of the work lies."""
     if one.earliest is None:
         return (Evidence("all work of the device", *one.extent),)

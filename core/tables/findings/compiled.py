@@ -10,12 +10,12 @@ from ...base.intervals import merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ..compile_calls import FUNCTION as FUNCTION_NAME
-from ..compile_calls import GRAPH, LOOKUP, REGION, calls, nearest
+from ..compile_calls import GRAPH, LOOKUP, REGION, calls, nearest_around
 from ..compile_phases import PHASES, phases, timed
-from ..compile_regions import recompiled as recompiled_frames
+from ..compile_regions import recompiled_frames
 from ..op_events import OP
-from .facts import Facts, counted, share
-from .finding import Found, Verdict
+from .facts import SourceFacts, counted, share
+from .finding import Observation, Outcome
 from .rule import GUIDE, OWN, PYTORCH, Limits, rule
 
 REGIONS = re.compile("^" + re.escape(REGION))
@@ -36,21 +36,21 @@ MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
 )
-def graph_breaks(facts: Facts, limits: Limits) -> Verdict:
+def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     """A compiled region lies in another."""
     host = facts.host
     regions = host.named(REGIONS, OP)
     if not len(regions):
         return None
-    above = nearest(facts.index, host.positions[regions], host.positions[regions])
+    above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
     inner, outer = regions[above != NONE], regions[above == NONE]
     if not len(inner):
         return None
-    top = nearest(facts.index, host.positions[inner], host.positions[outer])
+    top = nearest_around(facts.index, host.positions[inner], host.positions[outer])
     broken = outer[np.isin(host.positions[outer], top)]
     claim = host.union(broken).without(host.union(host.named(GRAPHS)))
     functions = host.named(FUNCTION, OP)
-    around = nearest(facts.index, host.positions[functions], host.positions[outer])
+    around = nearest_around(facts.index, host.positions[functions], host.positions[outer])
     count = int(np.isin(around, host.positions[broken]).sum())
     graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
     text = (
@@ -62,7 +62,7 @@ def graph_breaks(facts: Facts, limits: Limits) -> Verdict:
         facts.on_host(f"an outer region: {name}", int(broken[0])),
         facts.on_host(f"a region within another: {inside}", int(inner[0])),
     )
-    return Found(text, evidence, claim, times=host.starts[inner])
+    return Observation(text, evidence, claim, times=host.starts[inner])
 
 
 @rule(
@@ -73,7 +73,7 @@ def graph_breaks(facts: Facts, limits: Limits) -> Verdict:
     helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
     always=True,
 )
-def recompiled(facts: Facts, limits: Limits) -> Verdict:
+def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     """One frame has several compiled versions."""
     regions = calls(facts.scope, facts.source, REGION)
     frames = recompiled_frames([regions])
@@ -93,7 +93,7 @@ def recompiled(facts: Facts, limits: Limits) -> Verdict:
             label = f"the first run of {worst.frame}/{number}"
             evidence.append(facts.slice(label, int(regions.positions[at]), start, end))
             times.append(start)
-    return Found(text, tuple(evidence[:3]), times=np.array(times, np.int64))
+    return Observation(text, tuple(evidence[:3]), times=np.array(times, np.int64))
 
 
 @rule(
@@ -103,7 +103,7 @@ def recompiled(facts: Facts, limits: Limits) -> Verdict:
     origin=PYTORCH,
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
 )
-def compile_time(facts: Facts, limits: Limits) -> Verdict:
+def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace holds the compilation itself."""
     rows = timed(facts.scope, facts.source)
     if not len(rows):
@@ -122,7 +122,7 @@ def compile_time(facts: Facts, limits: Limits) -> Verdict:
     phases_told = f": {', '.join(parts)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
-    return Found(
+    return Observation(
         f"Compilation takes {format_ns(claim.length)} of the trace{phases_told}", tuple(evidence), claim
     )
 
@@ -141,7 +141,7 @@ def compile_time(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"share": 0.1},
 )
-def compiled_overhead(facts: Facts, limits: Limits) -> Verdict:
+def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is done before compiled graphs takes a good part of the compiled regions."""
     host = facts.host
     around = host.named(AROUND, OP)
@@ -159,7 +159,7 @@ def compiled_overhead(facts: Facts, limits: Limits) -> Verdict:
         f"stands before the graphs, most into {top}"
     )
     longest = int(around[np.argmax((host.ends - host.starts)[around])])
-    return Found(text, (facts.on_host("the longest", longest),), claim)
+    return Observation(text, (facts.on_host("the longest", longest),), claim)
 
 
 @rule(
@@ -170,16 +170,16 @@ def compiled_overhead(facts: Facts, limits: Limits) -> Verdict:
     helps="Expected: inductor turns add and mm into addmm, and batched products into bmm.",
     note=True,
 )
-def fused_ops(facts: Facts, limits: Limits) -> Verdict:
+def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     """Compiled graphs call addmm or bmm."""
     host = facts.host
     places, graphs = host.named(MATRIX, OP), host.named(GRAPHS)
     if not len(places) or not len(graphs):
         return None
-    inside = places[nearest(facts.index, host.positions[places], host.positions[graphs]) != NONE]
+    inside = places[nearest_around(facts.index, host.positions[places], host.positions[graphs]) != NONE]
     if not len(inside):
         return None
     count = np.bincount(host.name[inside], minlength=len(host.texts))
     parts = [f"{host.texts[name]} {int(count[name]):,} times" for name in np.flatnonzero(count).tolist()]
     text = f"Compiled graphs call {' and '.join(parts)}"
-    return Found(text, (facts.on_host("the first", int(inside[0])),), times=host.starts[inside])
+    return Observation(text, (facts.on_host("the first", int(inside[0])),), times=host.starts[inside])

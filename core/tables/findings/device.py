@@ -14,8 +14,8 @@ from ..idle import CLASSES, stream_gaps
 from ..kinds import COPY_CATEGORIES
 from ..op_events import OP
 from ..steps import COLLECTIVE_OPS
-from .facts import Facts, counted, share, union_of
-from .finding import Found, NotJudged, Verdict
+from .facts import SourceFacts, counted, share, union_of
+from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, OWN, TENSORBOARD, Limits, rule
 
 NO_HOST = NotJudged("the trace holds no host slices")
@@ -39,7 +39,7 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
     ),
     limits={"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
 )
-def overhead_bound(facts: Facts, limits: Limits) -> Verdict:
+def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host keeps the device waiting, and is busy meanwhile."""
     if not facts.works:
         return facts.no_device
@@ -60,7 +60,7 @@ def overhead_bound(facts: Facts, limits: Limits) -> Verdict:
         f"{facts.device_is} busy in only {used} of the {format_ns(facts.window_ns)} from first to last work; "
         f"the host is busy {times}, and during {format_share(during)} of the idle time"
     )
-    return Found(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
+    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
 
 
 @rule(
@@ -77,20 +77,20 @@ def overhead_bound(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"busy_share": 0.5},
 )
-def device_idle(facts: Facts, limits: Limits) -> Verdict:
+def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device does little, and the trace does not show that the host is to blame."""
     if not facts.works:
         return facts.no_device
     busy = facts.busy.length
     if busy >= limits["busy_share"] * facts.window_ns:
         return None
-    if isinstance(overhead_bound(facts), Found):
+    if isinstance(overhead_bound(facts), Observation):
         return None
     text = (
         f"{facts.device_is} busy in only {format_share(share(busy, facts.window_ns))} of the "
         f"{format_ns(facts.window_ns)} from first to last work"
     )
-    return Found(text, facts.longest_windows("longest idle gap", facts.idle), facts.idle)
+    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), facts.idle)
 
 
 @rule(
@@ -104,7 +104,7 @@ def device_idle(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"busy_share": 0.8},
 )
-def device_bound(facts: Facts, limits: Limits) -> Verdict:
+def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device is the limit."""
     if not facts.works:
         return facts.no_device
@@ -116,7 +116,7 @@ def device_bound(facts: Facts, limits: Limits) -> Verdict:
         f"{facts.device_is} busy in {format_share(share(busy, facts.window_ns))} of the "
         f"{format_ns(facts.window_ns)} from first to last work, mostly {kind}: the device is the limit"
     )
-    return Found(text, facts.longest_windows("longest stretch of work", facts.busy), facts.busy)
+    return Observation(text, facts.longest_windows("longest stretch of work", facts.busy), facts.busy)
 
 
 @rule(
@@ -133,7 +133,7 @@ def device_bound(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"class_share": 0.5, "share": 0.1},
 )
-def launch_gaps(facts: Facts, limits: Limits) -> Verdict:
+def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     """Streams stand still because the next launch comes late."""
     if not facts.works:
         return facts.no_device
@@ -165,7 +165,7 @@ def launch_gaps(facts: Facts, limits: Limits) -> Verdict:
     end = start + int(facts.index.duration([launch])[0])
     label = f"the launch that ended the longest gap of a stream ({format_ns(ns)}): {facts.name(launch)}"
     shown = facts.slice(label, launch, start, end)
-    return Found(text, (*facts.longest_windows("longest wait", claim), shown), claim)
+    return Observation(text, (*facts.longest_windows("longest wait", claim), shown), claim)
 
 
 @rule(
@@ -182,7 +182,7 @@ def launch_gaps(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"share": 0.1},
 )
-def communication(facts: Facts, limits: Limits) -> Verdict:
+def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
     limit = limits["share"]
     if facts.works:
@@ -199,7 +199,7 @@ def communication(facts: Facts, limits: Limits) -> Verdict:
     text = (
         f"{format_ns(inside.length)}, {format_share(share(inside.length, whole))} of {_of(facts)}, is {what}"
     )
-    return Found(text, facts.longest_windows("longest", inside), inside)
+    return Observation(text, facts.longest_windows("longest", inside), inside)
 
 
 @rule(
@@ -213,7 +213,7 @@ def communication(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"share": 0.2},
 )
-def copies(facts: Facts, limits: Limits) -> Verdict:
+def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies that nothing hides."""
     if not facts.works:
         return facts.no_device
@@ -230,7 +230,7 @@ def copies(facts: Facts, limits: Limits) -> Verdict:
         f"{count:,} copies take {format_ns(claim.length)} that no compute hides: {format_share(part)} of the "
         "time in which the device works"
     )
-    return Found(text, facts.longest_windows("longest copying", claim), claim)
+    return Observation(text, facts.longest_windows("longest copying", claim), claim)
 
 
 @rule(
@@ -249,7 +249,7 @@ def copies(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"delay_ns": 1_000_000, "times": 10},
 )
-def first_kernel(facts: Facts, limits: Limits) -> Verdict:
+def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """The work of the first launch starts late."""
     if not facts.works:
         return facts.no_device
@@ -279,10 +279,10 @@ def first_kernel(facts: Facts, limits: Limits) -> Verdict:
         facts.slice("the first launch", launch, int(start[at]), begun - late),
         facts.on_device("what it launched", work, place),
     )
-    return Found(text, evidence, claim)
+    return Observation(text, evidence, claim)
 
 
-def _copies(facts: Facts, names: AnyArray, categories: AnyArray) -> AnyArray:
+def _copies(facts: SourceFacts, names: AnyArray, categories: AnyArray) -> AnyArray:
     """Return which pieces of work are copies; allocations, which AIU writes as memsets, are none."""
     pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
     good = []
@@ -290,13 +290,13 @@ def _copies(facts: Facts, names: AnyArray, categories: AnyArray) -> AnyArray:
         text, category = facts.index.string(pair >> 32), facts.index.categories[pair & 0xFFFF_FFFF]
         copying = category in COPY_CATEGORIES and "emset" not in category
         good.append(copying or COPY.search(text) is not None)
-    copies: AnyArray = np.array(good, np.bool_)[which]
-    return copies
+    exposed_copies: AnyArray = np.array(good, np.bool_)[which]
+    return exposed_copies
 
 
 def _between(start: int, end: int) -> Intervals:
     return merge(np.array([start], np.int64), np.array([end], np.int64))
 
 
-def _of(facts: Facts) -> str:
+def _of(facts: SourceFacts) -> str:
     return "the step time" if facts.steps is not None else "the time looked at"

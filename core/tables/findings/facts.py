@@ -20,13 +20,13 @@ from ..scope import Scope
 from ..step_choice import Steps, find_steps
 from ..work import Work, work_of
 from .finding import Evidence, NotJudged
-from .host_columns import PROFILER, WAITS, Host, host_of
+from .host_columns import PROFILER, WAITS, HostSlices, host_of
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """What stands on a device's lanes while it waits for something else."""
 
 
-class Facts:
+class SourceFacts:
     """One source of a scope as the rules see it; everything is made when first asked for."""
 
     def __init__(self, scope: Scope, source: int, stray: int = 0) -> None:
@@ -38,7 +38,7 @@ class Facts:
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def host(self) -> Host:
+    def host(self) -> HostSlices:
         """The host's slices."""
         return host_of(self.scope)
 

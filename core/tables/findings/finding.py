@@ -21,7 +21,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Found:
+class Observation:
     """What a rule found in one source, before it is weighed against the others.
 
     `claim` is the time it speaks of; `ns`, where given, is the part of it that is claimed. `times` are the
@@ -47,7 +47,7 @@ class NotJudged:
     reason: str
 
 
-Verdict: TypeAlias = Found | NotJudged | None
+Outcome: TypeAlias = Observation | NotJudged | None
 """None: there is nothing of the kind."""
 
 

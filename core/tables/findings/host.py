@@ -11,8 +11,8 @@ from ...index.format import NONE
 from ...ingest.columns import AnyArray
 from ..op_events import OP, RUNTIME
 from .device import NO_HOST
-from .facts import Facts, counted, share
-from .finding import Found, NotJudged, Verdict
+from .facts import SourceFacts, counted, share
+from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule
 
 LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
@@ -27,7 +27,7 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
     helps="Look at where it is called from, and whether it must run that often or at all.",
     limits={"share": 0.5},
 )
-def host_hotspot(facts: Facts, limits: Limits) -> Verdict:
+def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
     host = facts.host
     own = np.flatnonzero(_working(facts))
@@ -46,7 +46,7 @@ def host_hotspot(facts: Facts, limits: Limits) -> Verdict:
     )
     longest = int(places[np.argmax(host.self_ns[places])])
     claim = host.union(places)
-    return Found(
+    return Observation(
         text,
         (facts.on_host(f"its longest call: {name}", longest),),
         claim,
@@ -68,7 +68,7 @@ def host_hotspot(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"count": 500, "mean_ns": 10_000, "share": 0.1},
 )
-def many_calls(facts: Facts, limits: Limits) -> Verdict:
+def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     """A cheap operator is called very often."""
     host = facts.host
     own = np.flatnonzero(_working(facts))
@@ -90,7 +90,7 @@ def many_calls(facts: Facts, limits: Limits) -> Verdict:
         f"{format_ns(claim.length)} altogether"
     )
     first = int(places[np.argmin(host.starts[places])])
-    return Found(text, (facts.on_host(f"the first call of {name}", first),), claim)
+    return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
 
 
 @rule(
@@ -102,7 +102,7 @@ def many_calls(facts: Facts, limits: Limits) -> Verdict:
     limits={"share": 0.2, "self_share": 0.05},
     note=True,
 )
-def cost_in_children(facts: Facts, limits: Limits) -> Verdict:
+def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     """An operator costs much, but not by itself."""
     host = facts.host
     own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
@@ -129,7 +129,7 @@ def cost_in_children(facts: Facts, limits: Limits) -> Verdict:
         facts.on_host(f"its longest call: {name}", longest),
         facts.on_host("the dearest child", child),
     )
-    return Found(text, evidence, host.union(places))
+    return Observation(text, evidence, host.union(places))
 
 
 @rule(
@@ -143,7 +143,7 @@ def cost_in_children(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"share": 0.5},
 )
-def sync(facts: Facts, limits: Limits) -> Verdict:
+def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for a device that does nothing."""
     if not facts.works:
         return facts.no_device
@@ -164,7 +164,7 @@ def sync(facts: Facts, limits: Limits) -> Verdict:
         f"In {counted(len(waits), 'call')} the host waits {format_ns(waiting.length)} for the device, which "
         f"does nothing in {format_share(part)} of that time; longest in {name}"
     )
-    return Found(text, (facts.on_host(f"the longest: {name}", worst),), claim)
+    return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
 
 
 @rule(
@@ -175,7 +175,7 @@ def sync(facts: Facts, limits: Limits) -> Verdict:
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
     limits={"share": 0.05},
 )
-def dataloader(facts: Facts, limits: Limits) -> Verdict:
+def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     """The steps wait for input."""
     host = facts.host
     places = host.named(LOADER)
@@ -189,7 +189,7 @@ def dataloader(facts: Facts, limits: Limits) -> Verdict:
         return None
     longest = int(places[np.argmax((host.ends - host.starts)[places])])
     text = f"The data loader takes {format_share(part)} of the step time: {format_ns(claim.length)}"
-    return Found(text, (facts.on_host("the longest", longest),), claim)
+    return Observation(text, (facts.on_host("the longest", longest),), claim)
 
 
 @rule(
@@ -202,7 +202,7 @@ def dataloader(facts: Facts, limits: Limits) -> Verdict:
     origin=f"{GUIDE}; CUPTI's overhead records",
     helps="Nothing to do: leave out these steps, or warm up before recording.",
 )
-def profiler(facts: Facts, limits: Limits) -> Verdict:
+def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
     """The profiler's own work."""
     places, host = facts.profiler, facts.host
     if not len(places):
@@ -210,10 +210,10 @@ def profiler(facts: Facts, limits: Limits) -> Verdict:
     longest = int(places[np.argmax((host.ends - host.starts)[places])])
     name = host.label(int(host.name[longest]))
     text = f"The profiler itself takes {format_ns(facts.profiling.length)}, longest in {name}"
-    return Found(text, (facts.on_host(f"the longest: {name}", longest),), facts.profiling)
+    return Observation(text, (facts.on_host(f"the longest: {name}", longest),), facts.profiling)
 
 
-def _working(facts: Facts) -> AnyArray:
+def _working(facts: SourceFacts) -> AnyArray:
     """Return which of the host's slices are operators or calls that neither wait nor profile."""
     host = facts.host
     mask: AnyArray = (host.kinds == OP) | (host.kinds == RUNTIME)
@@ -222,7 +222,7 @@ def _working(facts: Facts) -> AnyArray:
     return mask
 
 
-def _repeats(facts: Facts) -> AnyArray:
+def _repeats(facts: SourceFacts) -> AnyArray:
     """Return which of the host's slices lie directly in one of the same name: they would count twice."""
     names = facts.index.column("slices.name")
     above = facts.index.column("slices.parent")[facts.host.positions].astype(np.int64)
@@ -231,7 +231,7 @@ def _repeats(facts: Facts) -> AnyArray:
     return repeats
 
 
-def _dearest_child(facts: Facts, name: int) -> int | None:
+def _dearest_child(facts: SourceFacts, name: int) -> int | None:
     """Return the longest of the direct children of a name, of those that take most time by name."""
     host = facts.host
     above = facts.index.column("slices.parent")[host.positions].astype(np.int64)

@@ -31,7 +31,7 @@ PROFILER = re.compile(
 
 
 @dataclass(frozen=True)
-class Host:
+class HostSlices:
     """The host's operators, annotations and calls in a scope, columns of equal length by position.
 
     Times are trace time in ns, cut to the scope's range; `name` is a place in `texts`.
@@ -86,7 +86,7 @@ class Host:
         return total
 
 
-def host_of(scope: Scope) -> Host:
+def host_of(scope: Scope) -> HostSlices:
     """Return the host's slices of a scope of one source."""
     index = scope.trace.indexes[scope.source or 0]
     kinds = np.array([KINDS.get(name, OTHER) for name in index.categories], np.uint8)
@@ -100,8 +100,8 @@ def host_of(scope: Scope) -> Host:
             parts.append(tuple(column[keep] for column in (*columns, chunk.lanes, chunk.names)))
     if not parts:
         none = np.empty(0, np.int64)
-        return Host(none, none, none, none, none, none, none, ())
+        return HostSlices(none, none, none, none, none, none, none, ())
     positions, starts, ends, own, kind, lanes, names = (np.concatenate(part) for part in zip(*parts))
     places, numbers = dense(names)
     texts = tuple(index.strings(numbers))
-    return Host(positions, starts, ends, own, kind, lanes, places, texts)
+    return HostSlices(positions, starts, ends, own, kind, lanes, places, texts)

@@ -11,8 +11,8 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import rank_of, work_of
-from .facts import Facts, share
-from .finding import Finding, Findings, Found, NotJudged
+from .facts import SourceFacts, share
+from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
 from .rules import RULES
 
@@ -37,11 +37,11 @@ def findings(scope: Scope) -> Findings:
         if scope.source is not None and scope.source != source:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
-        facts = Facts(scope, source, stray)
+        facts = SourceFacts(scope, source, stray)
         for rule in RULES.values():
             scope.check()
             verdict = rule(facts)
-            if isinstance(verdict, Found):
+            if isinstance(verdict, Observation):
                 finding = _weighed(rule, verdict, facts)
                 if finding is not None:
                     told.setdefault(rule.id, []).append(finding)
@@ -58,7 +58,7 @@ def _pieces(scope: Scope, source: int) -> int:
     return sum(len(work) for work in work_of(replace(scope, source=source)))
 
 
-def _weighed(rule: Rule, found: Found, facts: Facts) -> Finding | None:
+def _weighed(rule: Rule, found: Observation, facts: SourceFacts) -> Finding | None:
     """Return the finding in full, None where it claims too little to be told."""
     part = share(found.claimed_ns, facts.span_ns)
     if part < FLOOR_SHARE and not (rule.note or rule.always):
@@ -82,7 +82,7 @@ def _weighed(rule: Rule, found: Found, facts: Facts) -> Finding | None:
     )
 
 
-def _place(facts: Facts) -> str:
+def _place(facts: SourceFacts) -> str:
     """Return which of several files is meant: by its rank, else by its name; "" where it is the only one."""
     if len(facts.scope.trace.indexes) < 2:
         return ""
@@ -90,7 +90,7 @@ def _place(facts: Facts) -> str:
     return f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
 
 
-def _recurrence(found: Found, facts: Facts) -> tuple[int, int]:
+def _recurrence(found: Observation, facts: SourceFacts) -> tuple[int, int]:
     """Return (in how many steps it occurs, of how many)."""
     steps = facts.steps
     if steps is None:

@@ -11,14 +11,14 @@ from ...base.short_names import short_name
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ...ingest.columns import I64, AnyArray
-from ..compile_calls import nearest
+from ..compile_calls import nearest_around
 from ..groups import Groups
 from ..kinds import KERNEL_TYPES
-from ..op_events import OP, RUNTIME, lifted_of
+from ..op_events import OP, RUNTIME, promoted_of
 from ..work import Work
 from .device import NO_LAUNCHES
-from .facts import Facts, counted, share, union_of
-from .finding import Evidence, Found, Verdict
+from .facts import SourceFacts, counted, share, union_of
+from .finding import Evidence, Observation, Outcome
 from .rule import GUIDE, HTA, OWN, PYTORCH, Limits, rule
 
 COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
@@ -41,7 +41,7 @@ TRITON = re.compile(r"^triton_")
     helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
     limits={"share": 0.5},
 )
-def device_hotspot(facts: Facts, limits: Limits) -> Verdict:
+def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the device time."""
     if not facts.works:
         return facts.no_device
@@ -64,7 +64,7 @@ def device_hotspot(facts: Facts, limits: Limits) -> Verdict:
     times = "in one run" if count == 1 else f"in {count:,} runs"
     name = list(labels)[top]
     text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
-    return Found(text, (_longest(facts, runs, f"its longest run: {name}"),), claim)
+    return Observation(text, (_longest(facts, runs, f"its longest run: {name}"),), claim)
 
 
 @rule(
@@ -81,11 +81,11 @@ def device_hotspot(facts: Facts, limits: Limits) -> Verdict:
     ),
     limits={"count": 8, "times": 2},
 )
-def uneven_kernel(facts: Facts, limits: Limits) -> Verdict:
+def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel take very different times."""
     if not facts.works:
         return facts.no_device
-    best: tuple[int, Found] | None = None
+    best: tuple[int, Observation] | None = None
     alike = 0
     for work in facts.works:
         places = np.flatnonzero(work.kinds() == COMPUTE)
@@ -111,11 +111,11 @@ def uneven_kernel(facts: Facts, limits: Limits) -> Verdict:
         return None
     more = f"; {counted(alike - 1, 'more kernel')} alike" if alike > 1 else ""
     found = best[1]
-    return Found(found.text + more, found.evidence, found.claim, found.ns)
+    return Observation(found.text + more, found.evidence, found.claim, found.ns)
 
 
 def _uneven(
-    facts: Facts,
+    facts: SourceFacts,
     work: Work,
     places: I64,
     at: I64,
@@ -123,7 +123,7 @@ def _uneven(
     stats: dict[str, AnyArray],
     top: int,
     lost: int,
-) -> Found:
+) -> Observation:
     slow = places[at]
     worst = int(slow[np.argmax(duration[at])])
     name = short_name(facts.index.string(int(work.names[worst])))
@@ -132,7 +132,7 @@ def _uneven(
         f"{format_ns(int(duration[at].max()))}, the median is {format_ns(float(stats['median_ns'][top]))}"
     )
     claim = merge(work.starts[slow], work.ends[slow])
-    return Found(text, (facts.on_device(f"the slowest run of {name}", work, worst),), claim, lost)
+    return Observation(text, (facts.on_device(f"the slowest run of {name}", work, worst),), claim, lost)
 
 
 @rule(
@@ -146,7 +146,7 @@ def _uneven(
     helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
     limits={"share": 0.5, "count": 20},
 )
-def short_kernels(facts: Facts, limits: Limits) -> Verdict:
+def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     """Launching takes longer than what is launched."""
     if not facts.works:
         return facts.no_device
@@ -175,7 +175,7 @@ def short_kernels(facts: Facts, limits: Limits) -> Verdict:
         f"{format_ns(claim.length)} for {format_ns(int(work_ns[short].sum()))} of device work"
     )
     label = f"the longest such call: {facts.name(launch)}"
-    return Found(text, (facts.slice(label, launch, start, start + int(call_ns[worst])),), claim)
+    return Observation(text, (facts.slice(label, launch, start, start + int(call_ns[worst])),), claim)
 
 
 @rule(
@@ -189,7 +189,7 @@ def short_kernels(facts: Facts, limits: Limits) -> Verdict:
     ),
     note=True,
 )
-def occupancy_query(facts: Facts, limits: Limits) -> Verdict:
+def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     """A library asks for the occupancy before it launches."""
     places = facts.host.named(OCCUPANCY, RUNTIME)
     if not len(places):
@@ -200,7 +200,7 @@ def occupancy_query(facts: Facts, limits: Limits) -> Verdict:
         "convolutions whose library adapts the launch to the device"
     )
     first = int(places[np.argmin(facts.host.starts[places])])
-    return Found(text, (facts.on_host("the first query", first),), claim)
+    return Observation(text, (facts.on_host("the first query", first),), claim)
 
 
 @rule(
@@ -215,7 +215,7 @@ def occupancy_query(facts: Facts, limits: Limits) -> Verdict:
         "A fused epilogue avoids the copy: linear with a one-dimensional bias, torch.compile, max-autotune."
     ),
 )
-def hidden_copies(facts: Facts, limits: Limits) -> Verdict:
+def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """A copy within the device puts the bias of an addmm in place, right before its product."""
     if not facts.works:
         return facts.no_device
@@ -232,8 +232,8 @@ def hidden_copies(facts: Facts, limits: Limits) -> Verdict:
             copy, product = places[at], places[at + 1]
             both = (side.launches[copy] != NONE) & (side.launches[product] != NONE)
             copy, product = copy[both], product[both]
-            one = nearest(facts.index, side.launches[copy].astype(np.int64), addmm)
-            other = nearest(facts.index, side.launches[product].astype(np.int64), addmm)
+            one = nearest_around(facts.index, side.launches[copy].astype(np.int64), addmm)
+            other = nearest_around(facts.index, side.launches[product].astype(np.int64), addmm)
             same = (one == other) & (one != NONE)
             starts.append(work.starts[copy[same]])
             ends.append(work.ends[copy[same]])
@@ -246,7 +246,7 @@ def hidden_copies(facts: Facts, limits: Limits) -> Verdict:
     count = sum(len(part) for part in starts)
     text = f"{count:,} copies within the device stand right before the matrix product of the same addmm"
     evidence = (facts.on_device("a copy", work, copy_at), facts.on_device("its product", work, product_at))
-    return Found(text, evidence, claim)
+    return Observation(text, evidence, claim)
 
 
 @rule(
@@ -257,7 +257,7 @@ def hidden_copies(facts: Facts, limits: Limits) -> Verdict:
     helps="The name holds the fused operators; the CPU slice of the same name launched it.",
     note=True,
 )
-def triton(facts: Facts, limits: Limits) -> Verdict:
+def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     """Kernels that triton made."""
     if not facts.works:
         return facts.no_device
@@ -274,7 +274,7 @@ def triton(facts: Facts, limits: Limits) -> Verdict:
     calls = facts.host.named(TRITON, OP)
     if len(calls):
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
-    return Found(text, tuple(evidence), claim)
+    return Observation(text, tuple(evidence), claim)
 
 
 @rule(
@@ -285,7 +285,7 @@ def triton(facts: Facts, limits: Limits) -> Verdict:
     helps="b and o on a backward operator lead to the forward one and back.",
     note=True,
 )
-def forward_backward(facts: Facts, limits: Limits) -> Verdict:
+def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace links backward operators with forward ones."""
     index = facts.index
     wanted = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
@@ -300,10 +300,10 @@ def forward_backward(facts: Facts, limits: Limits) -> Verdict:
     place = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
     text = f"{int(ours.sum()):,} backward operators are linked with the forward ones they belong to"
     times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]
-    return Found(text, (facts.on_host("the first backward operator", place),), times=times)
+    return Observation(text, (facts.on_host("the first backward operator", place),), times=times)
 
 
-def _named(facts: Facts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
+def _named(facts: SourceFacts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
     """Return which pieces of work have a name that fits, raw or short."""
     places, numbers = work.distinct_names
     texts = facts.index.strings(numbers)
@@ -311,19 +311,19 @@ def _named(facts: Facts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
     return np.array(good, np.bool_)[places]
 
 
-def _shapes(facts: Facts, work: Work, places: I64) -> I64:
+def _shapes(facts: SourceFacts, work: Work, places: I64) -> I64:
     """Return a code of name, grid and block of pieces of work."""
     code = work.names[places].astype(np.int64)
     order = np.argsort(work.positions[places], kind="stable")
     for key in ("grid", "block"):
         values = np.empty(len(places), np.int64)
-        values[order] = lifted_of(facts.index, key, work.positions[places][order].astype(np.int64))
+        values[order] = promoted_of(facts.index, key, work.positions[places][order].astype(np.int64))
         _, which = np.unique(values, return_inverse=True)
         _, code = np.unique(code * (int(which.max()) + 1) + which, return_inverse=True)
     return code
 
 
-def _longest(facts: Facts, places: list[I64], label: str) -> Evidence:
+def _longest(facts: SourceFacts, places: list[I64], label: str) -> Evidence:
     best = None
     for work, at in zip(facts.works, places):
         if len(at):

@@ -11,8 +11,8 @@ from ...base.intervals import merge
 from ...base.units import format_bytes, format_ns, format_share
 from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
-from .facts import Facts, counted, share, union_of
-from .finding import Evidence, Found, NotJudged, Verdict
+from .facts import SourceFacts, counted, share, union_of
+from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import OWN, TENSORBOARD, Limits, rule
 from .steps import NO_STEPS
 
@@ -32,7 +32,7 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
     limits={"share": 0.9},
     always=True,
 )
-def memory_limit(facts: Facts, limits: Limits) -> Verdict:
+def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     """An allocator comes close to all that the device has."""
     uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
     if not uses:
@@ -51,7 +51,7 @@ def memory_limit(facts: Facts, limits: Limits) -> Verdict:
         f"device's {format_bytes(size)}"
     )
     times = np.array([worst.peak_at], np.int64)
-    return Found(text, (_at_peak(facts, worst),), times=times)
+    return Observation(text, (_at_peak(facts, worst),), times=times)
 
 
 @rule(
@@ -69,7 +69,7 @@ def memory_limit(facts: Facts, limits: Limits) -> Verdict:
     limits={"steps": 3, "share": 0.01},
     always=True,
 )
-def memory_growth(facts: Facts, limits: Limits) -> Verdict:
+def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is allocated grows with every step."""
     found = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
     if not found:
@@ -95,7 +95,7 @@ def memory_growth(facts: Facts, limits: Limits) -> Verdict:
         f"before, {format_bytes(grown)} more in all"
     )
     last = Evidence("the last step", int(steps.starts[-1]), int(steps.ends[-1]))
-    return Found(text, (last,), times=steps.starts)
+    return Observation(text, (last,), times=steps.starts)
 
 
 @rule(
@@ -105,7 +105,7 @@ def memory_growth(facts: Facts, limits: Limits) -> Verdict:
     origin="PyTorch, performance tuning guide (pinned memory)",
     helps="Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
 )
-def pageable_copies(facts: Facts, limits: Limits) -> Verdict:
+def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies from or to pageable memory."""
     if not facts.works:
         return facts.no_device
@@ -127,10 +127,10 @@ def pageable_copies(facts: Facts, limits: Limits) -> Verdict:
     claim = union_of(sets)
     text = f"{counted(count, 'copy of pageable memory', 'copies of pageable memory')} take"
     text += f"{'s' if count == 1 else ''} {format_ns(claim.length)}"
-    return Found(text, (longest[1],), claim)
+    return Observation(text, (longest[1],), claim)
 
 
-def _sizes(facts: Facts) -> dict[int, int]:
+def _sizes(facts: SourceFacts) -> dict[int, int]:
     """Return the bytes of memory of each device by its number, as far as the file tells."""
     envelope: Any = facts.index.manifest.get("envelope") or {}
     told = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
@@ -143,7 +143,7 @@ def _sizes(facts: Facts) -> dict[int, int]:
     return found
 
 
-def _at_peak(facts: Facts, use: AllocatorUse) -> Evidence:
+def _at_peak(facts: SourceFacts, use: AllocatorUse) -> Evidence:
     """Return the operator that was running at the peak, else the moment."""
     position = None if use.peak is None or use.peak < use.begin else use.allocator.op_at(use.peak)
     if position is not None:

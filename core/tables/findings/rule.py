@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...base.units import format_ns
-from .finding import Verdict
+from .finding import Outcome
 
 if TYPE_CHECKING:
-    from .facts import Facts
+    from .facts import SourceFacts
 
 Limits: TypeAlias = Mapping[str, float]
-Judge: TypeAlias = "Callable[[Facts, Limits], Verdict]"
+Judge: TypeAlias = "Callable[[SourceFacts, Limits], Outcome]"
 
 OWN = "our own choice"
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -40,7 +40,7 @@ class Rule:
     note: bool = False  # a fact for reading on, no loss
     always: bool = False  # however little time it claims
 
-    def __call__(self, facts: Facts) -> Verdict:
+    def __call__(self, facts: SourceFacts) -> Outcome:
         """Return what the rule says of one source."""
         return self.judge(facts, self.limits)
 

@@ -9,8 +9,8 @@ from ...base.units import format_ns, format_share
 from ...ingest.columns import I64
 from ..op_events import ANNOTATION, OP, RUNTIME
 from .device import NO_HOST
-from .facts import Facts, counted, share
-from .finding import Found, NotJudged, Verdict
+from .facts import SourceFacts, counted, share
+from .finding import NotJudged, Observation, Outcome
 from .host import LOADER
 from .rule import GUIDE, OWN, Limits, rule
 
@@ -29,7 +29,7 @@ FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
     ),
     limits={"times": 2},
 )
-def cold_start(facts: Facts, limits: Limits) -> Verdict:
+def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     """The first step takes far longer than the rest."""
     steps = facts.steps
     if steps is None:
@@ -45,7 +45,9 @@ def cold_start(facts: Facts, limits: Limits) -> Verdict:
     text = f"The first step takes {format_ns(first)}, those after it {format_ns(steady)} (median)"
     claim = merge(np.array([start + steady], np.int64), np.array([end], np.int64))
     position = int(steps.positions[0])
-    return Found(text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim)
+    return Observation(
+        text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim
+    )
 
 
 @rule(
@@ -59,7 +61,7 @@ def cold_start(facts: Facts, limits: Limits) -> Verdict:
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
     limits={"gap_ns": 100_000, "share": 0.1},
 )
-def late_first_op(facts: Facts, limits: Limits) -> Verdict:
+def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     """Nothing known runs at the start of an annotation."""
     host = facts.host
     notes = np.flatnonzero(host.kinds == ANNOTATION)
@@ -94,7 +96,7 @@ def late_first_op(facts: Facts, limits: Limits) -> Verdict:
         f"In {counted(len(places), 'annotation')} the first operator comes late; in {name} "
         f"after {format_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
-    return Found(text, (facts.on_host(name, place),), claim)
+    return Observation(text, (facts.on_host(name, place),), claim)
 
 
 @rule(
@@ -107,7 +109,7 @@ def late_first_op(facts: Facts, limits: Limits) -> Verdict:
         "this part."
     ),
 )
-def compiled_slower(facts: Facts, limits: Limits) -> Verdict:
+def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     """Steps with compiled regions take longer than steps without."""
     from .compiled import REGIONS
 
@@ -135,4 +137,4 @@ def compiled_slower(facts: Facts, limits: Limits) -> Verdict:
     position = int(steps.positions[first])
     shown = facts.slice("the first compiled step", position, int(steps.starts[first]), int(steps.ends[first]))
     claim = merge(steps.starts[at], steps.ends[at])
-    return Found(text, (shown,), claim, int(compiled - eager) * len(at))
+    return Observation(text, (shown,), claim, int(compiled - eager) * len(at))
