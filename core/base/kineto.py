@@ -57,6 +57,8 @@ DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = GROUPS["runtime"] - {"overhead", "privateuse1_driver"}
 OPS = frozenset({"cpu_op", "Operator", "operator"})
 ANNOTATIONS = frozenset({"user_annotation"})
-NOT_LAUNCHED = frozenset({"gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event"})
+DEVICE_ANNOTATION = "gpu_user_annotation"
+"""What the host annotated, drawn over the device work that it launched: it is no work itself."""
+NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.ids import SliceId
+from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
 from ..ingest.columns import I64, U32, AnyArray
 
 STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"
-DEVICE_CATEGORY = "gpu_user_annotation"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def steps_of(index: Index, source: int) -> list[Step]:
     if not names:
         return []
     wanted = np.array(names, np.uint32)
-    for category in (HOST_CATEGORY, None, DEVICE_CATEGORY):
+    for category in (HOST_CATEGORY, None, DEVICE_ANNOTATION):
         found = _collect(index, source, wanted, category)
         if found:
             return sorted(found, key=lambda step: (step.start, step.end))
@@ -47,7 +47,7 @@ def steps_of(index: Index, source: int) -> list[Step]:
 def _collect(index: Index, source: int, wanted: U32, category: str | None) -> list[Step]:
     numbers = {number for number, name in enumerate(index.categories) if name == category}
     excluded = {
-        number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_CATEGORY)
+        number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_ANNOTATION)
     }
     kinds, names = index.column("row_categories"), index.column("slices.name")
     right = np.array([n not in excluded if category is None else n in numbers for n in _all(index)], np.bool_)

@@ -24,6 +24,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
@@ -33,8 +34,6 @@ from .scope import Scope, StepWork
 from .step_choice import Steps
 from .step_spans import StepSpans
 from .work import work_of
-
-DEVICE_ANNOTATION = "gpu_user_annotation"
 
 
 class StepRule(IntEnum):

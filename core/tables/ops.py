@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import UsageError
+from ..base.kineto import DEVICE_ANNOTATION
 from ..ingest.columns import I64, AnyArray
 from .by_step import by_step
 from .devices import WORK, device_word
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 SCHEMA = "ops"
-DEVICE_ANNOTATION = "gpu_user_annotation"
 SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
 MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}

@@ -80,7 +80,7 @@ def lane_table(scope: Scope) -> Table:
     for chunk in scope.chunks():
         for lane, begin, end in _runs(chunk.lanes):
             counts[lane] = counts.get(lane, 0) + end - begin
-        keep = slice(None) if scope.where is not None else _outermost(chunk)
+        keep = ~chunk.is_device_annotation if scope.where is not None else _outermost_work(chunk)
         lanes, rows, starts, ends = (a[keep] for a in (chunk.lanes, chunk.rows, chunk.starts, chunk.ends))
         for lane, begin, end in _runs(lanes):
             same_row = bool(rows[begin] == rows[end - 1])
@@ -270,9 +270,15 @@ def _joined(
     return joined, sources[longest], [name for name, _ in place], [kind for _, kind in place]
 
 
-def _outermost(chunk: Chunk) -> AnyArray:
-    """Tell which slices lie in no other: their union is that of all."""
+def _outermost_work(chunk: Chunk) -> AnyArray:
+    """Tell which slices to look at for a lane's busy time: those in no other, as their union is that of all.
+    On lanes with a device's annotations, which are no work, all others.
+    """
     outer: AnyArray = chunk.index.column("slices.parent")[chunk.positions] == NONE
+    annotations = chunk.is_device_annotation
+    if annotations.any():
+        annotated = np.isin(chunk.lanes, np.unique(chunk.lanes[annotations]))
+        outer = np.where(annotated, ~annotations, outer)
     return outer
 
 

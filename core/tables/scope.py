@@ -14,6 +14,7 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.errors import Cancelled
 from ..base.intervals import merge
+from ..base.kineto import DEVICE_ANNOTATION
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
@@ -89,11 +90,21 @@ class Chunk:
 
     @cached_property
     def self_times(self) -> I64:
-        """Ns of each slice inside the range that none of its children covers."""
+        """Ns of each slice inside the range that none of its children covers; none of a device's annotation,
+        which is no work of its own.
+        """
         found = self.index.self_time(self.positions)
         for at, low, high in zip(self.cut.tolist(), self.low.tolist(), self.high.tolist()):
             found[at] = self.ends[at] - self.starts[at] - self._covered(at, low, high)
+        found[self.is_device_annotation] = 0
         return found
+
+    @cached_property
+    def is_device_annotation(self) -> AnyArray:
+        """Which slices are annotations on a device's lanes."""
+        kinds = np.array([category == DEVICE_ANNOTATION for category in self.index.categories], np.bool_)
+        annotations: AnyArray = kinds[self.categories]
+        return annotations
 
     def _covered(self, at: int, low: int, high: int) -> int:
         """Return how many ns of a cut slice its children cover inside the range."""

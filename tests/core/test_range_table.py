@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import CASES, needs_cases
 from tests.events import complete, index_of
+from tracelane.core import open_trace
 from tracelane.core.index.store import Index
 from tracelane.core.tables import range_table as module
 from tracelane.core.tables import scope as scope_module
@@ -140,3 +142,16 @@ def test_too_many_names_are_counted(trace: Trace, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "MOST_ROWS", 4)
     table = range_table(Scope(trace))
     assert len(table) == 4 and "more names" in table.notes[0]
+
+
+@needs_cases
+def test_a_devices_annotation_is_no_work(tmp_path: Path) -> None:
+    """An annotation over a kernel with gaps has no time of its own, and keeps no lane busy."""
+    trace = open_trace([CASES / "adversarial" / "gpu_ann.json"], index_dir=tmp_path)
+    rows = {(row["name"], row["category"]): row for row in range_table(Scope(trace)).rows()}
+    assert rows["k", "kernel"]["self_ns"] == 1_900_000
+    assert rows["ProfilerStep#1", "gpu_user_annotation"]["self_ns"] == 0
+    assert rows["ProfilerStep#1", "gpu_user_annotation"]["total_ns"] == 2_000_000
+    busy = {row["lane"]: (row["count"], row["busy_ns"]) for row in lane_table(Scope(trace)).rows()}
+    assert busy == {"thread 7": (2, 1_900_000), "thread 100": (2, 100_000)}
+    trace.close()
