@@ -13,6 +13,10 @@ TESTERS ?= 3
 TRACE ?=
 BENCH ?=
 
+# How long `make fuzz` runs each fuzzer, and where its random numbers begin.
+FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 1
+
 # What `make bundle` packs for: PLATFORM=s390x or manylinux_2_28_s390x, PYTHONS="3.11 3.12"; this machine without.
 PLATFORM ?=
 PYTHONS ?=
@@ -57,6 +61,11 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 format: $(STAMP)  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+fuzz: $(NATIVE)  ## look for input that breaks something, FUZZ_SECONDS with each fuzzer, from FUZZ_SEED on
+	@for fuzzer in $(notdir $(basename $(wildcard tests/fuzz/[a-z]*.py))); do \
+	  echo $$fuzzer; $(BIN)/python -m tests.fuzz.$$fuzzer $(FUZZ_SECONDS) $(FUZZ_SEED) || exit 1; \
+	done
 
 bench: $(NATIVE)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
 	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)

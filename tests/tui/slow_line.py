@@ -125,6 +125,10 @@ class SlowLine:
                 raise TimeoutError(f"waited for {what}, saw {self.received[-3000:]!r}")
             self._turn(0.02)
 
+    def forget_received(self) -> None:
+        """Forget what was received; the screen stays."""
+        self.received, self.delivered = b"", []
+
     def wait_for_bytes(self, text: str) -> None:
         """Wait until a text was received, wherever it stands or stood on the screen."""
         self.wait_until(lambda: text.encode() in self.received, f"{text!r}")

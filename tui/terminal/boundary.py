@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic, process_time
 from typing import Any
 
 from rich.segment import Segment
@@ -22,6 +23,9 @@ from tracelane.core.base.safe_text import safe
 from ..host import Host
 
 FAILED_STYLE = Style(reverse=True)
+LOOK_EVERY_S = 0.1
+PAUSE_S = 0.25
+"""Pauses that are longer are logged."""
 
 
 class BoundedApp(App[None]):
@@ -39,6 +43,7 @@ class BoundedApp(App[None]):
         self.trouble: Exception | None = None
         """What ended the App, where there was nothing to go on with."""
         self._reporting = False
+        self._looked = 0.0, 0.0
 
     def say(self, text: str) -> None:
         """Show a message."""
@@ -79,6 +84,23 @@ class BoundedApp(App[None]):
             return f"{where}{error.strerror}"
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return f"this should not have happened: {what}{f' (more in {place})' if place else ''}"
+
+    # -- pauses ---------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Watch for pauses, if a log was asked for."""
+        if self.host.log.path is not None:
+            self._looked = monotonic(), process_time()
+            self.set_interval(LOOK_EVERY_S, self._note_pause)
+
+    def _note_pause(self) -> None:
+        """Log how long no key could be answered."""
+        now, worked = monotonic(), process_time()
+        pause = now - self._looked[0] - LOOK_EVERY_S
+        if pause > PAUSE_S:
+            work = worked - self._looked[1]
+            self.host.log.note(f"stood still for {pause:.2f} s, of which the processor worked {work:.2f} s")
+        self._looked = now, worked
 
     # -- where errors arrive --------------------------------------------------------------------------------
 

@@ -1,0 +1,135 @@
+"""Random keys, pastes, mouse and sizes: the viewer must neither fail, nor grow, nor stand still.
+
+    python -m tests.fuzz.viewer_keys [SECONDS] [SEED] [TRACE]
+
+It runs on a pseudo-terminal with `--log`, where errors and pauses are written down. Memory is what is private
+to the process; what is in use after WARM_UP_S counts as needed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.tui.slow_line import SlowLine, tracelane_command
+from tracelane.core.demo.trace import write_demo
+
+WARM_UP_S = 60.0
+LOOK_EVERY_S = 2.0
+KEYS_PER_S = 30
+MOST_GROWTH_MIB = 20.0
+LONGEST_PAUSE_S = 0.5
+PAUSE = re.compile(r"stood still for [0-9.]+ s, of which the processor worked ([0-9.]+) s")
+KEYS = (
+    *"wsadWSADgfe0hljkKJbo[]FVyvriIc/nN*zmM'<>PxXp{}HuU123456789tYLTZR:?t +-=",
+    *("\r", "\r\r", "\x1b", "\x7f", "\t", " ", "\x10", "\x0c"),
+    *(f"\x1b[{end}" for end in ("A", "B", "C", "D", "H", "F", "5~", "6~", "1;2C", "1;2D")),
+)
+LINES = (
+    "only stream",
+    "only",
+    "hide python",
+    "show all",
+    "filter dur>1us",
+    "filter",
+    "colour by name",
+    "colour by category",
+    "goto 50%",
+    "ruler wall",
+    "theme light",
+    "theme dark",
+    "steps nosuch",
+    "nosuch",
+    "only (a+)+$",
+)
+PASTES = ("aten::mm", "x" * 5000, "\x07\x1b]0;title\x07", "🙂 ünï\u202e", "line\nline\r\n:quit", "")
+SIZES = ((120, 40), (80, 24), (200, 50), (8, 3), (1, 1), (40, 12), (300, 80))
+
+
+@dataclass(frozen=True)
+class Endurance:
+    """What a run of the viewer came to."""
+
+    seconds: float
+    inputs: int
+    growth_mib: float
+    longest_pause_s: float  # of processor time: what other programs take is not the viewer's
+    errors: str  # what the log tells of them
+
+
+def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S) -> Endurance:
+    """Run the viewer under random input; raises EOFError where it ends by itself."""
+    choose = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "viewer.log"
+        places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), folder)
+        command = tracelane_command("view", str(trace), "--log", str(log))
+        with SlowLine(command, SIZES[0], environ=places, cwd=Path(folder)) as line:
+            line.wait_for("lane")
+            line.run(1.0)
+            began = looked = time.monotonic()
+            inputs, low, high = 0, 0.0, 0.0
+            while (now := time.monotonic()) - began < seconds:
+                inputs += 1
+                send(line, choose)
+                line.run(choose.uniform(0, 2 / KEYS_PER_S))
+                if now - looked > LOOK_EVERY_S:
+                    looked = now
+                    memory = private_mib(line.pid)
+                    if now - began < min(warm_up_s, seconds / 2):
+                        low = max(low, memory)
+                    high = max(high, memory)
+                    line.forget_received()
+            text = log.read_text(encoding="utf-8")
+        pauses = [float(found) for found in PAUSE.findall(text)]
+    errors = "\n".join(each for each in text.splitlines() if " error: " in each or each[20:22] == "  ")
+    return Endurance(time.monotonic() - began, inputs, high - low, max(pauses, default=0.0), errors)
+
+
+def send(line: SlowLine, choose: random.Random) -> None:
+    """Do one thing that a person, or a cat, could do."""
+    kind = choose.random()
+    columns, lines = line.size
+    if kind < 0.75:
+        line.type("".join(choose.choice(KEYS) for _ in range(choose.choice((1, 1, 1, 2, 5)))))
+    elif kind < 0.82:
+        line.type(f"\x1b\x1b:{choose.choice(LINES)}\r")
+    elif kind < 0.86:
+        line.type(f"\x1b[200~{choose.choice(PASTES)}\x1b[201~")
+    elif kind < 0.98:
+        button = choose.choice((0, 0, 2, 32, 35, 35, 64, 65, 68, 80, 81))
+        x, y = choose.randint(1, columns), choose.randint(1, lines)
+        line.type(f"\x1b[<{button};{x};{y}M\x1b[<{button & 3};{min(columns, x + 5)};{y}m")
+    else:
+        line.resize(*choose.choice(SIZES))
+
+
+def private_mib(pid: int) -> float:
+    """Return the memory that only this process has."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(text.partition("Private_Dirty:")[2].split()[0]) / 1024
+
+
+def main(arguments: list[str]) -> int:
+    """Run for so many seconds with a seed; 1 where something was found."""
+    seconds = float(arguments[0]) if arguments else 600.0
+    seed = int(arguments[1]) if len(arguments) > 1 else 1
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(arguments[2]) if len(arguments) > 2 else write_demo(Path(folder))[0]
+        run = endure(trace.absolute(), seconds, seed)
+    print(
+        f"{run.inputs} inputs in {run.seconds:.0f} s, seed {seed}: memory grew by {run.growth_mib:.1f} MiB, "
+        f"the longest pause was {run.longest_pause_s:.2f} s"
+    )
+    if run.errors:
+        print(run.errors)
+    return int(bool(run.errors) or run.growth_mib > MOST_GROWTH_MIB or run.longest_pause_s > LONGEST_PAUSE_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
