@@ -5,6 +5,7 @@ What a file is, is told by its first bytes, never by its name. Nothing is ever r
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -27,6 +28,9 @@ HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
 SNIFF = 4096
 SPOOL_BLOCK = 1 << 20
+ROOM = 256 << 20
+"""Bytes that a spooled input leaves on the disk."""
+ROOM_EVERY = 64 << 20
 SPOOL_PREFIX = "tracelane-input-"
 
 Fingerprint: TypeAlias = dict[str, int | str]
@@ -193,6 +197,8 @@ def open_source(
         if stat.S_ISDIR(status.st_mode):
             raise UnreadableError(f"{name}: is a directory, not a trace")
         if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISFIFO(status.st_mode):
+                raise UnreadableError(f"{name}: is a device or socket, not a trace")
             with open(name, "rb", buffering=0) as pipe:
                 return _spooled(name, pipe, spool_folder, progress, cancelled)
         return _looked_at(name, Path(name), status, "")
@@ -269,7 +275,9 @@ def _spooled(
 ) -> Source:
     """Copy a pipe to a temporary file that goes away with the Source.
 
-    The file is locked while in use, so that leftovers of killed runs can be told from files in use and swept.
+    It has no name where other processes can open what this one has open (/proc), so that nothing is left of
+    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in
+    use and swept. Reading stops before the disk is full.
     """
     parent = Path(folder or tempfile.gettempdir())
     _sweep(parent)
@@ -277,6 +285,7 @@ def _spooled(
         descriptor, spool = tempfile.mkstemp(prefix=SPOOL_PREFIX, dir=parent)
     except OSError as error:
         raise UnreadableError(f"cannot spool the input to {parent}: {_reason(error)}") from error
+    os.fchmod(descriptor, 0o600)
     keep = _Spool(descriptor, Path(spool))
     digest = hashlib.blake2b(digest_size=16)
     done = 0
@@ -289,6 +298,8 @@ def _spooled(
             while view:
                 view = view[os.write(descriptor, view) :]
             done += len(data)
+            if done // ROOM_EVERY != (done - len(data)) // ROOM_EVERY and _room(descriptor) < ROOM:
+                raise OSError(errno.ENOSPC, "the input is larger than the disk has room for")
             progress(Progress("reading input", done, None))
     except OSError as error:
         keep.close()
@@ -298,18 +309,30 @@ def _spooled(
         raise
     shown = "standard input" if name == "-" else name
     try:
-        source = _looked_at(shown, Path(spool), os.stat(spool), digest.hexdigest(), keep)
+        source = _looked_at(shown, keep.file, os.stat(keep.file), digest.hexdigest(), keep)
     except UnreadableError:
         keep.close()
         raise
     return replace(source, path=name, kind="stdin")
 
 
+def _room(descriptor: int) -> int:
+    """Return the bytes that are left on the disk of an open file."""
+    disk = os.fstatvfs(descriptor)
+    return disk.f_bavail * disk.f_frsize
+
+
 class _Spool:
-    """A temporary file, held locked, removed when nobody needs it any more."""
+    """A temporary file without a name, or one that is held locked, removed when nobody needs it any more."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
+        self.file = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+        """What is opened to read it, by children of this process, too."""
+        if self.file.exists():
+            path.unlink()
+        else:
+            self.file = path
         self.close = weakref.finalize(self, _remove, descriptor, path)
 
 
@@ -321,10 +344,13 @@ def _remove(descriptor: int, path: Path) -> None:
 def _sweep(folder: Path) -> None:
     for stale in folder.glob(f"{SPOOL_PREFIX}*"):
         try:
-            descriptor = os.open(stale, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(stale, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             continue
         try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                continue
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stale.unlink(missing_ok=True)
         except OSError:

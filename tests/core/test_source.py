@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.ingest import source as room
 from tracelane.core.ingest.source import SPOOL_PREFIX, open_source
 
+LINUX = sys.platform == "linux"
 TEXT = b'[{"ph":"X","name":"\xc3\xa9\xf0\x9f\x98\x80","ts":1}]\n' * 3000
 
 
@@ -196,7 +198,7 @@ def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [TEXT, gzip.compress(TEXT)], ids=["plain", "gzip"])
 def test_standard_input_can_be_read_again(packed: bytes, tmp_path: Path) -> None:
-    """Input from a pipe is spooled, read twice alike, and its temporary file goes away with the source."""
+    """Input from a pipe is spooled, read twice alike, and its temporary file has no name (on Linux)."""
     code = (
         "import sys; from pathlib import Path; from tracelane.core.ingest.source import open_source\n"
         "s = open_source('-', spool_folder=Path(sys.argv[1]))\n"
@@ -208,7 +210,7 @@ def test_standard_input_can_be_read_again(packed: bytes, tmp_path: Path) -> None
         [sys.executable, "-c", code, str(tmp_path)], input=packed, capture_output=True, check=True
     )
     packing = "plain" if packed == TEXT else "gzip"
-    assert done.stdout.decode() == f"stdin {packing} {len(TEXT)} True 1 ['hash', 'size']\n"
+    assert done.stdout.decode() == f"stdin {packing} {len(TEXT)} True {0 if LINUX else 1} ['hash', 'size']\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -224,10 +226,51 @@ def test_a_named_pipe_is_spooled(tmp_path: Path) -> None:
     assert source.open().read(1 << 20) == TEXT
 
 
+@pytest.mark.skipif(not LINUX, reason="files without a name are opened through /proc")
+def test_nothing_is_left_of_a_killed_run(tmp_path: Path) -> None:
+    """What came through a pipe is gone after kill -9; until then other processes can read it."""
+    code = (
+        "import sys, time; from pathlib import Path; from tracelane.core.ingest.source import open_source\n"
+        "s = open_source('-', spool_folder=Path(sys.argv[1])); print(s.file, flush=True); time.sleep(600)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(TEXT)
+    process.stdin.close()
+    spool = Path(process.stdout.readline().decode().strip())
+    assert spool.read_bytes() == TEXT and not list(tmp_path.iterdir())
+    process.kill()
+    process.wait()
+    assert not spool.exists() and not list(tmp_path.iterdir())
+
+
+def test_devices_are_refused() -> None:
+    """A device that never ends is not read."""
+    with pytest.raises(UnreadableError, match="/dev/zero: is a device"):
+        open_source("/dev/zero")
+
+
+def test_an_input_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a pipe ends before the disk is full, with a line that names the folder."""
+    monkeypatch.setattr(room, "ROOM_EVERY", 1000)
+    monkeypatch.setattr(room, "_room", lambda _: 1000)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(TEXT[: 1 << 15],))
+    writer.start()
+    with pytest.raises(UnreadableError, match=f"cannot spool the input to {tmp_path}: the input is larger"):
+        open_source(pipe, spool_folder=tmp_path)
+    writer.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_spools_of_killed_runs_are_swept(tmp_path: Path) -> None:
     """A spool that nobody holds any more is removed by the next run; one in use stays."""
     stale = tmp_path / f"{SPOOL_PREFIX}stale"
     stale.write_bytes(b"left over")
+    os.mkfifo(tmp_path / f"{SPOOL_PREFIX}planted")  # opening it must not wait
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     sources = []
