@@ -2,10 +2,10 @@
 
     python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
 
-Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal, zstandard) those of
-the platform and the Python versions asked for are taken; ijson runs without its compiled part, numpy and
-orjson are left to the image where there is no wheel of them, isal and zstandard are left out. On IBM Z and
-Power numpy always is the image's: torch brings it there.
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal, google-re2,
+zstandard) those of the platform and the Python versions asked for are taken; ijson runs without its
+compiled part, numpy and orjson are left to the image where there is no wheel of them, isal, google-re2 and
+zstandard are left out. On IBM Z and Power numpy always is the image's: torch brings it there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-COMPILED = ("numpy", "orjson", "ijson", "isal")
+COMPILED = ("numpy", "orjson", "ijson", "isal", "google-re2")
 ZSTD = "zstandard"
 """What the extra `zstd` installs for Pythons before this minor version, which bring it themselves."""
 ZSTD_INCLUDED = 14
@@ -159,7 +159,7 @@ class Bundle:
             built = [f"--no-binary={name}", "--wheel-dir", str(wheels), self._pinned(name)]
             pip("wheel", "--no-deps", *built, environment=WITHOUT_COMPILING[name])
         elif missing:
-            for wheel in wheels.glob(f"{name}-*.whl"):
+            for wheel in wheels.glob(f"{name.replace('-', '_')}-*.whl"):
                 wheel.unlink()
             self.left_out.append(name)
 

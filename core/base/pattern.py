@@ -28,6 +28,8 @@ try:
 except ImportError:  # no wheel for this machine
     re2 = None
 
+MOST_KNOWN = 1 << 14
+"""Answers of the job that are kept."""
 FEW_WAYS = 1000
 """Ways to match up to which Python's engine is used as it is."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -108,6 +110,8 @@ class JobEngine:
         self._text = text
         self._job = PatternJob(text, flags)
         self._slow: SlowPatternError | None = None
+        self._known: dict[tuple[str, str], int] = {}
+        """(how, text) -> where the match ends: titles of lanes are asked for again and again."""
 
     def found_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
         """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
@@ -123,8 +127,9 @@ class JobEngine:
     def _ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
         if self._slow is not None:
             raise self._slow
+        new = [text for text in dict.fromkeys(texts) if (how, text) not in self._known]
         try:
-            return self._job.ends(how, texts, cancelled)
+            ends = self._job.ends(how, new, cancelled) if new else []
         except SlowTextError as error:
             example = error.text[:_EXAMPLE_LENGTH] + ("…" if len(error.text) > _EXAMPLE_LENGTH else "")
             self._slow = SlowPatternError(
@@ -132,6 +137,9 @@ class JobEngine:
                 " many ways; write it more simply"
             )
             raise self._slow from None
+        known = self._known | {(how, text): end for text, end in zip(new, ends)}
+        self._known = known if len(known) <= MOST_KNOWN else {}
+        return [known[how, text] for text in texts]
 
 
 class LinearEngine:
@@ -175,8 +183,11 @@ class LinearEngine:
 def engine_for(text: str, ignore_case: bool) -> Engine:
     """Return what finds an expression."""
     pattern = _parsed(text, ignore_case)
-    if ways_to_match(pattern) <= FEW_WAYS:
-        return PythonEngine(pattern)
+    try:
+        if ways_to_match(pattern) <= FEW_WAYS:
+            return PythonEngine(pattern)
+    except RecursionError:  # groups within groups: deeper than it takes Python's own parser
+        return JobEngine(pattern.pattern, pattern.flags)
     return linear_engine(pattern) or JobEngine(pattern.pattern, pattern.flags)
 
 
@@ -190,7 +201,7 @@ def linear_engine(pattern: re.Pattern[str]) -> LinearEngine | None:
     try:
         translated = re2_syntax(pattern)
         compiled = re2.compile(translated.text, options)
-    except (NotLinearError, re2.error):
+    except (NotLinearError, RecursionError, re2.error):
         return None
     return LinearEngine(compiled, translated.ascii_only, JobEngine(pattern.pattern, pattern.flags))
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from .errors import Cancelled, TracelaneError
 from .progress import CancelledCallback
 
-TEXT_S = 2.0
+TEXT_S = 1.0
 """Seconds of processor time that a match in one text may take; load does not change what is found."""
 ALL_S = 60.0
 """The same for all texts that one expression is asked about."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..base.pattern import Pattern
 from ..index.store import Index
 from ..ingest.columns import I64, U32
 from ..query.chain import Chain, full_chain
@@ -116,11 +116,11 @@ def chain_from(index: Index, launches: Launches, kernel: int) -> Chain:
     return full_chain(index, kernel, *launches.launch_of(kernel))
 
 
-def slices_named(index: Index, pattern: re.Pattern[str]) -> U32:
+def slices_named(index: Index, pattern: Pattern) -> U32:
     """Return the positions of the slices whose raw name the pattern finds, by start and position."""
     names = index.column("slices.name")
     used = np.unique(np.concatenate([np.unique(part) for part in _chunks(names)] or [names]))
-    wanted = used[[pattern.search(index.string(int(number))) is not None for number in used]]
+    wanted = used[np.array(pattern.found_in(index.strings(used)), np.bool_)]
     found = [
         at + np.flatnonzero(np.isin(part, wanted)) for at, part in zip(_steps(len(names)), _chunks(names))
     ]

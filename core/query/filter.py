@@ -12,6 +12,7 @@ arg.bytes>1e6 arg.'Input type':half  an argument compares, is (=), or contains (
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from fractions import Fraction
@@ -19,6 +20,8 @@ from math import inf
 from typing import TypeAlias
 
 from ..base.errors import UsageError
+from ..base.pattern import Pattern
+from ..base.progress import CancelledCallback, never
 
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9}
 LARGEST_EXPONENT = 400
@@ -44,17 +47,21 @@ class Text:
             return self.text.lower() in value.lower()
         if self.how == "is":
             return self.text.lower() == value.lower() if self.ignore_case else self.text == value
-        return self.pattern.search(value) is not None
+        return self.pattern.search(value)
+
+    def fits(self, values: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
+        """Tell of each of many texts whether it fits. Raises SlowPatternError, Cancelled."""
+        return self.pattern.found_in(values, cancelled) if self.how == "regex" else list(map(self, values))
 
     @property
-    def pattern(self) -> re.Pattern[str]:
-        """The regular expression (re keeps the last ones compiled)."""
-        return re.compile(self.text, re.IGNORECASE if self.ignore_case else 0)
+    def pattern(self) -> Pattern:
+        """The regular expression."""
+        return Pattern(self.text, self.ignore_case)
 
     @property
-    def expression(self) -> re.Pattern[str]:
+    def expression(self) -> Pattern:
         """The regular expression that finds what the text is compared with, whatever it is."""
-        return self.pattern if self.how == "regex" else re.compile(re.escape(self.text), re.IGNORECASE)
+        return self.pattern if self.how == "regex" else Pattern(re.escape(self.text), ignore_case=True)
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,12 @@ class Filter:
     text: str
     terms: tuple[Term, ...]
 
+    @property
+    def may_take_long(self) -> bool:
+        """Whether an expression in it is answered within a limit of time only."""
+        texts = [term.text for term in self.terms if not isinstance(term, Time) and term.text is not None]
+        return any(text.how == "regex" and text.pattern.may_take_long for text in texts)
+
 
 def parse(text: str) -> Filter:
     """Return the filter that a text means; UsageError says what was not understood."""
@@ -197,10 +210,7 @@ def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
             raise UsageError(f"{word} has no closing /: write /…/ for an expression, {quoted(word)} for text")
         slash = end.end() - 1 - len(end[1])
         pattern = text[at + 1 : slash]
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise UsageError(f"/{pattern}/ is no regular expression: {error}") from None
+        Pattern(pattern).check(f"/{pattern}/")
         if not pattern:
             raise UsageError("// is an empty expression")
         return Text("regex", pattern, bool(end[1])), end.end()

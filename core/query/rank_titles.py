@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from ..base.pattern import Pattern
 
 if TYPE_CHECKING:
     from ..index.captures import Member
@@ -20,12 +21,11 @@ def rank_titles(members: Sequence[Member]) -> Mapping[int, str]:
     return found if len(found) > 1 else {}
 
 
-def names_rank(pattern: re.Pattern[str], title: str) -> bool:
+def names_rank(pattern: Pattern, title: str) -> bool:
     """Tell whether a pattern means a rank: it matches its title from the start on, and whole words of it, so
     that "rank 1" is not rank 10 and "1" is no rank.
     """
-    match = pattern.match(title)
-    if match is None or not match.end():
+    end = pattern.end_of_match(title)
+    if not end:
         return False
-    end = match.end()
     return end == len(title) or not (title[end - 1].isalnum() and title[end].isalnum())

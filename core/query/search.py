@@ -66,12 +66,12 @@ class Search:
             if isinstance(term, Name):
                 tables.append(("slices.name", self._names(term.text) != term.negated))
             elif isinstance(term, Category):
-                fits = [_category_fits(term.text, name) != term.negated for name in self.index.categories]
-                tables.append(("slices.category", np.array(fits, bool)))
+                fits = np.array(_categories_that_fit(term.text, self.index.categories, self.cancelled), bool)
+                tables.append(("slices.category", fits != term.negated))
             elif isinstance(term, LaneTitle):
                 whole = bool(self.rank) and names_rank(term.text.expression, self.rank)
-                fits = [(whole or term.text(title)) != term.negated for title in self.titles]
-                lanes = np.array(fits, bool)
+                fits = np.array(term.text.fits(self.titles, self.cancelled), bool)
+                lanes = (fits | whole) != term.negated
                 these: AnyArray = lanes[self.index.rows["lane"].astype(np.int64)]
                 rows = these if rows is None else rows & these
         found = unsure = [np.empty(0, np.uint32)]
@@ -154,7 +154,6 @@ class Search:
                 used[names[begin : begin + CHUNK]] = True
         fits = np.zeros(len(used), bool)
         needle = text.text.lower().encode() if text.how == "in" and text.text.isascii() else None
-        regex = text.pattern if text.how == "regex" else None
         for begin in range(0, len(used), STRINGS):
             if self.cancelled():
                 raise Cancelled
@@ -167,16 +166,18 @@ class Search:
                 joined = joined.lower()
                 if needle not in joined:
                     continue
-            for number in numbers.tolist():
-                low, high = bounds[number - begin] - bounds[0], bounds[number - begin + 1] - bounds[0]
-                raw = joined[low:high]
-                if needle is not None:
-                    fits[number] = needle in raw
-                else:
-                    name = raw.decode("utf-8", "replace")
-                    fits[number] = text(name) if regex is None else regex.search(name) is not None
+            places = [(bounds[number - begin], bounds[number - begin + 1]) for number in numbers.tolist()]
+            raws = [joined[low - bounds[0] : high - bounds[0]] for low, high in places]
+            if needle is not None:
+                fits[numbers] = [needle in raw for raw in raws]
+            else:
+                fits[numbers] = text.fits([raw.decode("utf-8", "replace") for raw in raws], self.cancelled)
         return fits
 
 
-def _category_fits(text: Text, name: str) -> bool:
-    return text(name) or (text.how == "is" and "," in name and any(map(text, name.split(","))))
+def _categories_that_fit(text: Text, names: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
+    """Return which categories fit; one that names several between commas does where one of them does."""
+    fits = text.fits(names, cancelled)
+    if text.how != "is":
+        return fits
+    return [fit or ("," in name and any(map(text, name.split(",")))) for fit, name in zip(fits, names)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..base.pattern import Pattern
+from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..index.store import Index
 from ..ingest.columns import F64, I64, AnyArray
@@ -59,8 +60,8 @@ def instances(
     runs, whatever the limit.
     """
     works = work_of(scope)
-    wanted = re.compile(name, re.IGNORECASE)
-    places = [_matching(work, wanted) for work in works]
+    wanted = Pattern(name, ignore_case=True)
+    places = [_matching(work, wanted, scope.cancelled) for work in works]
     owner = np.repeat(np.arange(len(works)), [len(at) for at in places])
     place = np.concatenate(places) if works else np.empty(0, np.int64)
     starts = concatenated([work.starts[at] for work, at in zip(works, places)])
@@ -104,11 +105,13 @@ def instances(
     return table, _histogram(scope, durations)
 
 
-def _matching(work: Work, wanted: re.Pattern[str]) -> I64:
+def _matching(work: Work, wanted: Pattern, cancelled: CancelledCallback) -> I64:
     """Return the places of the slices with a matching name; each distinct name is asked once."""
     which, numbers = work.distinct_names
     names = work.index.strings(numbers)
-    good = np.array([bool(wanted.search(raw) or wanted.search(short_name(raw))) for raw in names], np.bool_)
+    hits = wanted.found_in(names, cancelled)
+    short_hits = wanted.found_in([short_name(raw) for raw in names], cancelled)
+    good = np.array(hits, np.bool_) | np.array(short_hits, np.bool_)
     return np.flatnonzero(good[which]) if len(which) else np.empty(0, np.int64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -10,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..base.errors import UsageError
+from ..base.pattern import Pattern
 from ..base.short_names import short_name
 from ..ingest.columns import I64, AnyArray
 from .attribution import work_by_steps
@@ -76,10 +75,7 @@ def analyse_kernels(
 
 def check_pattern(text: str) -> None:
     """Raise UsageError where a text is no regular expression."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise UsageError(f"--runs is no regular expression: {error}") from None
+    Pattern(text, ignore_case=True).check("--runs")
 
 
 def kernels(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from ..base.errors import UsageError
+from ..base.pattern import Pattern
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
@@ -33,7 +33,7 @@ class KernelKind:
 
     name: str
     type: KernelType
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str] | Pattern
 
 
 def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
@@ -97,10 +97,9 @@ class KindTable:
         types = {row.name: row.type for row in self.rows} | {name: name for name in KERNEL_TYPES}
         own = []
         for name, pattern in patterns:
-            try:
-                own.append(KernelKind(name, types.get(name, "compute"), re.compile(pattern, re.IGNORECASE)))
-            except re.error as error:
-                raise UsageError(f"kernel kind {name!r}: {pattern!r} is no pattern: {error}") from None
+            expression = Pattern(pattern, ignore_case=True)
+            expression.check(f"kernel kind {name!r}: {pattern!r}")
+            own.append(KernelKind(name, types.get(name, "compute"), expression))
         return KindTable((*own, *self.rows))
 
     def kind_of(self, name: str, category: str = "") -> KernelKind:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.pattern import Pattern
 from tracelane.core.query.rank_titles import names_rank
 from tracelane.core.trace import Lane, Process, Trace
 
@@ -128,10 +127,17 @@ def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> S
     return _settled(trace, _without_hidden(hidden, after), height)
 
 
+def lane_pattern(text: str) -> Pattern:
+    """Return what lanes' titles are asked for; UsageError where it is no regular expression."""
+    pattern = Pattern(text, ignore_case=True)
+    pattern.check(repr(text))
+    return pattern
+
+
 def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
     """Show only lanes whose own, process's or rank's title matches; an empty pattern shows all again."""
     if pattern:
-        _compiled(pattern)
+        lane_pattern(pattern)
         if not only_lanes(trace, pattern):
             raise Refusal(f"no lane matches {pattern}")
     return _settled(trace, replace(session, only=pattern, scroll=0), height)
@@ -139,8 +145,9 @@ def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
 
 def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
     """Hide the lanes whose title matches, and the ranks whose title does."""
-    found = _compiled(pattern)
-    keys = {lane_key(lane) for lane in trace.lanes if found.search(lane.title)}
+    found = lane_pattern(pattern)
+    hits = found.found_in([lane.title for lane in trace.lanes])
+    keys = {lane_key(lane) for lane, hit in zip(trace.lanes, hits) if hit}
     heads = rank_heads(trace).values()
     ranks = {process_key(head) for head in heads if names_rank(found, head.title)}
     if not keys and not ranks:
@@ -213,13 +220,6 @@ def _lane(layout: Layout, session: Session) -> Lane:
     if line.lane is None:
         raise Refusal("this line stands for several lanes: open it first (Space)")
     return line.lane
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}") from None
 
 
 def _neighbour(layout: Layout, session: Session, apart: str = "") -> RowKey | None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
 
 from .opened import chosen_trace
@@ -47,10 +48,8 @@ def chain(
 
     Where the name is that of an op or annotation, say which kernels were launched under it.
     """
-    try:
-        pattern = re.compile(name)
-    except re.error as error:
-        raise UsageError(f"--name is no regular expression: {error}") from None
+    pattern = Pattern(name)
+    pattern.check("--name")
     opened = chosen_trace([trace], index_options, choice)
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
@@ -79,7 +78,7 @@ def _time(trace: Trace, text: str, step_name: str | None) -> int:
 
 
 def _found(
-    trace: Trace, pattern: re.Pattern[str], time: int | None, every: bool
+    trace: Trace, pattern: Pattern, time: int | None, every: bool
 ) -> tuple[list[tuple[int, int, bool]], int]:
     """Return ((source, position, whether it is device work) of what is to be shown, how many match)."""
     import numpy as np

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
+from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
@@ -76,11 +76,11 @@ def cut(
 
 
 def _lanes(trace: Trace, pattern: str) -> list[int]:
-    try:
-        wanted = re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise UsageError(f"--lanes is no regular expression: {error}") from None
-    found = [ln.number for ln in trace.lanes if wanted.search(ln.title) or wanted.search(ln.process.title)]
+    wanted = Pattern(pattern, ignore_case=True)
+    wanted.check("--lanes")
+    own = wanted.found_in([lane.title for lane in trace.lanes])
+    process = wanted.found_in([lane.process.title for lane in trace.lanes])
+    found = [lane.number for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
     if not found:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")
     return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.pattern import Pattern
 
 if TYPE_CHECKING:
     from tracelane.core.tables.scope import Attribute, Scope
@@ -174,17 +175,12 @@ def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
 
     if not pattern:
         return None
-    try:
-        wanted = re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise UsageError(f"--lanes is no regular expression: {error}") from None
+    wanted = Pattern(pattern, ignore_case=True)
+    wanted.check("--lanes")
     titles = rank_titles(trace.members).items()
     ranks = {source for source, title in titles if names_rank(wanted, title)}
-    found = [
-        lane.index
-        for lane in trace.lanes
-        if lane.source in ranks or wanted.search(f"{lane.process.title} {lane.title}")
-    ]
+    hits = wanted.found_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
+    found = [lane.index for lane, hit in zip(trace.lanes, hits) if hit or lane.source in ranks]
     if not found:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")
     return found

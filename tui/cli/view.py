@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
+from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
@@ -111,7 +111,7 @@ def view(
     if traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
-        _check(lanes)
+        Pattern(lanes, ignore_case=True).check("--lanes")
     options = log_options(log_zone, lag, cards)
     if tz:
         from tracelane.tui.zone import zone_of
@@ -212,12 +212,15 @@ def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     from tracelane.tui.actions.devices import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
+    from tracelane.tui.draw.only import only_lanes
     from tracelane.tui.steps import step_marks
     from tracelane.tui.times import parse_range, parse_span
 
     cells = max(1, width - TITLE_CELLS)
     session = replace(first_session(trace, cells), only=asked.lanes or "", zone=asked.tz or "")
     session = replace(session, search=asked.search or "", filter=asked.where or "")
+    if session.only:
+        only_lanes(trace, session.only)  # an expression that takes too long is said now
     if asked.device_offsets:
         session = with_clocks(trace, session, with_device_clocks(trace, session.clocks, asked.device_offsets))
     begin, end = asked.begin, asked.end
@@ -243,13 +246,6 @@ def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
         raise UsageError("--from must lie before --to, and within the trace")
     start, stop = max(start, low), min(stop, max(high, start + 1))
     return replace(session, viewport=view_of(start, stop, cells), cursor=start)
-
-
-def _check(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--lanes is no regular expression: {error}") from None
 
 
 def _parsed(text: str | None) -> str | None:

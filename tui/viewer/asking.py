@@ -113,9 +113,9 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
         elif order.verb == "filter":
             self.filter_by(order.text)
         elif order.verb == "only":
-            self.go(lanes.only(trace, session, order.text, lines))
+            self.move_by_titles(lanes.only, order.text)
         elif order.verb == "hide":
-            self.go(lanes.hide_matching(trace, session, order.text, lines))
+            self.move_by_titles(lanes.hide_matching, order.text)
         elif order.verb == "show":
             self.go(lanes.show_all(trace, session, lines))
         elif order.verb == "quiet":

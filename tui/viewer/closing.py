@@ -53,7 +53,7 @@ class Closing(Panels, Searching):
 
     def do_close(self) -> None:
         """Close what is on top, then drop the search, the range, the selection, the baseline."""
-        if self._close_top() or self.stop_search():
+        if self._close_top() or self.stop_search() or self.stop_titles():
             return
         if self.session.search:
             self.go(replace(self.session, search=""))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from rich.text import Text
 from textual.worker import Worker, get_current_worker
@@ -16,9 +17,11 @@ from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import Found, Hit, Hits, find
 from tracelane.core.trace import Trace
 
+from ..actions import lanes
 from ..actions.refusal import Refusal
 from ..config import Config
 from ..draw.labels import fit_middle
+from ..draw.only import ask_titles
 from ..draw.overview import hit_cells
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
@@ -33,12 +36,17 @@ HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.by
 NOTE_CELLS = 24
 
 
+ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]
+"""A move for lanes whose titles match a text, given the lines there are for lanes."""
+
+
 class Searching(Viewer):
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
     def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
         """Hold what was found."""
         super().__init__(trace, session, config)
+        self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
@@ -100,6 +108,50 @@ class Searching(Viewer):
         self.select(thing)
         self.say(f"hit {format_count(hit.rank)} of {format_count(hits.count)}")
 
+    # -- titles ---------------------------------------------------------------------------------------------
+
+    def move_by_titles(self, move: ByTitles, text: str) -> None:
+        """Do what asks lanes for their titles; away from the screen where the expression may take long."""
+        if text and lanes.lane_pattern(text).may_take_long:
+            self.asks_titles = True
+            self.say("looking at the titles: Esc stops")
+            self._ask_titles(self.trace, move, text)
+        else:
+            self.go(move(self.trace, self.session, text, self.lane_lines))
+
+    @background("titles")
+    def _ask_titles(self, trace: Trace, move: ByTitles, text: str) -> None:
+        worker = get_current_worker()
+        trouble: TracelaneError | None = None
+        try:
+            ask_titles(trace, lanes.lane_pattern(text), lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        except TracelaneError as error:
+            trouble = error
+        self.call_from_thread(self._titles_asked, move, text, trouble)
+
+    def _titles_asked(self, move: ByTitles, text: str, trouble: TracelaneError | None) -> None:
+        if not self.asks_titles:  # stopped while this was on its way
+            return
+        self.asks_titles = False
+        self.say("")
+        try:
+            if trouble is not None:
+                raise trouble
+            self.go(move(self.trace, self.session, text, self.lane_lines))
+        except (Refusal, TracelaneError) as refusal:
+            self.say(str(refusal))
+
+    def stop_titles(self) -> bool:
+        """Stop asking lanes for their titles; tell whether that was going on."""
+        if not self.asks_titles:
+            return False
+        self.asks_titles = False
+        self.workers.cancel_group(self, "titles")
+        self.say("stopped")
+        return True
+
     # -- finding --------------------------------------------------------------------------------------------
 
     def search_again(self) -> None:
@@ -113,6 +165,8 @@ class Searching(Viewer):
         if session.search or session.filter:
             self.looked_through = 0.0
             self._search(session)
+            if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
+                self.say("searching: Esc stops")
         else:
             self.workers.cancel_group(self, "search")
         self._show_found()

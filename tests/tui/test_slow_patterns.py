@@ -1,0 +1,143 @@
+"""Regular expressions that take too long end with a sentence, wherever one is typed, and Esc gives up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete
+from tests.tui.driver import message, open_viewer, wait_until, wait_until_idle
+from tracelane.core.base import pattern as patterns
+from tracelane.core.base.pattern_job import PatternJob
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.main import main
+from tracelane.tui.widgets.prompt import Prompt
+
+NAME = "a" * 50 + "!"
+LINEAR = "(a+)+$"
+SLOW = f"(?=a){LINEAR}"
+"""Lookaround, which RE2 has not: the job answers, on every machine."""
+EVENTS = [
+    {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": NAME}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": NAME}},
+    *(complete(10 * number, 8, NAME, "kernel", pid=1, tid=1, args={"x": NAME}) for number in range(50)),
+]
+COMMANDS = [
+    ["slices", "TRACE", "--where", "/PATTERN/"],
+    ["slices", "TRACE", "--where", "-/PATTERN/i"],
+    ["slices", "TRACE", "--where", "lane:/PATTERN/"],
+    ["slices", "TRACE", "--where", "arg.x:/PATTERN/"],
+    ["slices", "TRACE", "--lanes", "PATTERN"],
+    ["chain", "TRACE", "--name", "PATTERN"],
+    ["kernels", "TRACE", "--runs", "PATTERN"],
+    ["cut", "TRACE", "--from", "+0ns", "--lanes", "PATTERN", "-o", "cut.json"],
+    ["view", "TRACE", "--lanes", "PATTERN"],
+    ["view", "TRACE", "--search", "/PATTERN/"],
+    ["view", "TRACE", "--filter", "/PATTERN/"],
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a trace on whose every name and title the expressions take long."""
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps({"traceEvents": EVENTS}))
+    return path
+
+
+@pytest.fixture
+def trace(path: Path, tmp_path: Path) -> Trace:
+    """Return that trace, open."""
+    return open_trace(path, index_dir=tmp_path / "index")
+
+
+@pytest.fixture
+def without_re2(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Do without RE2, as on machines for which there is none."""
+    monkeypatch.setattr(patterns, "re2", None)
+    yield from _fresh_engines()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give a text an hour: only whoever asked can give up before."""
+    monkeypatch.setattr(patterns, "PatternJob", partial(PatternJob, text_s=3600.0, all_s=3600.0))
+    yield from _fresh_engines()
+
+
+def _fresh_engines() -> Iterator[None]:
+    patterns.engine_for.cache_clear()
+    yield
+    patterns.engine_for.cache_clear()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_says_so(
+    command: list[str],
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What takes too long ends with one line that names the expression, and exit code 64."""
+    monkeypatch.chdir(path.parent)
+    words = [word.replace("TRACE", str(path)).replace("PATTERN", SLOW) for word in command]
+    assert main(words) == 64
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"/{SLOW}/ takes too long on 'aaaa" in error
+
+
+def test_what_can_be_linear_is_answered(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where RE2 is installed the same without lookaround is answered like any other expression."""
+    if patterns.re2 is None:
+        pytest.skip("there is no RE2 for this machine")
+    assert main(["slices", str(path), "--where", f"/{LINEAR}/"]) == 0
+    assert capsys.readouterr().out.endswith("0 slices\n")
+    assert main(["slices", str(path), "--where", "/(a+)+!$/", "--limit", "1"]) == 0
+    assert "50 slices" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_re2")
+def test_other_machines_say_so(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no RE2 what is harmless is found just the same; the other is said to take too long."""
+    assert main(["slices", str(path), "--where", "/(a+)+!$/", "--limit", "1"]) == 0
+    assert "50 slices" in capsys.readouterr().out
+    assert main(["slices", str(path), "--where", f"/{LINEAR}/"]) == 64
+    assert "takes too long" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
+async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
+    """In the viewer one line says that it takes too long, and the view stays as it was."""
+    async with open_viewer(trace) as (app, pilot):
+        app.post_message(Prompt.Answered("command", line))
+        await wait_until(pilot, lambda: "takes too long" in message(app))
+        assert not app.session.only and not app.session.hidden_lanes
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
+async def test_escape_gives_up(line: str, trace: Trace) -> None:
+    """While an expression is looked for the viewer says that Esc stops, goes on drawing, and Esc stops."""
+    async with open_viewer(trace) as (app, pilot):
+        before = app.session.viewport
+        app.post_message(Prompt.Answered("command", line))
+        await wait_until(pilot, lambda: "Esc stops" in message(app))
+        await pilot.press("w")
+        await wait_until(pilot, lambda: app.session.viewport != before)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: "stopped" in message(app))
+        await wait_until_idle(app, pilot)
+        assert not app.session.only and not app.session.hidden_lanes
+
+
+async def test_lookaround_in_lanes(trace: Trace) -> None:
+    """An expression that only the job can answer shows and hides lanes like any other."""
+    async with open_viewer(trace) as (app, pilot):
+        app.post_message(Prompt.Answered("command", "only (?<=a)!+$"))
+        await wait_until(pilot, lambda: app.session.only == "(?<=a)!+$")
+        app.post_message(Prompt.Answered("command", "only (?<=b)!+$"))
+        await wait_until(pilot, lambda: message(app) == "no lane matches (?<=b)!+$")
