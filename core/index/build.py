@@ -300,23 +300,45 @@ class _Build:
         _write_file(self.folder / MANIFEST, json.dumps(manifest).encode())
 
     def _ledger(self, tables: LaneTables, flow_counts: Mapping[str, Any]) -> dict[str, Any]:
-        counts = self.read.counts
-        phase = {key.removeprefix("phase."): n for key, n in counts.items() if key.startswith("phase.")}
+        """Return the read report. All events are: slices, and once more those that are pairs, instant events
+        (events of any other phase too), counter, flow and async events, metadata, unmatched begins and ends,
+        events without a usable time, what is no object, and what is unreadable.
+        """
+        counts, lengths = self.read.counts, self.batches.lengths
         threads = tables.lanes[tables.lanes["kind"] == LaneKind.THREAD]
         asyncs = tables.lanes[tables.lanes["kind"] == LaneKind.ASYNC]
+        unmatched_ends = tables.unmatched_ends[LaneKind.THREAD]
+
+        counter_events = counts.get("phase.C", 0) - counts.get("no_usable_time.C", 0)
+        placed = {name: sum(lengths(name)) for name in ("timed", "flows", "asyncs")}
+        all_phases = sum(number for key, number in counts.items() if key.startswith("phase."))
+        without_time = all_phases - counts.get("phase.M", 0) - counter_events - sum(placed.values())
+
+        unusable = counts.get("no_usable_time", 0) - counts.get("no_usable_time.M", 0)
         return {
-            "events": self.batches.events,
+            "events": self.batches.events + counts.get("unreadable", 0),
             "slices": int(threads["slices"].sum()),
-            "instants": phase.get("i", 0) + phase.get("I", 0),
-            "counter_samples": phase.get("C", 0),
+            "pairs": tables.pairs,
+            "instants": counts.get("phase.i", 0) + counts.get("phase.I", 0),
+            "instant_events": int(threads["instants"].sum()) - unmatched_ends,
+            "counter_samples": counts.get("phase.C", 0),
+            "counter_events": counter_events,
             "counter_values": tables.samples,
-            "metadata": phase.get("M", 0),
+            "metadata": counts.get("phase.M", 0),
+            "async_events": placed["asyncs"],
             "async_spans": int(asyncs["slices"].sum()),
             "async_unmatched_begin": int(asyncs["unclosed"].sum()),
             "async_unmatched_end": tables.unmatched_ends[LaneKind.ASYNC],
+            "flow_events": placed["flows"],
             "flows": flow_counts,
             "unmatched_begin": int(threads["unclosed"].sum()),
-            "unmatched_end": tables.unmatched_ends[LaneKind.THREAD],
+            "unmatched_end": unmatched_ends,
+            "mismatched_ends": tables.mismatched_ends,
+            "without_time": without_time,
+            "not_objects": counts.get("not_object", 0),
+            "negative_durations": counts.get("negative_dur", 0),
+            # Where only the duration is unusable, the event is an instant.
+            "missing_durations": counts.get("missing_dur", 0) + unusable - without_time,
             "repaired": counts.get("repaired", 0),
             "oversized": counts.get("oversized", 0),
             "unreadable": counts.get("unreadable", 0),

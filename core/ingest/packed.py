@@ -23,7 +23,7 @@ def packed_floats(values: Sequence[Any]) -> bytes | None:
         return None
     try:
         return struct.pack(f"{len(values)}d", *values)
-    except OverflowError:
+    except (OverflowError, struct.error):
         return None
 
 

@@ -1,0 +1,83 @@
+"""The read report: every event of a file is counted once, whatever it became."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import (
+    async_event,
+    begin,
+    complete,
+    counter,
+    end,
+    event,
+    every_phase,
+    flow,
+    index_of,
+    metadata,
+)
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.options import IndexOptions
+from tracelane.core.index.store import Index
+
+TERMS = (
+    "slices", "pairs", "instant_events", "counter_events", "flow_events", "metadata", "async_events",
+    "unmatched_begin", "unmatched_end", "without_time", "not_objects", "unreadable",
+)  # fmt: skip
+TRACES = sorted(
+    str(path.relative_to(CORPUS))
+    for folder in ("chrome", "odd", "aiu", "../cases/trust", "../cases/adversarial")
+    for path in (CORPUS / folder).glob("**/*")
+    if path.is_file() and ".json" in path.name and path.stat().st_size < 1 << 20
+)
+
+
+def total(index: Index) -> int:
+    return sum(int(index.ledger[term]) for term in TERMS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
+    """The terms add up to the events, of every phase and with times of every kind."""
+    index = index_of([*every_phase(seed), event("O", 1), event("Q", None), 7, None, "x"], tmp_path)
+    assert total(index) == index.ledger["events"]
+    assert index.ledger["not_objects"] == 3
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", TRACES)
+def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
+    """Nothing vanishes of any file that is a trace, damaged ones included."""
+    try:
+        index = ingest_index(CORPUS / name, IndexOptions(tmp_path))
+    except UnreadableError:
+        return
+    assert total(index) == index.ledger["events"]
+
+
+def test_what_is_said_of_few_events(tmp_path: Path) -> None:
+    """Pairs, names that differ, and times that are missing or unusable have their own counts."""
+    index = index_of(
+        [
+            begin(1, "a"), end(2, name="b"),
+            begin(3, "a"), end(4, name="a"), begin(5, "a"), end(6, name=None),
+            begin(7, "open"), end(0),
+            complete(1, -5), complete(1, None), complete(None, 1), event("i", "soon"),
+            counter(1, "c", v=1), counter(None, "c", v=1),
+            flow("s", 1, 1), flow("f", None, 1),
+            async_event("b", 1, 1), async_event("e", 2, 1, name="other"),
+            metadata("process_name", 1, name="p"),
+        ],
+        tmp_path,
+    )  # fmt: skip
+    want = {
+        "pairs": 3, "mismatched_ends": 1, "unmatched_begin": 1, "unmatched_end": 1, "negative_durations": 1,
+        "missing_durations": 1, "without_time": 4, "counter_events": 1, "flow_events": 1, "async_events": 2,
+        "metadata": 1, "events": 19,
+    }  # fmt: skip
+    assert {name: index.ledger[name] for name in want} == want
+    assert total(index) == 19
