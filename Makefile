@@ -19,12 +19,14 @@ FUZZ_SEED ?= 1
 
 # What `make bundle` packs for: PLATFORM=s390x or manylinux_2_28_s390x, PYTHONS="3.11 3.12"; this machine without.
 PLATFORM ?=
+# What `make test-s390x` and its like run: a folder or files of tests; all of core's without.
+TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast check format bench wheels bundle screenshots clean
+.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 sanitize check format bench wheels bundle screenshots clean
 
 help:  ## show what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
 
 setup: $(NATIVE)  ## make the virtual environment in .venv
 
@@ -57,6 +59,13 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/mypy --strict -p tracelane.core -p tracelane.tui
 	PYTHONPATH=src $(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_docs.py
+
+sanitize: $(NATIVE)  ## run the tests of the native core with its C code under ASan and UBSan
+	@$(BIN)/python bundle/sanitize.py
+
+test-s390x test-ppc64le test-aarch64: $(STAMP)  ## run the core's tests emulated, in a minimal Debian (as root)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
+	@sh tests/emulated.sh $(@:test-%=%) $(TESTS)
 
 format: $(STAMP)  ## put the code in shape
 	$(BIN)/ruff format .

@@ -24,7 +24,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "core" / "native"
 STEM = "_tracelane.native"
-FLAGS = (
+COMMON_FLAGS = (
     "-std=c11",
     "-O2",
     "-ffp-contract=off",
@@ -72,16 +72,20 @@ def compile_here(out: Path) -> str:
     """
     if os.name != "posix":
         raise CompileError(f"{sys.platform} is no platform that it is written for")
-    given = os.environ.get("CC")
-    if given:
-        command = shlex.split(given)
-    else:
-        command = [next((name for name in COMPILERS if shutil.which(name)), "")]
-        if not command[0]:
-            raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH")
-    _compile([*command, *FLAGS], out, is_for_here=True)
+    _compile([*compiler(), *COMMON_FLAGS], out, is_for_here=True)
     machine = platform.machine()
     return f"macosx_11_0_{machine}" if sys.platform == "darwin" else f"{sys.platform}_{machine}"
+
+
+def compiler() -> list[str]:
+    """Return the command of this machine's C compiler; CompileError where there is none."""
+    given = os.environ.get("CC")
+    if given:
+        return shlex.split(given)
+    for name in COMPILERS:
+        if shutil.which(name):
+            return [name]
+    raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH")
 
 
 def compile_for(machine: str, out: Path) -> str:
@@ -91,7 +95,7 @@ def compile_for(machine: str, out: Path) -> str:
     target = PLATFORMS[machine]
     if importlib.util.find_spec("ziglang") is not None:
         zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig_target, "-s"]
-        _compile([*zig, *FLAGS, *target.flags], out, is_for_here=False)
+        _compile([*zig, *COMMON_FLAGS, *target.flags], out, is_for_here=False)
         return target.tag
     if machine == platform.machine():
         return compile_here(out)

@@ -7,6 +7,7 @@ it: where it is absent, or was made of other sources, the plain Python twins do 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -29,8 +30,11 @@ class NativeLibrary:
 
 @cache
 def native_library() -> NativeLibrary:
-    """Return the library that belongs to these files, loaded once per process."""
-    return load_library(FOLDER / FILE_NAME)
+    """Return the library that belongs to these files, or the one that TRACELANE_NATIVE names (its tests run
+    with one that was compiled with sanitizers); loaded once per process.
+    """
+    named = os.environ.get("TRACELANE_NATIVE")
+    return load_library(Path(named) if named else FOLDER / FILE_NAME)
 
 
 def load_library(path: Path) -> NativeLibrary:
