@@ -23,7 +23,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 sanitize check format bench wheels bundle screenshots clean
+.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 sanitize check format fuzz bench wheels bundle screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14

@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def test_it_neither_fails_nor_grows(tmp_path: Path) -> None:
-    """Half a minute of random input: it runs to the end, logs no error and needs no more memory than at first."""
+    """Half a minute of random input: it runs to the end, logs no error and does not grow."""
     run = endure(write_demo(tmp_path)[0], seconds=30, seed=20261122)
     assert not run.errors
     assert run.growth_mib < MOST_GROWTH_MIB
