@@ -47,7 +47,7 @@ LINES = (
     "nosuch",
     "only (a+)+$",
 )
-PASTES = ("aten::mm", "x" * 5000, "\x07\x1b]0;title\x07", "🙂 ünï\u202e", "line\nline\r\n:quit", "")
+PASTES = ("aten::mm", "x" * 5000, "\x07\x1b]0;title\x07", "🙂 ünï\u202e", "line\nline\r\n", "")
 SIZES = ((120, 40), (80, 24), (200, 50), (8, 3), (1, 1), (40, 12), (300, 80))
 
 
@@ -80,6 +80,8 @@ def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S)
                 line.run(choose.uniform(0, 2 / KEYS_PER_S))
                 if now - looked > LOOK_EVERY_S:
                     looked = now
+                    if line.has_ended():
+                        raise EOFError(f"ended with {line.code} after {now - began:.0f} s: {_tail(log)}")
                     memory = private_mib(line.pid)
                     if now - began < min(warm_up_s, seconds / 2):
                         low = max(low, memory)
@@ -107,6 +109,10 @@ def send(line: SlowLine, choose: random.Random) -> None:
         line.type(f"\x1b[<{button};{x};{y}M\x1b[<{button & 3};{min(columns, x + 5)};{y}m")
     else:
         line.resize(*choose.choice(SIZES))
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8").splitlines()[-20:])
 
 
 def private_mib(pid: int) -> float:

@@ -111,7 +111,7 @@ class SlowLine:
         """Wait until a text is on the screen."""
 
         def seen() -> bool:
-            if self._ended():
+            if self.has_ended():
                 raise EOFError(f"ended with {self.code} before {text!r}: {self.received[-3000:]!r}")
             return text in self.screen.text
 
@@ -164,7 +164,7 @@ class SlowLine:
 
     def wait_for_end(self) -> int:
         """Wait until the program has ended and all it wrote has arrived; return its exit code."""
-        self.wait_until(lambda: self._ended() and not self._under_way, "the end")
+        self.wait_until(lambda: self.has_ended() and not self._under_way, "the end")
         assert self.code is not None
         return self.code
 
