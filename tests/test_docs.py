@@ -11,7 +11,7 @@ import pytest
 
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
-from tracelane.tui.cli.main import COMMANDS, tracelane
+from tracelane.tui.cli.main import command_names, tracelane
 from tracelane.tui.commands import COMMANDS as KEYS
 from tracelane.tui.commands import commands_table, key_text
 
@@ -27,7 +27,7 @@ SUPERLATIVES = re.compile(
 
 def _commands() -> dict[str, click.Command]:
     context = click.Context(tracelane)
-    return {name: found for name in COMMANDS if (found := tracelane.get_command(context, name))}
+    return {name: found for name in command_names() if (found := tracelane.get_command(context, name))}
 
 
 def test_every_command_is_told() -> None:

@@ -23,9 +23,9 @@ from tracelane.core.trace import open_trace
 LIGHT = """
 import sys
 import tracelane.core.tables.registry, tracelane.tui.cli.main, tracelane.tui.cli.analysis
-from tracelane.tui.cli.main import COMMANDS, tracelane
+from tracelane.tui.cli.main import command_names, tracelane
 import click
-for name in COMMANDS:
+for name in command_names():
     tracelane.get_command(click.Context(tracelane), name)
 print([name for name in ("numpy", "textual", "rich") if name in sys.modules])
 """

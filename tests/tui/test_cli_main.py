@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
-from tracelane.tui.cli.main import COMMANDS, main, with_command
+from tracelane.tui.cli.main import command_names, main, with_command
 
 from .cli_process import tracelane
 
@@ -42,7 +42,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     """--help lists all commands, each with a line, and --help of each exits 0."""
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    for name in COMMANDS:
+    for name in command_names():
         assert f"\n  {name} " in text
         assert main([name, "--help"]) == 0
         assert "Usage: tracelane" in capsys.readouterr().out

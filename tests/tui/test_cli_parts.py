@@ -14,7 +14,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.json_tables import flat
-from tracelane.tui.cli.main import COMMANDS, main, tracelane
+from tracelane.tui.cli.main import command_names, main, tracelane
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
 CHOICE = ("--run", "--capture", "--rank")
@@ -23,7 +23,7 @@ WITHOUT_STEPS = ("index", "info")
 MS = 1000
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT_TRACE])
+@pytest.mark.parametrize("name", [name for name in command_names() if name not in WITHOUT_TRACE])
 def test_every_command_that_has_a_trace_can_be_told_which(name: str) -> None:
     """Ranks, captures and runs are chosen everywhere, and the steps wherever a step can be typed."""
     command = tracelane.get_command(click.Context(tracelane), name)

@@ -11,7 +11,7 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.registry import Analysis, Option, loaded
+from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
 from .options import JSON
@@ -44,6 +44,11 @@ class Printout:
     order: I64 | None
     limit: int | None
     width: int
+
+
+def named_command(name: str) -> click.Command:
+    """Return the command of an analysis by its name."""
+    return analysis_command(BY_NAME[name])
 
 
 def analysis_command(row: Analysis) -> click.Command:

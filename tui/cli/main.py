@@ -22,27 +22,12 @@ from tracelane.core.base.collector import collect_rarely
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.registry import BY_NAME
 
-COMMANDS = (
-    "view",
-    "index",
-    "info",
-    "telemetry",
-    "chain",
-    "cut",
-    "slices",
-    *BY_NAME,
-    "report",
-    "diff",
-    "check",
-    "cache",
-    "demo",
-)
-"""In the order of help. An analysis is made from its row, any other command imported from the module of its
-name when it is asked for.
+READING = ("view", "index", "info", "telemetry", "chain", "cut", "slices")
+MAKING = ("report", "diff", "check", "cache", "demo")
+"""The commands before and behind the analyses in help, each imported from the module of its name when it is
+asked for.
 """
-FIRST_WORDS = frozenset({*COMMANDS, "--help", "--version"})
 
 EXIT_FAILED = 1
 EXIT_USAGE = 64
@@ -60,19 +45,31 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands in the order of help."""
-        return list(COMMANDS)
+        return list(command_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name."""
-        if cmd_name not in COMMANDS:
+        if not is_command(cmd_name):
             return None
-        if cmd_name in BY_NAME:
-            from .analysis import analysis_command
+        if cmd_name not in READING + MAKING:
+            from .analysis import named_command
 
-            return analysis_command(BY_NAME[cmd_name])
+            return named_command(cmd_name)
         module = importlib.import_module(f"{__package__}.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+
+def command_names() -> tuple[str, ...]:
+    """Return the names of all commands in the order of help."""
+    from tracelane.core.tables.registry import BY_NAME
+
+    return (*READING, *BY_NAME, *MAKING)
+
+
+def is_command(word: str) -> bool:
+    """Tell whether a word is a command; the analyses are only looked up for what is no path."""
+    return word in READING + MAKING or (word.isidentifier() and word in command_names())
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -95,7 +92,7 @@ def tracelane() -> None:
 
 def with_command(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with `view` before them unless they begin with a command, --help or --version."""
-    if arguments and arguments[0] in FIRST_WORDS:
+    if arguments and (arguments[0] in ("--help", "--version") or is_command(arguments[0])):
         return list(arguments)
     return ["view", *arguments]
 
