@@ -186,7 +186,8 @@ class SlowLine:
 
     # -- the line -------------------------------------------------------------------------------------------
 
-    def _ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Tell whether the program has ended."""
         if self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
