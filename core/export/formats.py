@@ -57,9 +57,13 @@ def json_pieces(
 
 
 def json_table(table: Table, order: I64 | None = None, limit: int | None = None) -> JsonTable:
-    """Return a table as one of JSON."""
+    """Return a table as one of JSON; beside a `name` that people see short its short form."""
     columns = [{"name": column.key, "unit": column.unit} for column in table.columns]
-    return JsonTable(columns, table.rows(order, limit))
+    forms = table.short_forms.get("name")
+    if forms is None:
+        return JsonTable(columns, table.rows(order, limit))
+    rows = ({**row, "short_name": forms.get(row["name"], "")} for row in table.rows(order, limit))
+    return JsonTable([*columns, {"name": "short_name", "unit": "text"}], rows)
 
 
 def json_rows(rows: Sequence[Mapping[str, Any]]) -> JsonTable:
@@ -88,14 +92,14 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
     lines.append("| " + " | ".join(markdown_cell(column.heading) for column in columns) + " |")
     lines.append("|" + "|".join(" --- " if is_left(column) else " ---: " for column in columns) + "|")
     rows = list(table.rows(order, limit))
-    cells = [_markdown_column(column, [row[column.key] for row in rows]) for column in columns]
+    cells = [_markdown_column(table, column, [row[column.key] for row in rows]) for column in columns]
     lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
     lines += ["", *map(markdown_words, table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
 
 
-def _markdown_column(column: Column, values: list[Any]) -> list[str]:
-    texts = [shown(column, value) for value in values]
+def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[str]:
+    texts = [shown_in(table, column, value) for value in values]
     code = column.unit == "text" and any(map(has_markup, texts))
     return [markdown_cell(text, code) for text in texts]
 
@@ -105,12 +109,19 @@ def is_left(column: Column) -> bool:
     return column.unit in ("text", "id")
 
 
+def shown_in(table: Table, column: Column, value: Any) -> str:
+    """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
+    if column.is_name and isinstance(value, str) and value:
+        return table.short_forms[column.key].get(value) or short_name(value)
+    return shown(column, value)
+
+
 def shown(column: Column, value: Any) -> str:
     """Return a value as a person reads it, in the column's unit; a change with its sign."""
     if value is None:
         return "-"
     if isinstance(value, str):
-        return short_name(value) if column.is_name and value else value
+        return value
     if isinstance(value, Sized):
         return f"{len(value):,}"
     if column.change and value > 0:

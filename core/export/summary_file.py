@@ -26,6 +26,8 @@ ROWS = 30
 LARGEST = 4 << 20
 """Bytes beyond which a file is not looked at as a summary."""
 _HEAD = 256
+LATER = frozenset({"kernel_ns"})
+"""Columns that earlier summaries do not have."""
 
 
 def summary_json(summary: Summary, rows: int = ROWS) -> str:
@@ -95,5 +97,9 @@ def _table(
 ) -> Table:
     key, *numbers = columns
     data: dict[str, Values] = {key.key: [str(row[key.key]) for row in rows]}
+    numbers = [
+        column for column in numbers if column.key not in LATER or all(column.key in row for row in rows)
+    ]
+    columns = (key, *numbers)
     data |= {column.key: np.array([row[column.key] for row in rows], np.int64) for column in numbers}
     return Table(f"summary_{name}", name.capitalize(), str(whole["scope"]), columns, data, keys=(key.key,))

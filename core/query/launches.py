@@ -130,7 +130,7 @@ def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
         if not number:  # 0 is what devices write for "none"
             continue
         holders = index.lifted_positions(key, int(number))
-        calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]]]
+        calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]] & (holders != kernel)]
         if len(calls) and len(set(processes_of(index, calls).tolist())) > 1:
             # Which process launches to this device is told by all of its work.
             return launches_of(index).launch_of(kernel)

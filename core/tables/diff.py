@@ -10,19 +10,32 @@ import numpy as np
 from ..ingest.columns import I64, AnyArray
 from .delta import delta, delta_key
 from .metrics import Metric
+from .noise import Comparison, Verdict, compare
 from .summary import LEADING, Summary
 from .table import ABSENT, Column, Table
 
 OTHERS = "(others)"
+REPEATED = {
+    "kernels.time": "kernel_ns",
+    "step.wall": "wall_ns",
+    "step.cpu_busy": "cpu_busy_ns",
+    "step.device_busy": "device_busy_ns",
+    "step.idle": "idle_ns",
+}
+"""Metric, or of a step all its statistics -> the column of the steps that it is made of."""
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
 
 
 @dataclass(frozen=True)
 class MetricChange:
-    """A metric on both sides; `relative` is the change as a share of `before`, None where it has none."""
+    """A metric on both sides; `relative` is the change as a share of `before`, None where it has none.
+
+    `noise` holds the same thing of each step against each other, None where the metric does not repeat so.
+    """
 
     metric: Metric
     before: int | float | None
+    noise: Comparison | None = None
 
     @property
     def change(self) -> int | float | None:
@@ -35,17 +48,26 @@ class MetricChange:
         """The change as a share of what was before."""
         return None if self.change is None or not self.before else self.change / self.before
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the noise says of the change; "noise unknown" for what does not repeat."""
+        return "noise unknown" if self.noise is None else self.noise.verdict
+
     def exceeds(self, share: float, least_ns: int = 0) -> bool:
-        """Tell whether it rose by more than a share of what was before; a time by `least_ns` at least."""
+        """Tell whether it rose by more than a share of what was before; a time by `least_ns` at least, and
+        beyond its noise where that is known.
+        """
         change, time = self.change, self.metric.unit == "ns"
         if change is None or change <= 0 or (time and change < least_ns):
+            return False
+        if self.verdict in ("within the noise", "faster"):
             return False
         return self.relative is None or self.relative > share
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two summaries held against each other; `tables` by name, greatest change first (steps in order)."""
+    """Two summaries held against each other; `tables` by name, the worst first (steps in order)."""
 
     before: Summary
     now: Summary
@@ -67,8 +89,24 @@ def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
     for name in names:
         metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
         past = before.metrics.get(name)
-        changes[name] = MetricChange(metric, None if past is None else past.value)
+        noise = _noise(name, before, now)
+        changes[name] = MetricChange(metric, None if past is None else past.value, noise)
     return Difference(before, now, changes, tables)
+
+
+def _noise(metric: str, before: Summary, now: Summary) -> Comparison | None:
+    """Return the steps of both sides by the column that a metric is made of; None for other metrics, and
+    where a summary was shortened or made before it held the column.
+    """
+    key = REPEATED.get(metric) or (
+        REPEATED.get(metric.rpartition(".")[0]) if metric.startswith("step.") else None
+    )
+    tables = [side.tables["steps"] for side in (before, now)]
+    if key is None or any(key not in table.data or not len(table) for table in tables):
+        return None
+    if any("steps" in side.left_out for side in (before, now)):
+        return None
+    return compare(*(table.numbers(key).tolist() for table in tables))
 
 
 def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
@@ -102,14 +140,16 @@ def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) 
 
 
 def _ranked(name: str, table: Table, least_ns: int) -> Table:
-    """Return the rows that changed, by how much, with their share of all change of the leading column."""
+    """Return the rows that changed, the worst first: by how much more the leading column is, with their share
+    of all change.
+    """
     change = np.asarray(table.data[delta_key(LEADING[name])], np.int64)
     times = [np.abs(np.asarray(table.data[c.key])) for c in table.columns if c.change and c.unit == "ns"]
     counts = [np.asarray(table.data[c.key]) != 0 for c in table.columns if c.change and c.unit == "count"]
     moved = np.any([time >= max(1, least_ns) for time in times], axis=0)
     if not least_ns and counts:
         moved |= np.any(counts, axis=0)
-    order = np.arange(len(change)) if name == "steps" else np.argsort(-np.abs(change), kind="stable")
+    order = np.arange(len(change)) if name == "steps" else np.argsort(-change, kind="stable")
     order = order[moved[order]] if name != "steps" else order
     everything = int(np.abs(change).sum())
     share = change / everything if everything else np.full(len(change), np.nan)

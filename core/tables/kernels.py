@@ -27,7 +27,7 @@ from .work import KindRule, Work, work_of
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "step"]
 
 COLUMNS = (
-    Column("name", "name", "text"),
+    Column("name", "name", "text", is_name=True),
     Column("type", "type", "text"),
     Column("count", "count", "count"),
     Column("total_ns", "total", "ns"),
@@ -128,11 +128,20 @@ def kernels(
 
 
 def kernel_metrics(scope: Scope) -> list[Metric]:
-    """Return how much device work there is and how long it takes."""
+    """Return how much device work there is and how long it takes; `kernels.time` is without copies, fills and
+    synchronisation.
+    """
     works = work_of(scope)
+    kernels = (KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication"))
+    time = sum(int(work.durations[np.isin(work.kinds(), kernels)].sum()) for work in works)
     calls, *rest = spread_metrics("kernels", concatenated([work.durations for work in works]))
     names = {work.index.string(n) for work in works for n in work.distinct_names[1].tolist()}
-    return [replace(calls, name="kernels.calls"), Metric("kernels.names", "count", len(names)), *rest]
+    return [
+        replace(calls, name="kernels.calls"),
+        Metric("kernels.names", "count", len(names)),
+        Metric("kernels.time", "ns", time if works else None),
+        *rest,
+    ]
 
 
 def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:

@@ -39,6 +39,7 @@ ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader",
 COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
 PERCENTILES = (50, 95, 99)
+COMPUTE, COMMUNICATION = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication")
 RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
@@ -152,6 +153,7 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Co
         Column("device_busy_ns", f"{word} busy", "ns"),
         Column("device_span_ns", f"{word} span", "ns"),
         Column("idle_ns", f"{word} idle", "ns"),
+        Column("kernel_ns", f"{word} kernels", "ns"),
         Column("comm_ns", f"{word} comm", "ns"),
         Column("copy_ns", f"{word} copies", "ns"),
         Column("device_slices", f"{word} slices", "count"),
@@ -196,9 +198,11 @@ def step_columns(scope: Scope, found: Steps, sets: _Sets | None = None) -> dict[
 
 def _device_columns(scope: Scope, sets: _Sets, found: Steps) -> dict[str, I64]:
     """Return what the device did for each step, or by window: while each step lasted."""
+    is_kernel = (sets.kind == COMPUTE) | (sets.kind == COMMUNICATION)
     if scope.attribute == "window":
         return {
             "device_ns": _clipped_sums(sets.work_start, sets.work_end, found),
+            "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], found),
             "device_busy_ns": sets.device.covered(found.starts, found.ends),
             "device_span_ns": found.ends - found.starts,
             "comm_ns": sets.kinds["communication"].covered(found.starts, found.ends),
@@ -211,6 +215,7 @@ def _device_columns(scope: Scope, sets: _Sets, found: Steps) -> dict[str, I64]:
     starts, ends = sets.work_start[inside], sets.work_end[inside]
     columns = {
         "device_ns": groups.sums(ends - starts),
+        "kernel_ns": groups.sums(np.where(is_kernel[inside], ends - starts, 0)),
         "device_busy_ns": groups.covered(starts, ends),
         "device_span_ns": np.where(
             groups.counts > 0, groups.most(ends, np.iinfo(np.int64).min) - groups.least(starts), 0

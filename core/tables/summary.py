@@ -15,7 +15,7 @@ from .scope import Scope
 from .table import Column, Table, Tables, Values
 
 _COUNT = Column("count", "count", "count")
-KERNELS = (Column("name", "kernel", "text"), _COUNT, Column("total_ns", "total", "ns"))
+KERNELS = (Column("name", "kernel", "text", is_name=True), _COUNT, Column("total_ns", "total", "ns"))
 OPS = (
     Column("name", "op", "text"),
     _COUNT,
@@ -28,6 +28,7 @@ STEPS = (
     Column("wall_ns", "wall", "ns"),
     Column("cpu_busy_ns", "CPU busy", "ns"),
     Column("device_busy_ns", "device busy", "ns"),
+    Column("kernel_ns", "kernels", "ns"),
     Column("idle_ns", "device idle", "ns"),
 )
 METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..base.short_names import short_names
 from ..ingest.columns import I64, AnyArray
 from .groups import Groups, Labels
 
@@ -134,6 +136,16 @@ class Table:
     def texts(self, key: str) -> list[str]:
         """Return a column of text."""
         return [str(text) for text in self.data[key]]
+
+    @cached_property
+    def short_forms(self) -> Mapping[str, Mapping[str, str]]:
+        """Of each column of names the short form of each name, by which no two of them are the same."""
+        forms = {}
+        for column in self.columns:
+            if column.is_name:
+                names = sorted({text for text in self.texts(column.key) if text})
+                forms[column.key] = dict(zip(names, short_names(names)))
+        return forms
 
     @property
     def key_columns(self) -> tuple[str, ...]:

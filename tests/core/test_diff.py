@@ -62,7 +62,7 @@ def _kernel_rows(found: Difference) -> dict[str, tuple[Any, ...]]:
 
 
 def test_changes(tmp_path: Path) -> None:
-    """Rows are found again by name, new and gone ones are called so, the greatest change stands first."""
+    """Rows are found again by name, new and gone ones are called so, the worst stands first."""
     before = _side(tmp_path, "a", {f"graph {HASH}": [10, 10], "same": [5], "gone": [7], "grown": [10]})
     now = _side(
         tmp_path, "b", {f"graph {HASH[:-2]}zz": [10, 10], "same": [5], "new": [3], "grown": [40, 10]}, 1100
@@ -74,8 +74,8 @@ def test_changes(tmp_path: Path) -> None:
         "new": ("new", 1, 3_000),
     }
     rows = list(found.tables["kernels"].rows())
-    assert [row["name"] for row in rows] == ["grown", "gone", "new"]
-    assert [row["contribution"] for row in rows] == pytest.approx([0.8, -0.14, 0.06])
+    assert [row["name"] for row in rows] == ["grown", "new", "gone"]
+    assert [row["contribution"] for row in rows] == pytest.approx([0.8, 0.06, -0.14])
     wall = found.metrics["step.wall.median"]
     assert (wall.before, wall.change, wall.relative) == (1_000_000, 100_000, pytest.approx(0.1))
     assert wall.exceeds(0.05)

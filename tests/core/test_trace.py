@@ -60,13 +60,13 @@ def test_process_titles(pid: str, name: str, labels: str, title: str) -> None:
         (LaneKind.ASYNC, '"a"', "", 1, "async a"),
         (LaneKind.COUNTER, "", "Power", 0, "Power"),
         (LaneKind.COUNTER, "3", "Power", 0, "Power 3"),
-        (LaneKind.THREAD, "1", "\x1b[2Jx", 0, "\N{REPLACEMENT CHARACTER}[2Jx"),
+        (LaneKind.THREAD, "1", "\x1b[2Jx", 0, "⟨U+001B⟩[2Jx"),
     ],
 )
 def test_lane_titles(kind: LaneKind, tid: str, name: str, ids: int, title: str) -> None:
     """A lane is called by its name, where it has none by its number, and never harms the terminal."""
     assert lane_title(kind, tid, name, ids) == title
-    assert plain('"a\\u001bb"') == "a\N{REPLACEMENT CHARACTER}b"
+    assert plain('"a\\u001bb"') == "a⟨U+001B⟩b"
 
 
 def test_lanes_rows_and_processes_fit_together(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_tables_and_filters_know_the_title_of_a_rank(
         (("--where", "-lane:'Rank 1' cat:kernel"), {"rank0.json", "rank2.json"}),
     ):
         assert main(["slices", str(tmp_path), "--format", "json", *option]) == 0
-        rows = json.loads(capsys.readouterr().out)
+        rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
         assert {Path(row["source"]).name for row in rows} == kept
         assert {row["category"] for row in rows} >= {"kernel"}
 

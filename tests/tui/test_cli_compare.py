@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.limits import parse_value
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.sides import split_side
+
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -46,7 +50,9 @@ def test_baseline(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     arguments = ["diff", str(baseline), trace, "--fail-above", "5%", "--metric", "kernels.calls"]
     assert main(arguments) == 1
-    assert "kernels.calls rose by 100.0%, from 1 to 2; 5% is allowed" in capsys.readouterr().err
+    assert (
+        "kernels.calls rose by 100.0%, from 1 to 2 (noise unknown); 5% is allowed" in capsys.readouterr().err
+    )
     assert main(["diff", str(baseline), trace, "--format", "md"]) == 0
     assert "| kernels.calls | 1 | 2 | +1 | +100.00% |" in capsys.readouterr().out
 
@@ -108,3 +114,75 @@ def test_sides(tmp_path: Path) -> None:
 def test_values(text: str, value: float) -> None:
     """Numbers take units of time, size and share."""
     assert parse_value(text) == value
+
+
+PAIRS = [
+    ("jamie_mlp__coordinate-remap", "jamie_mlp__upstream-main", 0.047, "slower", 1),
+    ("small_bmm__branch-baseline", "small_bmm__planned-only", -0.014, "within the noise", 0),
+    ("prefill_bmm__branch-baseline", "prefill_bmm__coordinate-remap", -0.046, "faster", 0),
+    ("decode_bmm__branch-baseline", "decode_bmm__upstream-main", -0.003, "within the noise", 0),
+]
+
+
+@needs_corpus
+@pytest.mark.parametrize(("before", "now", "change", "verdict", "code"), PAIRS)
+def test_kernel_time_decides(
+    before: str, now: str, change: float, verdict: str, code: int, tmp_path: Path, capsys: Capture
+) -> None:
+    """Of four pairs of real Spyre runs only the one whose kernels got 4.7 % slower fails at 3 %."""
+    folder = CORPUS / "aiu" / "spyre_torch_profiler"
+    sides = [str(next(folder.glob(f"{name}*"))) for name in (before, now)]
+    junit = tmp_path / "junit.xml"
+    options = ["--fail-above", "3%", "--format", "json", "--junit", str(junit), "--github"]
+    assert main(["diff", *sides, *options, "--index-dir", str(tmp_path)]) == code
+    out, err = capsys.readouterr()
+    assert len([line for line in err.splitlines() if line.startswith("::error")]) == code
+    rows = {row["name"]: row for row in json.loads(out)["tables"]["metrics"]["rows"]}
+    assert rows["kernels.time"]["relative"] == pytest.approx(change, abs=0.0006)
+    assert rows["kernels.time"]["verdict"] == verdict
+    suite = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
+
+
+@needs_cases
+def test_functors_that_swap_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    """Two functors of one template whose times swap are +100 µs and -100 µs, by name, the worse one first."""
+    sides = [str(CASES / "adversarial" / f"{name}.json") for name in ("da", "db")]
+    assert main(["diff", *sides, "--format", "json", "--index-dir", str(tmp_path)]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["kernels"]["rows"]
+    assert [abs(row["total_ns_delta"]) > 0 for row in rows] == [True, True]
+    assert rows[0]["total_ns_delta"] == -rows[1]["total_ns_delta"] > 0
+    assert rows[0]["name"] != rows[1]["name"]
+    assert rows[0]["short_name"] != rows[1]["short_name"]
+
+
+@needs_corpus
+def test_a_side_may_be_filtered(tmp_path: Path, capsys: Capture) -> None:
+    """`--where` holds for both sides; of a summary it can choose nothing."""
+    folder = CORPUS / "aiu" / "spyre_torch_profiler"
+    sides = [str(next(folder.glob(f"{name}*"))) for name in PAIRS[0][:2]]
+    options = ["--where", "bmm", "--format", "json", "--index-dir", str(tmp_path)]
+    assert main(["diff", *sides, *options]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["kernels"]["rows"]
+    assert rows and all("bmm" in row["name"] for row in rows)
+
+
+def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> None:
+    """[max] and [min] of a TOML file are limits as --max and --min are; what means nothing there is named."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text('[max]\n"kernels.calls" = 2\n"step.wall.median" = "1ms"\n[min]\n"kernels.calls" = 3\n')
+    assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == ["ok", "ok", "EXCEEDED"]
+    for text, message in [
+        ("[most]\na = 1\n", "'most' is not understood"),
+        ("[max]\na = true\n", "needs a number"),
+        ("[max]\na = 'long'\n", "is no value"),
+        ("[max\n", "limits.toml"),
+        ("", "holds no limits"),
+        ("a = " + "[" * 5000 + "]" * 5000, "limits.toml"),
+    ]:
+        limits.write_text(text)
+        assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == EXIT_USAGE
+        assert message in capsys.readouterr().err
+    assert main(["check", trace, "--limits", str(tmp_path / "none.toml")]) == 2

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
-from .limits import Limit, parse_limit
+from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
+from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
 
 EXCEEDED = 1
@@ -23,10 +26,20 @@ LIMIT = "METRIC=VALUE"
 @click.option(
     "--min", "least", metavar="METRIC=VALUE", multiple=True, help="Fail if it is less: device.busy_share=80%."
 )
+@click.option("--limits", "file", metavar="FILE", help="Read limits from a TOML file: [max] and [min].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JUNIT
+@GITHUB
 @click.pass_context
 def check(
-    context: click.Context, opened: TraceOptions, most: tuple[str, ...], least: tuple[str, ...], as_json: bool
+    context: click.Context,
+    opened: TraceOptions,
+    most: tuple[str, ...],
+    least: tuple[str, ...],
+    file: str | None,
+    as_json: bool,
+    junit: str | None,
+    github: bool,
 ) -> None:
     """Hold a trace's metrics to limits: exit code 0 if all are kept, 1 if not, 2 if the trace is unreadable.
 
@@ -39,9 +52,10 @@ def check(
     limits = [
         *(parse_limit(text, at_most=True) for text in most),
         *(parse_limit(text, at_most=False) for text in least),
+        *([] if file is None else read_limits(Path(file))),
     ]
     if not limits:
-        raise UsageError("no limits: give --max METRIC=VALUE or --min METRIC=VALUE")
+        raise UsageError("no limits: give --max METRIC=VALUE, --min METRIC=VALUE or --limits FILE")
     groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
     scope = opened.scope()
     found = metrics(scope, groups)
@@ -56,6 +70,11 @@ def check(
     else:
         for limit, good in zip(limits, kept):
             print_text(safe(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}"))
+    results = [
+        CheckResult(limit.metric, limit.told(found[limit.metric]), not good)
+        for limit, good in zip(limits, kept)
+    ]
+    report_results("tracelane check", results, junit, github)
     if not all(kept):
         context.exit(EXCEEDED)
 

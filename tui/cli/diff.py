@@ -10,9 +10,10 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 
+from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
 from .limits import parse_value
 from .options import choice_options, with_index_options
-from .scoped import STEP_NAME, terminal_width
+from .scoped import STEP_NAME, WHERE, terminal_width
 from .sides import read_side
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 EXCEEDED = 1
 ROWS = 15
 ORDER = ("steps", "categories", "ops", "kernels")
-DEFAULT_METRICS = ("step.wall.median", "kernels.total", "ops.self_cpu")
-"""The first of these that both sides have is what --fail-above holds to, where --metric does not say."""
+DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
+"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
+time of kernels, without copies and memsets, repeats where walls of the host do not.
+"""
 
 
 @click.command()
@@ -50,7 +53,10 @@ DEFAULT_METRICS = ("step.wall.median", "kernels.total", "ops.self_cpu")
     show_default=True,
     help="How to print it.",
 )
+@WHERE
 @STEP_NAME
+@JUNIT
+@GITHUB
 @choice_options
 @with_index_options
 @click.pass_context
@@ -63,11 +69,17 @@ def diff(
     min_time: str,
     limit: int | None,
     form: str,
+    where: str | None,
     step_name: str | None,
+    junit: str | None,
+    github: bool,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
-    """Say what changed from A to B: metrics, steps, categories, ops and kernels, the greatest change first.
+    """Say what changed from A to B: metrics, steps, categories, ops and kernels, the worst first.
+
+    --fail-above holds the time of kernels to a share (no copies, no memsets) or what --metric names. Where
+    steps repeat, a rise within their noise does not fail; where nothing repeats, the share alone decides.
 
     A side is a trace, a step of it (A:step=4, A:step=nth:-1), a stretch (A:+10ms..+20ms), or a file that
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
@@ -83,7 +95,7 @@ def diff(
         raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
         metric_group_of(name)
-    sides = [read_side(side, index_options, choice, step_name) for side in (before, now)]
+    sides = [read_side(side, index_options, choice, step_name, where) for side in (before, now)]
     found = difference(sides[0], sides[1], least)
     held = _held(found, names)
     failed = [] if share is None else [change for change in held if change.exceeds(share, least)]
@@ -91,6 +103,11 @@ def diff(
         print_text(_json(found, limit, failed), end="")
     else:
         _print(found, form, limit)
+    verdicts = [
+        CheckResult(change.metric.name, f"{told(change)}; {fail_above} is allowed", change in failed)
+        for change in (held if share is not None else [])
+    ]
+    report_results("tracelane diff", verdicts, junit, github)
     for change in failed:
         print_text(f"tracelane: {told(change)}; {fail_above} is allowed", error=True)
     if failed:
@@ -149,6 +166,8 @@ def _json(found: Difference, limit: int | None, failed: list[MetricChange]) -> s
             "b": change.metric.value,
             "change": change.change,
             "relative": change.relative,
+            "verdict": change.verdict,
+            "error": None if change.noise is None else change.noise.error,
         }
         for name, change in found.metrics.items()
     ]

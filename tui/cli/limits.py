@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.errors import UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from tracelane.core.tables.metrics import Metric
@@ -62,6 +64,32 @@ def parse_limit(text: str, at_most: bool) -> Limit:
     if not equals:
         raise UsageError(f"{text!r} is no limit: METRIC=VALUE, as kernels.calls=400")
     return Limit(name.strip(), parse_value(value), at_most)
+
+
+def read_limits(path: Path) -> list[Limit]:
+    """Return the limits of a TOML file: tables `max` and `min` of metrics and their values, numbers or texts
+    with a unit. Raises UsageError for what means nothing, UnreadableError for a file that cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"cannot read {path}: {error}") from error
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: {error or 'nested too deeply'}") from None
+    limits = []
+    for name, table in tables.items():
+        if name not in ("max", "min") or not isinstance(table, dict):
+            raise UsageError(f"{path}: {name!r} is not understood: write limits in [max] and [min]")
+        for metric, value in table.items():
+            if isinstance(value, bool) or not isinstance(value, int | float | str):
+                raise UsageError(f"{path}: {metric!r} in [{name}] needs a number, or a text as '250ms'")
+            number = parse_value(value) if isinstance(value, str) else float(value)
+            limits.append(Limit(metric, number, name == "max"))
+    if not limits:
+        raise UsageError(f"{path} holds no limits")
+    return limits
 
 
 def parse_value(text: str) -> float:

@@ -35,6 +35,7 @@ def read_side(
     index_options: IndexOptions,
     choice: Choice,
     step_name: str | None = None,
+    where: str | None = None,
 ) -> Summary:
     """Return the summary of a side, read from a file of one or made from a trace or a part of it.
 
@@ -47,15 +48,19 @@ def read_side(
     if is_summary(Path(path)):
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
+        if where is not None:
+            raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
         return read_summary(Path(path))
     trace = chosen_trace([path], index_options, choice)
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
-        scope = scope_of_options(trace, None, None, step=part.removeprefix(STEP), step_name=step_name)
+        scope = scope_of_options(
+            trace, None, None, step=part.removeprefix(STEP), step_name=step_name, where=where
+        )
     elif dots:
-        scope = scope_of_options(trace, begin or None, end or None, step_name=step_name)
+        scope = scope_of_options(trace, begin or None, end or None, step_name=step_name, where=where)
     elif part:
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
     else:
-        scope = scope_of_options(trace, None, None, step_name=step_name)
+        scope = scope_of_options(trace, None, None, step_name=step_name, where=where)
     return summarise(scope, Path(text).name)

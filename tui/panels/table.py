@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tracelane.core.export.formats import is_left, shown
+from tracelane.core.export.formats import is_left, shown_in
 from tracelane.core.ingest.columns import I64, AnyArray
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
@@ -121,17 +121,17 @@ def _column(table: Table, column: TableColumn, wide: bool) -> Column:
     least = len(column.title) + 2  # with the arrow of the sorting
     if text:
         values = table.data[column.key][:MEASURED]
-        longest = max((len(shown(column, value)) for value in values), default=0)
+        longest = max((len(shown_in(table, column, value)) for value in values), default=0)
         least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
     elif len(table) <= FEW:
-        written = (shown(column, table.value(row, column.key)) for row in range(len(table)))
+        written = (shown_in(table, column, table.value(row, column.key)) for row in range(len(table)))
         least = max(least, max(map(len, written), default=0))
     else:
         least = max(WIDTHS[column.unit], least)
     return Column(
         column.heading,
         0 if wide else least,
-        lambda row: shown(column, table.value(row, column.key)),
+        lambda row: shown_in(table, column, table.value(row, column.key)),
         right=not text,
         keys=_sort_keys(table, column),
         least=least,

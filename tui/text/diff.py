@@ -12,6 +12,7 @@ from tracelane.core.tables.table import Column, Table, Value
 
 MAIN = (
     "step.count",
+    "kernels.time",
     "step.wall.median",
     "step.device_busy.median",
     "step.comm.median",
@@ -32,6 +33,7 @@ COLUMNS = (
     Column("b", "B", "text"),
     Column("change", "change", "text"),
     Column("relative", "±%", "text"),
+    Column("verdict", "noise", "text"),
 )
 
 
@@ -56,8 +58,19 @@ def metric_table(found: Difference) -> Table:
         "b": [_value(change, change.metric.value) for change in changes],
         "change": [_value(change, change.change, signed=True) for change in changes],
         "relative": ["-" if c.relative is None else f"{c.relative:+.2%}" for c in changes],
+        "verdict": [noise_text(change) for change in changes],
     }
     return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data)
+
+
+def noise_text(change: MetricChange) -> str:
+    """Return whether a change is more than noise, as "slower, ± 0.4%"; "" for what has no value by step."""
+    noise = change.noise
+    if noise is None:
+        return ""
+    if noise.error is None or not noise.before.median:
+        return noise.verdict
+    return f"{noise.verdict}, ± {noise.limit * noise.error / abs(noise.before.median):.1%}"
 
 
 def told(change: MetricChange) -> str:
@@ -65,7 +78,7 @@ def told(change: MetricChange) -> str:
     by = "" if change.relative is None else f" by {change.relative:.1%}"
     return (
         f"{change.metric.name} rose{by}, from {_value(change, change.before)}"
-        f" to {_value(change, change.metric.value)}"
+        f" to {_value(change, change.metric.value)} ({noise_text(change) or 'noise unknown'})"
     )
 
 

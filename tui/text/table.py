@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.export.formats import is_left, shown
+from tracelane.core.export.formats import is_left, shown_in
 from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Column, Table
 
@@ -18,7 +18,10 @@ ELLIPSIS = "…"
 def table_text(table: Table, width: int, order: I64 | None = None, limit: int | None = None) -> str:
     """Return title, scope, heading and rows as lines of at most `width` cells, and what is left out."""
     columns = table.drawn_columns
-    rows = [[safe(shown(column, row[column.key])) for column in columns] for row in table.rows(order, limit)]
+    rows = [
+        [safe(shown_in(table, column, row[column.key])) for column in columns]
+        for row in table.rows(order, limit)
+    ]
     sizes = [
         max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
         for place, column in enumerate(columns)
