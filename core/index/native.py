@@ -24,8 +24,15 @@ class NativeLoops:
         """`functions`: of `native_library`; what is returned lies in `rooms`."""
         self._functions, self._cancel = functions, cancel
         self._room, self._allocate = rooms.room, rooms.allocate
+        self._sparse = np.empty(0, np.uint8)
         for name in ("tl_rows_room", "tl_bind_room"):
             getattr(functions, name).restype = ctypes.c_uint64
+
+    def _sparse_room(self, size: int) -> U8:
+        """Return room of which mostly a small part at the beginning is used; the rest takes no memory."""
+        if len(self._sparse) < size:
+            self._sparse = np.empty(size, np.uint8)
+        return self._sparse
 
     def _call(self, name: str, *arguments: int | AnyArray | None) -> None:
         """Call a function that takes numbers and arrays and ends when asked to."""
@@ -109,7 +116,7 @@ class NativeLoops:
         lane_rows, depth = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
         overlaps, end = np.empty(lanes, np.uint64), np.empty(lanes, np.int64)
         longest = int(count.max(initial=0))
-        own = np.empty(self._functions.tl_rows_room(ctypes.c_uint64(longest)), np.uint8)
+        own = self._sparse_room(self._functions.tl_rows_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_rows", lanes, bounds, count, start, duration, parent, self_time, overlap, position, order,
             sizes, lane_rows, depth, overlaps, end, own,
@@ -159,7 +166,8 @@ class NativeLoops:
         order, _ = self.order(flow_bounds, flows["start"], None, flows["ordinal"])
         if order is None:
             order = np.arange(len(flows["start"]), dtype=np.uint32)
-        room = np.empty(self._functions.tl_bind_room(ctypes.c_uint64(int(count.max(initial=0)))), np.uint8)
+        longest = int(count.max(initial=0))
+        room = self._sparse_room(self._functions.tl_bind_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_bind", len(count), bounds, count, slices["start"], slices["duration"], slices["ordinal"],
             rows.parent, rows.position, first, flow_bounds, order, *(flows[name] for name in _FLOW_COLUMNS),
