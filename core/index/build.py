@@ -26,20 +26,18 @@ from ..ingest.ledger import add_counts, merge_problems
 from ..read.batch import StringTable
 from ..read.columns import IdKind
 from ..read.problem import Problem
-from .asyncs import AsyncLane, Asyncs
 from .batches import BatchColumns, NumberedBatches
-from .columns_out import Columns, ColumnWriter, smallest_unsigned
-from .counters import Counters
+from .column_files import ColumnFiles, ColumnWriter, Scratch, smallest_unsigned
 from .drawing import Drawing
 from .events import events_by_lane, flows_by_track
-from .flows import Arrows, correlations, paired, write_flows
+from .flows import FlowPairs, correlations, paired, write_flows
 from .format import COLUMNS, PROCESS, LaneKind
-from .lane_tables import Lane, LaneTables, write_lane_tables
+from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
+from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .loops import NONE
 from .promoted import promoted_jobs
-from .scratch import Scratch
 from .store import checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST
 from .workers import Job, Worker, Workers
@@ -95,7 +93,7 @@ def build(
     The caller owns the folder: it commits it by rename, or removes what a failure left there.
     """
     workers = Workers(threads or min(os.cpu_count() or 1, MOST_THREADS), cancelled, native)
-    with Columns(folder) as columns, Scratch(folder) as scratch:
+    with ColumnFiles(folder) as columns, Scratch(folder) as scratch:
         numbered = NumberedBatches(batches, tables, workers.loops, scratch.array, workers.check)
         run = _Build(numbered, read, folder, columns, scratch, workers, progress, cancelled)
         run.write({"path": path, "source": dict(fingerprint or {})})
@@ -109,7 +107,7 @@ class _Build:
         batches: NumberedBatches,
         read: ReadFacts,
         folder: Path,
-        columns: Columns,
+        columns: ColumnFiles,
         scratch: Scratch,
         workers: Workers,
         progress: ProgressCallback,
@@ -123,7 +121,7 @@ class _Build:
 
     def write(self, identity: Mapping[str, Any]) -> None:
         batches, columns = self.batches, self.columns
-        self.asyncs, self.counters = Asyncs(batches), Counters(batches)
+        self.asyncs, self.counters = AsyncEvents(batches), CounterSamples(batches)
         filled = np.flatnonzero(batches.track_counts("timed")).tolist()
         names = Names.of(
             (batch.metadata for batch in batches.batches), {batches.tracks[track] for track in filled}
@@ -167,7 +165,7 @@ class _Build:
         return str(value) if kind == IdKind.INTEGER else self.strings.text(value)
 
     def _write_lanes(
-        self, lanes: Sequence[Lane], slot_of: U32
+        self, lanes: Sequence[NumberedLane], slot_of: U32
     ) -> tuple[LaneTables, dict[str, dict[str, int]]]:
         """Write all lanes and flows; return the tables, and the counts of flows per category."""
         batches, columns, workers = self.batches, self.columns, self.workers
@@ -182,7 +180,7 @@ class _Build:
                 events, [isinstance(one, int) for one in drawn], flows, bound, correlations(batches, scratch),
                 columns, self.category_dtype, slot_of, scratch,
             )  # fmt: skip
-            arrows: list[Arrows] = []
+            arrows: list[FlowPairs] = []
             jobs = [lambda worker: arrows.append(paired(flows, batches, worker.loops)), *writer.jobs()]
 
             def tell() -> None:
@@ -207,7 +205,7 @@ class _Build:
         }
         return tables, counts
 
-    def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[Lane]]:
+    def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[NumberedLane]]:
         """Return the process table and all lanes, with numbers for their texts."""
         texts: dict[str, int] = {"": 0}
         for process in processes:
@@ -218,12 +216,12 @@ class _Build:
                 texts.setdefault(entry.name, 0)
         texts = dict(zip(texts, self.strings.numbers(list(texts)).tolist()))
         table = np.zeros(len(processes), PROCESS)
-        lanes: list[Lane] = []
+        lanes: list[NumberedLane] = []
         for i, process in enumerate(processes):
             names = process.names
             numbers = (texts[text] for text in (process.pid, names.name, names.labels))
             table[i] = (*numbers, names.sort, len(lanes), len(process.lanes), process.empty)
-            lanes += (Lane(entry, i, texts[entry.tid], texts[entry.name]) for entry in process.lanes)
+            lanes += (NumberedLane(entry, i, texts[entry.tid], texts[entry.name]) for entry in process.lanes)
         return table, lanes
 
     # -- what speaks of positions, strings, blocks --------------------------------------------------------

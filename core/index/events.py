@@ -11,13 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U64, AnyArray
+from ..base.arrays import I64, U8, U64, AnyArray, concatenated_ranges
 from ..read.columns import TABLES, Table
-from .asyncs import AsyncLane, Asyncs
 from .batches import NumberedBatches
+from .column_files import Scratch
+from .id_lanes import AsyncEvents, AsyncLane
 from .loops import BEGINS
-from .order import concatenated_ranges
-from .scratch import Scratch
 from .workers import Job, Worker, Workers
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
@@ -57,7 +56,7 @@ class LaneEvents:
 def events_by_lane(
     batches: NumberedBatches,
     lanes: Sequence[int | AsyncLane],
-    asyncs: Asyncs,
+    asyncs: AsyncEvents,
     scratch: Scratch,
     workers: Workers,
 ) -> LaneEvents:

@@ -8,15 +8,14 @@ import numpy as np
 
 from ..base.arrays import I64, U32
 from .batches import NumberedBatches
-from .columns_out import Columns
+from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
 from .format import COLUMNS
 from .loops import FLOW_COUNTS, Correlations, Loops
-from .scratch import Scratch
 
 
 @dataclass(frozen=True)
-class Arrows:
+class FlowPairs:
     """Pairs of flow events, and per category how many there are of what (FLOW_COUNTS)."""
 
     source: U32  # entries of FlowEvents
@@ -29,14 +28,14 @@ class Arrows:
         return {number: dict(zip(FLOW_COUNTS, self.counts[number].tolist())) for number in occurring}
 
 
-def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> Arrows:
+def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPairs:
     """Pair starts, steps and ends of one category and id."""
     pid = np.repeat(batches.track_pid[flows.tracks], np.diff(flows.bounds))
-    return Arrows(*loops.pair(flows.columns, pid, len(batches.categories)))
+    return FlowPairs(*loops.pair(flows.columns, pid, len(batches.categories)))
 
 
 def write_flows(
-    arrows: Arrows, flows: FlowEvents, bound: U32, columns: Columns, category_dtype: str, loops: Loops
+    arrows: FlowPairs, flows: FlowEvents, bound: U32, columns: ColumnFiles, category_dtype: str, loops: Loops
 ) -> None:
     """Write arrows by source, and their order by target; `bound`: the slice of each flow event."""
     ordinal = flows.columns["ordinal"]

@@ -7,23 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, concatenated_ranges
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
-from .columns_out import Columns
-from .counters import CounterLane, Counters, Series
+from .column_files import ColumnFiles
 from .events import LaneEvents
 from .format import COLUMNS, LANE, ROW, LaneKind, RowKind
+from .id_lanes import CounterLane, CounterSamples, SampleSeries
 from .lane_writer import Bounds, Group, LaneWriter
 from .lanes import LaneEntry
-from .order import concatenated_ranges
 
 INSTANT_COLUMNS = ("start", "name", "category", "ordinal", "phase")
 _NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Lane:
+class NumberedLane:
     """A lane to be written: its process, and the numbers of its texts."""
 
     entry: LaneEntry
@@ -49,11 +48,11 @@ class LaneTables:
 
 
 def write_lane_tables(
-    lanes: Sequence[Lane],
+    lanes: Sequence[NumberedLane],
     writer: LaneWriter,
     events: LaneEvents,
-    counters: Counters,
-    columns: Columns,
+    counters: CounterSamples,
+    columns: ColumnFiles,
     category_dtype: str,
     slot_of: U32,
     cancelled: CancelledCallback,
@@ -112,7 +111,7 @@ def _joined(groups: Sequence[Group], name: str) -> AnyArray:
     return np.concatenate([_NOTHING, *(getattr(group, name).astype(np.int64) for group in groups)])
 
 
-def _described(lanes: Sequence[Lane]) -> AnyArray:
+def _described(lanes: Sequence[NumberedLane]) -> AnyArray:
     """Return the lane table with what is known of lanes without their contents."""
     table = np.zeros(len(lanes), LANE)
     for number, lane in enumerate(lanes):
@@ -138,7 +137,7 @@ def _write_instants(
     drawn: I64,
     slice_rows: I64,
     events: LaneEvents,
-    columns: Columns,
+    columns: ColumnFiles,
     category_dtype: str,
     slot_of: U32,
     cancelled: CancelledCallback,
@@ -165,7 +164,11 @@ def _write_instants(
 
 
 def _write_samples(
-    rows: AnyArray, table: AnyArray, counted: I64, series: Sequence[Sequence[Series]], columns: Columns
+    rows: AnyArray,
+    table: AnyArray,
+    counted: I64,
+    series: Sequence[Sequence[SampleSeries]],
+    columns: ColumnFiles,
 ) -> int:
     """Write the samples of all counters, a row per series; return how many there are."""
     done = 0

@@ -10,11 +10,10 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray
 from ..read.columns import TIME_LIMIT, Table
-from .columns_out import Columns
+from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
-from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, Loops, Rows
-from .scratch import Scratch
+from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneRows, Loops
 from .workers import Job, Worker
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
@@ -88,7 +87,7 @@ class LaneWriter:
         flows: FlowEvents,
         bound: U32,
         correlations: Correlations,
-        columns: Columns,
+        columns: ColumnFiles,
         category_dtype: str,
         slot_of: U32,
         scratch: Scratch,
@@ -231,7 +230,9 @@ class LaneWriter:
 
     # -- columns ------------------------------------------------------------------------------------------
 
-    def _write_columns(self, loops: Loops, group: Group, rows: Rows, events: Table, has_flags: bool) -> None:
+    def _write_columns(
+        self, loops: Loops, group: Group, rows: LaneRows, events: Table, has_flags: bool
+    ) -> None:
         first = int(self._positions[group.lanes.start])
         is_thread = self._is_thread[group.lanes.start : group.lanes.stop]
         lane_ends = np.cumsum(group.slices + group.unclosed)
@@ -261,7 +262,7 @@ class LaneWriter:
     def _unusual(
         self,
         group: Group,
-        rows: Rows,
+        rows: LaneRows,
         events: Table,
         order: U32,
         first: int,
@@ -294,7 +295,9 @@ class LaneWriter:
         piece[:] = values
         group.sparse.setdefault(name, []).append(piece)
 
-    def _bind(self, loops: Loops, lanes: range, bounds: U64, count: U64, rows: Rows, events: Table) -> None:
+    def _bind(
+        self, loops: Loops, lanes: range, bounds: U64, count: U64, rows: LaneRows, events: Table
+    ) -> None:
         flow_bounds = self._flows.bounds[self._threads_before[lanes.start : lanes.stop + 1]]
         own = slice(int(flow_bounds[0]), int(flow_bounds[-1]))
         if own.start == own.stop:

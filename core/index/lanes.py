@@ -14,8 +14,7 @@ from ..read.columns import Metadata
 from .format import LaneKind
 
 if TYPE_CHECKING:
-    from .asyncs import AsyncLane
-    from .counters import CounterLane
+    from .id_lanes import AsyncLane, CounterLane
 
 LARGEST_SORT = (1 << 62) - 1
 _LABEL_EVENTS = ("process_labels", "process_label")

@@ -28,7 +28,7 @@ FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_end
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LaneRows:
     """Where the slices of some lanes stand; per entry where nothing else is said."""
 
     parent: U32  # entry of the innermost slice that contains this one whole; NONE
@@ -126,7 +126,7 @@ class Loops(Protocol):
         """
         ...
 
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> Rows:
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
         """Return where slices stand: a lane has the first `count` entries of its own, by (start, -duration).
 
         A slice stands in the lowest free row below its parent's. `start + duration` must fit int64.
@@ -135,7 +135,7 @@ class Loops(Protocol):
 
     def slices(
         self,
-        rows: Rows,
+        rows: LaneRows,
         begin: int,
         end: int,
         first: int,
@@ -152,7 +152,7 @@ class Loops(Protocol):
 
     def bind(
         self,
-        rows: Rows,
+        rows: LaneRows,
         bounds: U64,
         count: U64,
         first: int,
@@ -237,8 +237,8 @@ __all__ = [
     "Allocate",
     "CancelFlag",
     "Correlations",
+    "LaneRows",
     "Loops",
     "Rooms",
-    "Rows",
     "SliceColumns",
 ]

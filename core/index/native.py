@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from .loops import FLOW_COUNTS, NONE, CancelFlag, Correlations, Interned, Rooms, Rows, SliceColumns
+from .loops import FLOW_COUNTS, NONE, CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
 
 _CANCELLED = 3
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
@@ -106,7 +106,7 @@ class NativeLoops:
         self._call("tl_match", len(bounds) - 1, bounds, phase, partner)
         return partner
 
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> Rows:
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
         """See `Loops.rows`."""
         n, lanes, slices = len(start), len(count), int(count.sum())
         room = self._room
@@ -122,13 +122,13 @@ class NativeLoops:
             sizes, lane_rows, depth, overlaps, end, own,
         )  # fmt: skip
         sizes = sizes[: int(lane_rows.sum())]
-        return Rows(
+        return LaneRows(
             parent, self_time, overlap, position, order, sizes, lane_rows, depth, overlaps, end
         )  # fmt: skip
 
     def slices(
         self,
-        rows: Rows,
+        rows: LaneRows,
         begin: int,
         end: int,
         first: int,
@@ -152,7 +152,7 @@ class NativeLoops:
 
     def bind(
         self,
-        rows: Rows,
+        rows: LaneRows,
         bounds: U64,
         count: U64,
         first: int,

@@ -22,7 +22,7 @@ from .loops import (
     CancelFlag,
     Correlations,
     Interned,
-    Rows,
+    LaneRows,
     SliceColumns,
 )
 
@@ -111,7 +111,7 @@ class PlainLoops:
                     partner[opener], partner[entry] = entry, opener
         return partner
 
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> Rows:
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
         """See `Loops.rows`."""
         n, lanes = len(start), len(count)
         parent, row = np.full(n, NONE, np.uint32), np.zeros(n, np.int64)
@@ -136,14 +136,14 @@ class PlainLoops:
                 lane_end[lane] = (start[own] + duration[own]).max()
             placed += size
         sizes_of_rows = np.array(row_sizes, np.uint32)
-        return Rows(
+        return LaneRows(
             parent, self_time, overlap, position, order, sizes_of_rows, lane_rows, lane_depth, lane_overlaps,
             lane_end,
         )  # fmt: skip
 
     def slices(
         self,
-        rows: Rows,
+        rows: LaneRows,
         begin: int,
         end: int,
         first: int,
@@ -169,7 +169,7 @@ class PlainLoops:
 
     def bind(
         self,
-        rows: Rows,
+        rows: LaneRows,
         bounds: U64,
         count: U64,
         first: int,

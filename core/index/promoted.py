@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import U32
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .batches import NumberedBatches
-from .columns_out import Columns, smallest_integer
+from .column_files import ColumnFiles, smallest_integer
 from .workers import Job, Worker
 
 PIECE = 1 << 18
@@ -22,7 +22,7 @@ _DTYPES = {Kind.TEXT: "u4", Kind.FLOAT: "f8", Kind.INTEGER: "i8"}
 
 
 def promoted_jobs(
-    batches: NumberedBatches, slices: int, instants: int, slot_of: U32, columns: Columns
+    batches: NumberedBatches, slices: int, instants: int, slot_of: U32, columns: ColumnFiles
 ) -> list[Job]:
     """Return a job per argument that occurs, which writes its columns; those of many values first."""
     sizes: Counter[str] = Counter()
@@ -42,7 +42,7 @@ def _write(
     slices: int,
     instants: int,
     slot_of: U32,
-    columns: Columns,
+    columns: ColumnFiles,
     worker: Worker,
 ) -> None:
     slots = slices + instants

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import F64, I64, U32, AnyArray
+from ..base.arrays import F64, I64, U32, AnyArray, concatenated_ranges
 from .format import BLOCK, FANOUT, NO_SUMS
-from .order import concatenated_ranges
 
 SUMS_ALWAYS = 4096
 """A row may have this many category sums, or two per slice; rows with a great many categories store none."""

@@ -26,9 +26,9 @@ from tests.events import (
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
+from tracelane.core.index import column_files, lane_writer, promoted
 from tracelane.core.index import events as events_module
-from tracelane.core.index import lane_writer, promoted, scratch
-from tracelane.core.index.columns_out import Columns
+from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.ingest.columns import TIME_LIMIT, LiftedColumn, Part
@@ -72,7 +72,7 @@ def test_threads_and_loops_do_not_matter(
     whole = built("whole", 1, False)
     monkeypatch.setattr(events_module, "GROUP", 50)
     if in_files:
-        monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+        monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
     assert any(name.startswith("lifted.") for name in whole)
     assert built("again", threads, native) == whole
 
@@ -117,7 +117,7 @@ def test_scratch_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Columns that do not fit into memory lie in files meanwhile, with the same result, and leave nothing."""
     events = every_phase(seed=9)
     index_of(events, tmp_path / "memory")
-    monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+    monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
     index_of(events, tmp_path / "files", [50])
     assert files(tmp_path / "memory") == files(tmp_path / "files")
     assert not (tmp_path / "files" / "scratch").exists()
@@ -129,7 +129,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     events = [*every_phase(), *(complete(start, length, pid=88) for start, length in times)]
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
-    monkeypatch.setattr(scratch.Scratch.__init__, "__defaults__", (0,))
+    monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
     for place, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (promoted, "PIECE")):
         monkeypatch.setattr(place, name, 3)
     index_of(events, tmp_path / "pieces", cuts)
@@ -312,13 +312,13 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tracelane.core.index.columns_out.ColumnWriter._write", full)
+    monkeypatch.setattr("tracelane.core.index.column_files.ColumnWriter._write", full)
     with pytest.raises((CacheError, OSError), match="No space"):
         build_parts(parts, tmp_path)
-    with pytest.raises(CacheError, match="cannot write"), Columns(tmp_path / "absent") as columns:
+    with pytest.raises(CacheError, match="cannot write"), ColumnFiles(tmp_path / "absent") as columns:
         columns.writer("x", "u1")
     with pytest.raises(CacheError, match="cannot write"):
-        scratch.Scratch(tmp_path / "absent", 0).array(10, "u1")
+        column_files.Scratch(tmp_path / "absent", 0).array(10, "u1")
 
 
 def lanes_of_one_slice() -> Part:

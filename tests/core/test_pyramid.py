@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.events import complete, counter, index_of
+from tracelane.core.index.drawing import overview
 from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS, OVERVIEW_CELLS
-from tracelane.core.index.overview import overview
 from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_place
 
 COUNTS = st.lists(st.sampled_from([1, 2, 63, 64, 65, 128, 1000, 1025, 3000]), min_size=1, max_size=6)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
-from tracelane.core.index.loops import NONE, Loops, Rows
+from tracelane.core.index.loops import NONE, LaneRows, Loops
 
 Slices = list[tuple[int, int]]
 
@@ -50,7 +50,7 @@ def by_definition(slices: Slices) -> dict[str, Any]:
     return {"parent": parent, "row": row, "overlap": overlap, "depth": depth, "self": self_time}
 
 
-def run(loops: Loops, *lanes: Slices) -> Rows:
+def run(loops: Loops, *lanes: Slices) -> LaneRows:
     slices = [one for lane in lanes for one in lane]
     start = np.array([s for s, _ in slices], np.int64)
     duration = np.array([d for _, d in slices], np.int64)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
-from tracelane.core.index import strings as module
-from tracelane.core.index.columns_out import Columns
-from tracelane.core.index.strings import SourceStrings
+from tracelane.core.index import batches as module
+from tracelane.core.index.batches import SourceStrings
+from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.read.batch import string_table
 
 TEXTS = [["", "b", "a", "naïve ☃"], [""], ["", "a", "x" * 3000, "b", "c"]]
@@ -25,7 +25,7 @@ def source_strings(kind: str, tables: list[list[str]]) -> SourceStrings:
 
 
 def written(strings: SourceStrings, kind: str, folder: Path) -> list[str]:
-    with Columns(folder) as columns:
+    with ColumnFiles(folder) as columns:
         strings.write(columns.writer("blob", "u1"), columns.writer("offset", "i8"), loops_of(kind))
         columns.finish()
         blob, offsets = columns.read("blob").tobytes(), columns.read("offset").tolist()
@@ -38,7 +38,7 @@ def test_numbers_follow_first_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, piece: int
 ) -> None:
     """Texts are numbered as they are used first, whichever table has them, and written by number."""
-    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(module, "STRING_PIECE", piece)
     strings = source_strings(kind, TEXTS)
     strings.use(2, np.array([4, 1], np.uint32))
     strings.use(0, np.array([2, 1, 3], np.uint32))

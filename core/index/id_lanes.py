@@ -1,4 +1,4 @@
-"""Async events to lanes: one per process, category and id; many ids share lanes, packed by time."""
+"""Lanes that are no threads: async events by id, counter samples by counter and id."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ..base.arrays import I64
-from ..read.columns import IdKind, Table
+from ..base.arrays import F64, I64, U32, concatenated_ranges, run_starts, sorted_groups
+from ..read.columns import ASYNCS, COUNTERS, IdKind, Table
 from .batches import NumberedBatches
-from .order import concatenated_ranges, run_starts, sorted_groups
 
 MOST_LANES = 1000
 """A process's category with more ids than this shares lanes among them."""
-COLUMNS = ("phase", "flags", "ordinal", "track", "category", "name", "id_kind", "id_value", "start")
 _EVERYWHERE = 0xFFFF_FFFF
 
 
@@ -36,12 +34,12 @@ class AsyncLane:
         return len(self.groups)
 
 
-class Asyncs:
+class AsyncEvents:
     """All async events of a trace, by id; memory is that of the async events."""
 
     def __init__(self, batches: NumberedBatches) -> None:
         """Group them."""
-        events = batches.all("asyncs", COLUMNS)
+        events = batches.all("asyncs", tuple(ASYNCS))
         pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
         is_shared = (events["id_kind"] == IdKind.GLOBAL) | (events["id_kind"] == IdKind.SCOPED)
         order, group = sorted_groups(
@@ -100,3 +98,63 @@ class Asyncs:
             lanes[lane].append(group)
             heappush(busy, (stop, lane))
         return [np.array(lane) for lane in lanes]
+
+
+@dataclass(frozen=True)
+class SampleSeries:
+    """The samples of one series by (start, ordinal)."""
+
+    series: int  # string number
+    start: I64
+    value: F64
+    ordinal: U32
+
+
+@dataclass(frozen=True)
+class CounterLane:
+    """One counter: bounds of its samples in the order of `CounterSamples`."""
+
+    pid: int  # pid number
+    name: int  # string number
+    id_kind: int
+    id_value: int
+    first: int
+    last: int
+
+
+class CounterSamples:
+    """All counter samples of a trace, by counter."""
+
+    def __init__(self, batches: NumberedBatches) -> None:
+        """Group them; memory is that of the samples."""
+        events = batches.all("counters", tuple(COUNTERS))
+        pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
+        keys = (pid, events["name"], events["id_kind"], events["id_value"])
+        order, self._group = sorted_groups(keys, (events["series"], events["start"], events["ordinal"]))
+        self._events = {name: values[order] for name, values in events.items()}
+        self._pid = pid[order]
+        self._strings = batches.strings
+
+    def lanes(self) -> Iterator[CounterLane]:
+        """Yield the lanes, unordered."""
+        events, n = self._events, len(self._group)
+        first = run_starts(self._group)
+        for a, b in zip(first.tolist(), [*first[1:].tolist(), n]):
+            yield CounterLane(
+                int(self._pid[a]), int(events["name"][a]), int(events["id_kind"][a]),
+                int(events["id_value"][a]), a, b,
+            )  # fmt: skip
+
+    def contents(self, lane: CounterLane) -> list[SampleSeries]:
+        """Return a lane's series in the order in which the file first names them, those of one event by
+        text.
+        """
+        part = {key: values[lane.first : lane.last] for key, values in self._events.items()}
+        cuts = np.flatnonzero(np.diff(part["series"])) + 1
+        found = []
+        for index in np.split(np.arange(lane.last - lane.first), cuts):
+            number = int(part["series"][index[0]])
+            samples = SampleSeries(number, part["start"][index], part["value"][index], part["ordinal"][index])
+            found.append((int(samples.ordinal.min()), self._strings.text(number), samples))
+        found.sort(key=lambda entry: entry[:2])
+        return [samples for _, _, samples in found]

@@ -1,8 +1,11 @@
-"""Columns on their way to disk: appended or put at their place, with a CRC per megabyte for the manifest."""
+"""Files of an index in the making: columns on their way to disk, and room for what is larger than memory."""
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
+import tempfile
 import threading
 import zlib
 from pathlib import Path
@@ -85,7 +88,7 @@ class ColumnWriter:
             os.close(descriptor)
 
 
-class Columns:
+class ColumnFiles:
     """All columns of an index in the making, created when first used, by several threads."""
 
     def __init__(self, folder: Path) -> None:
@@ -126,7 +129,7 @@ class Columns:
             return np.empty(0, dtype)
         return np.asarray(np.memmap(self.folder / f"{name}.{entry['dtype']}", dtype, "r"))
 
-    def __enter__(self) -> Columns:
+    def __enter__(self) -> ColumnFiles:
         """Return itself."""
         return self
 
@@ -156,3 +159,75 @@ def smallest_integer(least: int, greatest: int) -> str:
 
 def _cannot_write(path: Path, error: OSError) -> CacheError:
     return CacheError(f"cannot write the index ({path}): {error.strerror or error}")
+
+
+IN_MEMORY = 80 << 20
+"""Bytes that are taken from memory altogether; what comes after lies in the file."""
+_ZEROS = bytes(1 << 20)
+
+
+class Scratch:
+    """Hands out writable arrays, to several threads; its file has no name, and ends with its last array."""
+
+    def __init__(self, folder: Path, in_memory: int = IN_MEMORY) -> None:
+        """The file lies in `folder`, made when it is first needed."""
+        self._folder = folder
+        self._left = in_memory
+        self._descriptor = -1
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def array(self, size: int, dtype: str) -> AnyArray:
+        """Return an array of this size; a full disk is a CacheError."""
+        kind = np.dtype(dtype)
+        length = size * kind.itemsize
+        with self._lock:
+            if length <= self._left:
+                self._left -= length
+                return np.empty(size, kind)
+            try:
+                return np.frombuffer(self._mapping(length), kind, size)
+            except OSError as error:
+                message = error.strerror or error
+                raise CacheError(f"cannot write the index ({self._folder}): {message}") from error
+
+    def full(self, size: int, dtype: str, value: int) -> AnyArray:
+        """Return an array of this size that holds `value` everywhere."""
+        array = self.array(size, dtype)
+        array.fill(value)
+        return array
+
+    def _mapping(self, length: int) -> mmap.mmap:
+        if self._descriptor < 0:
+            with tempfile.TemporaryFile(dir=self._folder) as file:
+                self._descriptor = os.dup(file.fileno())
+        begin = self._size
+        self._size += length + -length % mmap.ALLOCATIONGRANULARITY
+        # Room is taken now: a full disk must fail here, not in a mapped page.
+        _allocate(self._descriptor, begin, self._size)
+        return mmap.mmap(self._descriptor, length, offset=begin)
+
+    def __enter__(self) -> Scratch:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Forget the file; arrays still in use keep it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _allocate(descriptor: int, begin: int, end: int) -> None:
+    """Set blocks of a file aside, all zero."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, begin, end - begin)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+    while begin < end:
+        begin += os.pwrite(descriptor, _ZEROS[: end - begin], begin)
