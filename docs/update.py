@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.commands import commands_table
@@ -17,6 +18,8 @@ END_RULES = "<!-- end of rules -->"
 ANALYSES = Path(__file__).resolve().parent / "analyses.md"
 BEGIN_ANALYSES = "<!-- analyses: written by docs/update.py from core/tables/registry.py -->\n"
 END_ANALYSES = "<!-- end of analyses -->"
+DOCTOR = Path(__file__).resolve().parent / "doctor.md"
+BEGIN_DOCTOR = "<!-- rules: written by docs/update.py from core/tables/doctor -->\n"
 
 
 def updated(text: str, table: str, begin: str, end: str) -> str:
@@ -29,6 +32,7 @@ if __name__ == "__main__":
     for path, table, begin, end in (
         (README, commands_table(), BEGIN, END),
         (FINDINGS, rules_table(), BEGIN_RULES, END_RULES),
+        (DOCTOR, doctor_rules_table(), BEGIN_DOCTOR, END_RULES),
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),
     ):
         path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli.main import command_names, tracelane
@@ -60,6 +61,12 @@ def test_rules_are_the_code_s() -> None:
     """The table of findings is that of the code, all rules in its words."""
     text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert rules_table() in text, "run: .venv/bin/python docs/update.py"
+
+
+def test_rules_of_the_doctor_are_the_code_s() -> None:
+    """The table of the doctor's rules is that of the code."""
+    text = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    assert doctor_rules_table() in text, "run: .venv/bin/python docs/update.py"
 
 
 def test_analyses_are_the_registry_s() -> None:

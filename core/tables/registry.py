@@ -76,6 +76,7 @@ class Analysis:
     sort: str = ""  # returns the column that a --sort means, refuses others before a trace is read
     metrics: str = ""  # returns the metrics of its group
     metric_group: str = ""  # what their names begin with
+    exit_code: str = ""  # returns the command's exit code, of the tables; else 0
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
@@ -307,6 +308,17 @@ ANALYSES = (
         "the trace "
         "does not show is not judged, and said so.",
         rows=100,
+    ),
+    Analysis(
+        "doctor",
+        "doctor.doctor:analyse_doctor",
+        "Doctor",
+        "Say whether a trace is to be trusted: what was not read, clocks, overlaps, what is lost.\n\n"
+        "Each row says what it distorts. Exit code 0 if there is nothing, 1 from a warning on, 2 if the "
+        "trace is unreadable.",
+        (Option("strict", "Exit with 1 from a note on.", False),),
+        rows=100,
+        exit_code="doctor.doctor:doctor_exit_code",
     ),
     Analysis(
         "memory",

@@ -58,7 +58,10 @@ def analysis_command(row: Analysis) -> click.Command:
         _check(row, request, options)
         if row.limits != "rows":
             options["limit"] = request.limit
-        _print(row, row.run(request.scope(), **options), request)
+        tables = row.run(request.scope(), **options)
+        _print(row, tables, request)
+        if row.exit_code:
+            click.get_current_context().exit(loaded(row.exit_code)(tables))
 
     command.__doc__ = row.help
     command.__name__ = row.name
@@ -194,6 +197,12 @@ def _findings_markdown(printed: Printout) -> str:
     return findings_markdown(findings_from(printed.tables, printed.order, printed.limit))
 
 
+def _doctor_text(printed: Printout) -> str:
+    from tracelane.tui.text.doctor import doctor_text
+
+    return doctor_text(printed.tables, printed.width, printed.order, printed.limit)
+
+
 def _summary_text(printed: Printout) -> str:
     from tracelane.core.export.formats import shown
     from tracelane.core.tables.table import Column
@@ -212,6 +221,7 @@ TEXTS: Mapping[str, Callable[[Printout], str]] = {
     "ops": _ops_text,
     "steps": _steps_text,
     "findings": _findings_text,
+    "doctor": _doctor_text,
     "summary": _summary_text,
 }
 """Analyses whose text is no plain table; "" where it is one after all."""

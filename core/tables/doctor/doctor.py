@@ -1,0 +1,189 @@
+"""All rules over all files of a trace, and the sum of their events by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...base.errors import UsageError
+from ..scope import Scope
+from ..table import Column, Table, Tables
+from . import rules_device, rules_reading, rules_recording
+from .recording import Exhibit, Recording
+from .rule import SEVERITIES, Diagnosis, DoctorRule
+from .terms import TERMS, event_terms, event_total
+
+RULES: tuple[DoctorRule, ...] = (
+    rules_reading.unreadable,
+    rules_reading.truncated,
+    rules_reading.repaired,
+    rules_reading.not_objects,
+    rules_reading.without_time,
+    rules_reading.event_sum,
+    rules_reading.broken_envelope,
+    rules_reading.merged_captures,
+    rules_reading.oversized,
+    rules_reading.negative_durations,
+    rules_reading.missing_durations,
+    rules_reading.clamped_times,
+    rules_reading.far_times,
+    rules_reading.unmatched,
+    rules_reading.mismatched_ends,
+    rules_reading.outside_parent,
+    rules_device.before_launch,
+    rules_device.zero_times,
+    rules_device.clock_offset,
+    rules_device.ends_late,
+    rules_device.kernel_overlap,
+    rules_device.host_stamped_copies,
+    rules_device.duplicate_starts,
+    rules_device.zero_durations,
+    rules_device.out_of_order,
+    rules_device.ambiguous_launches,
+    rules_device.lost_kernels,
+    rules_device.device_stops_early,
+    rules_device.blank_names,
+    rules_recording.steps_overlap,
+    rules_recording.profiler_overhead,
+    rules_recording.buffer_flushes,
+    rules_recording.buffers_exceeded,
+    rules_recording.profiler_errors,
+    rules_recording.no_shapes,
+    rules_recording.no_stacks,
+    rules_recording.no_memory,
+)
+FAILED = 1
+COLUMNS = (
+    Column("rule", "rule", "text"),
+    Column("severity", "severity", "text"),
+    Column("count", "count", "count"),
+    Column("text", "what", "text"),
+    Column("distorts", "distorts", "text"),
+    Column("evidence", "evidence", "object"),
+    Column("source", "from", "text", detail=True),
+    Column("threshold", "speaks when", "text", detail=True),
+    Column("file", "file", "text", detail=True),
+)
+EVENT_COLUMNS = (
+    Column("file", "file", "text", detail=True),
+    Column("term", "term", "text", detail=True),
+    Column("counts", "events", "text"),
+    Column("count", "count", "count"),
+)
+CLOCK_COLUMNS = (
+    Column("file", "file", "text", detail=True),
+    Column("device", "device", "text"),
+    Column("pairs", "launched", "count"),
+    Column("early", "before their launch", "count"),
+    Column("lead_ns", "by up to", "ns"),
+    Column("offset_ns", "the clock's proposed shift", "ns", statistic=True),
+    Column("delay_median_ns", "delay then, median", "ns"),
+    Column("delay_p95_ns", "p95", "ns"),
+)
+WHOLE = "doctor looks at whole files: --from, --to, --step, --lanes and --where leave out what it needs"
+
+
+def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
+    """Return what the rules find, the events by kind, and the devices' clocks, file by file."""
+    if scope.range is not None or scope.lanes is not None or scope.where is not None:
+        raise UsageError(WHOLE)
+    recordings = [Recording(scope, source) for source in range(len(scope.trace.indexes))]
+    results = [
+        (rule, diagnosis, recording)
+        for recording in recordings
+        for rule in RULES
+        if (diagnosis := _judge(rule, recording)) is not None
+    ]
+    rows = [_row(rule, diagnosis, recording) for rule, diagnosis, recording in results]
+    rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
+    counts = {f"{severity}s": sum(row["severity"] == severity for row in rows) for severity in SEVERITIES}
+    fails = bool(counts["errors"] or counts["warnings"] or (strict and counts["notes"]))
+    makers = {
+        "doctor": lambda: Table.from_rows(
+            "doctor",
+            "Doctor",
+            scope.text,
+            COLUMNS,
+            rows,
+            totals={**counts, "failed": fails},
+            keys=("rule", "file"),
+        ),
+        "events": lambda: _events_table(scope, recordings),
+        "clocks": lambda: _clocks_table(scope, recordings),
+    }
+    return Tables(scope.text, scope.origin, makers)
+
+
+def doctor_exit_code(tables: Tables) -> int:
+    """Return the exit code: 1 from a warning on, of strict ones from a note on."""
+    return FAILED if tables.totals["failed"] else 0
+
+
+def _judge(rule: DoctorRule, recording: Recording) -> Diagnosis | None:
+    recording.scope.check()
+    return rule(recording)
+
+
+def _row(rule: DoctorRule, diagnosis: Diagnosis, recording: Recording) -> dict[str, Any]:
+    return {
+        "rule": rule.id,
+        "severity": diagnosis.severity or rule.severity,
+        "count": diagnosis.count,
+        "text": diagnosis.text,
+        "distorts": rule.distorts,
+        "evidence": [_evidence(exhibit, recording.scope.origin) for exhibit in diagnosis.evidence],
+        "source": rule.source,
+        "threshold": rule.threshold,
+        "file": Path(recording.index.path).name,
+    }
+
+
+def _evidence(exhibit: Exhibit, origin: int) -> Mapping[str, Any]:
+    """Return a place as a JSON object without what is not known; times count from the origin."""
+    times = {"start_ns": exhibit.start, "end_ns": exhibit.end}
+    values: dict[str, Any] = {key: value - origin for key, value in times.items() if value is not None}
+    values |= {"ordinal": exhibit.ordinal, "offset": exhibit.offset}
+    return {"label": exhibit.label} | {key: value for key, value in values.items() if value is not None}
+
+
+def _events_table(scope: Scope, recordings: list[Recording]) -> Table:
+    rows = [
+        {"file": Path(recording.index.path).name, "term": term, "counts": TERMS[term], "count": count}
+        for recording in recordings
+        for term, count in event_terms(recording.index).items()
+    ]
+    total = sum(event_total(recording.index) for recording in recordings)
+    return Table.from_rows(
+        "events", "Events", scope.text, EVENT_COLUMNS, rows, totals={"events": total}, keys=("file", "term")
+    )
+
+
+def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
+    rows = [
+        {
+            "file": Path(recording.index.path).name,
+            "device": clock.title,
+            "pairs": clock.pairs,
+            "early": clock.early,
+            "lead_ns": clock.lead_ns,
+            "offset_ns": clock.proposed_ns,
+            "delay_median_ns": clock.middle_ns,
+            "delay_p95_ns": clock.late_ns,
+        }
+        for recording in recordings
+        for clock in recording.clocks
+    ]
+    return Table.from_rows(
+        "clocks", "Clocks of devices", scope.text, CLOCK_COLUMNS, rows, keys=("file", "device")
+    )
+
+
+def doctor_rules_table() -> str:
+    """Return all rules as Markdown, for the docs."""
+    lines = ["| rule | severity | speaks when | distorts | from |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.source} |"
+        for rule in RULES
+    ]
+    return "\n".join(lines) + "\n"

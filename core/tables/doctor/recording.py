@@ -1,0 +1,154 @@
+"""One file as the doctor's rules see it; everything is made when it is asked for first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...base.kineto import OPS
+from ...base.short_names import short_name
+from ...index.store import Index
+from ...ingest.columns import I64, AnyArray
+from ...query.launches import Launches
+from ..device_clocks import DeviceClock, device_clocks
+from ..devices import is_aiu
+from ..host import launch_sides, trace_starts
+from ..kinds import KERNEL_TYPES
+from ..scope import Scope
+from ..step_choice import Steps, find_steps
+from ..work import Work, work_of
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A place to look at: trace time in ns, an event's ordinal, a byte of the file as it
+    is without compression; None where that is not known.
+    """
+
+    label: str
+    start: int | None = None
+    end: int | None = None
+    ordinal: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The work of one stream by start, columns of equal length; trace time in ns."""
+
+    title: str  # "AIU 0, stream 1"
+    positions: AnyArray
+    starts: I64
+    ends: I64
+    is_copy: AnyArray  # bool: copies and fills, not kernels
+    launches: AnyArray  # positions of their calls, NONE where that is not known
+    called: I64  # when they were called
+
+
+class Recording:
+    """One source of a trace."""
+
+    def __init__(self, scope: Scope, source: int) -> None:
+        self.scope = replace(scope, source=source)
+        self.source = source
+        self.index: Index = scope.trace.indexes[source]
+
+    @property
+    def envelope(self) -> Mapping[str, Any]:
+        """What the file says of itself beside its events."""
+        values = self.index.manifest.get("envelope")
+        return values if isinstance(values, dict) else {}
+
+    @cached_property
+    def is_pytorch(self) -> bool:
+        """Whether PyTorch's profiler recorded ops in it."""
+        return bool(OPS & set(self.index.categories))
+
+    @cached_property
+    def is_aiu(self) -> bool:
+        """Whether an AIU's profiler wrote it."""
+        return is_aiu(self.index)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first to the last moment of the file, ns."""
+        manifest = self.index.manifest
+        return int(manifest.get("start_ns") or 0), int(manifest.get("end_ns") or 0)
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """What its devices did."""
+        return work_of(self.scope)
+
+    @cached_property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams of its devices, without work whose times are lost."""
+        return tuple(stream for work in self.works for stream in self._streams_of(work))
+
+    def _streams_of(self, work: Work) -> Iterator[Stream]:
+        sides = launch_sides(self.scope, work)
+        is_copy = work.kinds() == KERNEL_TYPES.index("memory")
+        lost = any(clock.device == work.device and clock.stampless for clock in self.clocks)
+        in_file = self.index.column("slices.start")[work.positions]
+        for name, every in work.by_stream():
+            places = every[in_file[every] != 0] if lost else every
+            yield Stream(
+                f"{work.title}, stream {name}",
+                work.positions[places],
+                work.starts[places],
+                work.ends[places],
+                is_copy[places],
+                sides.launches[places],
+                sides.starts[places],
+            )
+
+    @cached_property
+    def launches(self) -> Launches:
+        """The launches of all its device work."""
+        return self.scope.trace.launches(self.source)
+
+    @cached_property
+    def clocks(self) -> tuple[DeviceClock, ...]:
+        """What the times of its devices' work say of their clocks."""
+        return device_clocks(self.scope.trace, self.scope.clocks, self.source)
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """Its steps, None where there are none."""
+        return find_steps(self.scope.trace, self.source, self.scope.clocks)
+
+    def named(self, *texts: str) -> I64:
+        """Return the positions of the slices of these names."""
+        numbers = [number for text in texts for number in self.index.string_numbers(text)]
+        found: I64 = np.flatnonzero(np.isin(self.index.column("slices.name"), numbers))
+        return found
+
+    def of_categories(self, *categories: str) -> I64:
+        """Return the positions of the slices of these categories."""
+        mask = np.array([category in categories for category in self.index.categories], np.bool_)
+        column = self.index.column("slices.category")
+        found: I64 = np.flatnonzero(mask[column]) if mask.any() else np.empty(0, np.int64)
+        return found
+
+    def starts(self, positions: AnyArray) -> I64:
+        """Return when slices begin, trace time in ns."""
+        return trace_starts(self.scope, self.source, positions)
+
+    def ends(self, positions: AnyArray) -> I64:
+        """Return when slices end, trace time in ns."""
+        return self.starts(positions) + self.index.duration(np.asarray(positions))
+
+    def name(self, position: int) -> str:
+        """Return the name of a slice for a sentence."""
+        number = int(self.index.column("slices.name")[position])
+        return short_name(self.index.string(number)) or "(blank name)"
+
+    def exhibit(self, label: str, position: int) -> Exhibit:
+        """Return a slice as a place to look at."""
+        places = np.array([position], np.int64)
+        ordinal = int(self.index.column("slices.ordinal")[position])
+        return Exhibit(label, int(self.starts(places)[0]), int(self.ends(places)[0]), ordinal)

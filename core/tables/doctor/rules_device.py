@@ -1,0 +1,356 @@
+"""Rules about the work of devices: overlaps, order, launches, clocks, what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...base.kineto import LAUNCH_FLOWS, RUNTIME
+from ...base.units import format_count, format_ns
+from ...index.format import NONE
+from ...ingest.columns import I64, AnyArray
+from .recording import Exhibit, Recording, Stream
+from .rule import AIUPTI, KINETO, OWN, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
+
+FIRST = 3
+"""So many places are named as evidence."""
+
+
+@doctor_rule(
+    "kernel-overlap",
+    "warning",
+    "kernels of one stream overlap by more than {least_ns} (an error on an AIU)",
+    "kernel times and sums over them: a stream runs one kernel at a time",
+    SPYRE_OVERLAP,
+    least_ns=1_000,
+)
+def kernel_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """A kernel begins before the one before it on its stream has ended."""
+    pairs: list[tuple[int, int]] = []
+    for stream in recording.streams:
+        kernels = np.flatnonzero(~stream.is_copy)
+        pairs += _overlaps(stream, kernels, kernels, limits["least_ns"])
+    if not pairs:
+        return None
+    severity: Severity | None = "error" if recording.is_aiu else None
+    text = f"{format_count(len(pairs))} kernels begin before the kernel before them on their stream ends"
+    return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
+
+
+@doctor_rule(
+    "host-stamped-copies",
+    "warning",
+    "copies of an AIU overlap kernels of its stream by more than {least_ns}",
+    "overlap of copies and compute, and busy time: such copies carry the host's stamps",
+    SPYRE_COPIES,
+    least_ns=1_000,
+)
+def host_stamped_copies(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Copies lie in kernels, which an AIU does not do."""
+    pairs: list[tuple[int, int]] = []
+    for stream in recording.streams if recording.is_aiu else ():
+        kernels, copies = np.flatnonzero(~stream.is_copy), np.flatnonzero(stream.is_copy)
+        pairs += _overlaps(stream, kernels, copies, limits["least_ns"])
+    if not pairs:
+        return None
+    return Diagnosis(
+        len(pairs), f"{format_count(len(pairs))} copies overlap kernels", _pairs(recording, pairs)
+    )
+
+
+@doctor_rule(
+    "duplicate-starts",
+    "warning",
+    "kernels of one stream begin in the same ns (an error on an AIU)",
+    "kernel times, their order, and gaps",
+    SPYRE,
+)
+def duplicate_starts(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Two kernels of one stream have the same start."""
+    pairs = []
+    for stream in recording.streams:
+        kernels = np.flatnonzero(~stream.is_copy & (stream.ends > stream.starts))
+        same = np.flatnonzero(np.diff(stream.starts[kernels]) == 0)
+        pairs += [(int(stream.positions[kernels[at]]), int(stream.positions[kernels[at + 1]])) for at in same]
+    if not pairs:
+        return None
+    severity: Severity | None = "error" if recording.is_aiu else None
+    text = f"{format_count(len(pairs))} kernels begin in the same ns as the one before them on their stream"
+    return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
+
+
+@doctor_rule(
+    "zero-durations",
+    "warning",
+    "more than {share} of the kernels take no time",
+    "kernel times, averages and shares",
+    SPYRE,
+    share=0.01,
+)
+def zero_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Kernels have no duration."""
+    positions, total = [], 0
+    for stream in recording.streams:
+        kernels = ~stream.is_copy
+        total += int(kernels.sum())
+        positions += stream.positions[kernels & (stream.ends == stream.starts)].tolist()
+    if len(positions) <= limits["share"] * total:
+        return None
+    text = f"{format_count(len(positions))} of {format_count(total)} kernels take no time"
+    return Diagnosis(len(positions), text, _slices(recording, "takes no time", positions))
+
+
+@doctor_rule(
+    "out-of-order",
+    "warning",
+    "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
+    "delays, queues and the step that work belongs to",
+    SPYRE,
+    least_ns=1_000,
+)
+def out_of_order(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """A stream works in the order of its launches, but its times say otherwise."""
+    pairs: list[tuple[int, int]] = []
+    for stream in recording.streams:
+        known = np.flatnonzero((stream.launches != NONE) & ~stream.is_copy)
+        called = stream.called[known]
+        if len(known) < 2:
+            continue
+        latest = np.maximum.accumulate(called)
+        late = np.flatnonzero(latest[:-1] - called[1:] > limits["least_ns"]) + 1
+        pairs += [(int(stream.positions[known[at - 1]]), int(stream.positions[known[at]])) for at in late]
+    if not pairs:
+        return None
+    text = f"{format_count(len(pairs))} kernels begin after others of their stream that were launched later"
+    return Diagnosis(len(pairs), text, _pairs(recording, pairs))
+
+
+@doctor_rule(
+    "before-launch",
+    "error",
+    "device work begins before the call that launched it",
+    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+    OWN,
+)
+def before_launch(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Effects come before their cause: the clocks differ."""
+    early = [clock for clock in recording.clocks if clock.early > clock.stampless]
+    if not early:
+        return None
+    evidence = [
+        recording.exhibit(f"{label}: {recording.name(at)}", at)
+        for clock in early
+        if clock.earliest is not None
+        for label, at in zip(("before its launch", "its launch"), clock.earliest)
+    ]
+    count = sum(clock.early - clock.stampless for clock in early)
+    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in early)
+    return Diagnosis(count, text, tuple(evidence))
+
+
+@doctor_rule(
+    "zero-times",
+    "error",
+    "device work stands at 0 in the file while its launches do not",
+    "all times of this work: when it ran is lost",
+    SPYRE,
+)
+def zero_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Times of device work were clamped to 0 when the trace was written."""
+    stampless = [clock for clock in recording.clocks if clock.stampless]
+    if not stampless:
+        return None
+    count = sum(clock.stampless for clock in stampless)
+    text = f"{format_count(count)} kernels and copies stand at 0 in the file: their times are lost"
+    return Diagnosis(count, text, tuple(Exhibit("the device's work", *clock.extent) for clock in stampless))
+
+
+@doctor_rule(
+    "clock-offset",
+    "error",
+    "all work of a device lies before the host's events, or {least_ns} after them, and both last shorter",
+    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+    OWN,
+    least_ns=10**8,
+)
+def clock_offset(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Host and device never meet in time."""
+    apart = [
+        clock
+        for clock in recording.clocks
+        if not clock.early and (clock.apart_ns < 0 or clock.apart_ns >= limits["least_ns"])
+    ]
+    if not apart:
+        return None
+    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in apart)
+    return Diagnosis(len(apart), text, tuple(Exhibit("the device's work", *clock.extent) for clock in apart))
+
+
+@doctor_rule(
+    "ends-late",
+    "error",
+    "device work ends more than {least_ns} after everything on the host",
+    "busy time, the length of the trace and every share of it",
+    SPYRE,
+    least_ns=10**9,
+)
+def ends_late(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Durations of device work are too long."""
+    calls = recording.of_categories(*RUNTIME, "cpu_op", "user_annotation", "python_function")
+    if not len(calls) or any(clock.trouble for clock in recording.clocks):
+        return None
+    last = int(recording.ends(calls).max())
+    late = [
+        int(position)
+        for stream in recording.streams
+        for position in stream.positions[stream.ends > last + limits["least_ns"]]
+    ]
+    if not late:
+        return None
+    furthest = int(recording.ends(np.array(late)).max()) - last
+    what = f"{format_count(len(late))} kernels and copies"
+    text = f"{what} end up to {format_ns(furthest)} after the host's last event"
+    return Diagnosis(len(late), text, _slices(recording, "ends late", late))
+
+
+@doctor_rule(
+    "ambiguous-launches",
+    "warning",
+    "work has several launches that are as likely, or a launch that begins after it",
+    "launch delays, chains, and which step or op device work belongs to",
+    KINETO,
+)
+def ambiguous_launches(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Correlation ids repeat so that they do not tell which call launched what."""
+    launches = recording.launches
+    positions = launches.kernels[launches.ambiguous]
+    calls = launches.launch[launches.ambiguous]
+    known = calls != NONE
+    behind = np.zeros(len(positions), np.bool_)
+    behind[known] = recording.starts(calls[known]) > recording.starts(positions[known])
+    positions = positions[~behind]  # those are for before-launch
+    if not len(positions):
+        return None
+    text = f"the launch of {format_count(len(positions))} kernels and copies is ambiguous"
+    return Diagnosis(
+        len(positions), text, _slices(recording, "launched by one of several", positions.tolist())
+    )
+
+
+@doctor_rule(
+    "lost-kernels",
+    "warning",
+    "more than {calls} launches, and {share} of all, have no device work; a note where fewer have none",
+    "kernel counts and device times: what these calls started is not in the trace",
+    AIUPTI,
+    calls=5,
+    share=0.05,
+)
+def lost_kernels(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Launches start an arrow that ends nowhere."""
+    flows = recording.index.ledger["flows"]
+    kinds = [flows[kind] for kind in flows if kind in LAUNCH_FLOWS]
+    starts, lost = (sum(int(kind[key]) for kind in kinds) for key in ("starts", "orphan_starts"))
+    if not lost:
+        return None
+    text = f"{format_count(lost)} of {format_count(starts)} launches have no device work"
+    few = lost <= max(limits["calls"], limits["share"] * starts)
+    return Diagnosis(lost, text, severity="note" if few else None)
+
+
+@doctor_rule(
+    "device-stops-early",
+    "error",
+    "{calls} launches or more, in the last {share} of the span or more, have no device work",
+    "everything after the device's last event: it looks idle and is not",
+    AIUPTI,
+    calls=10,
+    share=0.1,
+)
+def device_stops_early(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """The profiler ran out of buffers: work goes on and is not recorded."""
+    launches = recording.launches
+    known = launches.launch[launches.launch != NONE]
+    if not len(known) or any(clock.trouble for clock in recording.clocks):
+        return None
+    index = recording.index
+    names = np.unique(index.column("slices.name")[known])
+    kinds = np.unique(index.column("slices.category")[known])
+    alike = np.isin(index.column("slices.name"), names) & np.isin(index.column("slices.category"), kinds)
+    calls = np.flatnonzero(alike)
+    last = int(recording.starts(known).max())
+    after = calls[recording.starts(calls) > last]
+    start, end = recording.span
+    if len(after) < limits["calls"] or recording.starts(after).max() - last < limits["share"] * (end - start):
+        return None
+    text = (
+        f"the device's events stop {format_ns(end - last)} before the end, "
+        f"while {format_count(len(after))} more launches follow"
+    )
+    return Diagnosis(len(after), text, _slices(recording, "launch without work", after[:1].tolist()))
+
+
+@doctor_rule(
+    "blank-names",
+    "warning",
+    "device work has a blank name, or one that the profiler put in place of it",
+    "tables by name: work of different kinds stands in one row",
+    KINETO,
+)
+def blank_names(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Kernels have no name."""
+    blank = [
+        int(work.positions[at])
+        for work in recording.works
+        for at in np.flatnonzero(_blank(recording, work.names)).tolist()
+    ]
+    if not blank:
+        return None
+    text = f"{format_count(len(blank))} kernels and copies have no name"
+    return Diagnosis(len(blank), text, _slices(recording, "without a name", blank))
+
+
+def _blank(recording: Recording, names: AnyArray) -> AnyArray:
+    numbers, which = np.unique(names, return_inverse=True)
+    texts = recording.index.strings(numbers)
+    blank: AnyArray = np.array([text.strip() in ("", "unknown") for text in texts], np.bool_)[which]
+    return blank
+
+
+def _overlaps(stream: Stream, first: I64, second: I64, least: float) -> list[tuple[int, int]]:
+    """Return (earlier, later) positions of work of two kinds that overlaps by more than `least` ns.
+
+    `first` and `second` are places by start; each of `second` is held against the one of `first` that ends
+    last of those that begin before it.
+    """
+    if not len(first) or not len(second):
+        return []
+    ends = stream.ends[first]
+    reach = np.maximum.accumulate(ends)
+    holder = np.zeros(len(first), np.int64)
+    best = 0
+    for at, end in enumerate(ends.tolist()):
+        best = at if end >= ends[best] else best
+        holder[at] = best
+    if first is second:
+        before = np.arange(len(second)) - 1
+    else:
+        before = np.searchsorted(stream.starts[first], stream.starts[second], "right") - 1
+    some = np.flatnonzero(before >= 0)
+    until = np.minimum(reach[before[some]], stream.ends[second[some]])
+    places = some[until - stream.starts[second[some]] > least]
+    earlier = stream.positions[first[holder[before[places]]]]
+    return list(zip(earlier.tolist(), stream.positions[second[places]].tolist()))
+
+
+def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit, ...]:
+    return tuple(
+        recording.exhibit(f"{label}: {recording.name(at)}", at)
+        for pair in pairs[:FIRST]
+        for label, at in zip(("the one before", "the one after"), pair)
+    )
+
+
+def _slices(recording: Recording, label: str, positions: list[int]) -> tuple[Exhibit, ...]:
+    return tuple(recording.exhibit(f"{label}: {recording.name(at)}", at) for at in positions[:FIRST])

@@ -1,0 +1,360 @@
+"""Rules about what of the file could be read, and about times and pairs as they stand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...base.kineto import OPS, RUNTIME
+from ...base.units import format_count, format_ns
+from ...index.format import LaneKind, RowKind, SliceFlag
+from ...index.store import Index
+from ...ingest.columns import AnyArray
+from ...query.lookup import slice_at
+from ...query.views import Lane
+from ..devices import lane_categories
+from .recording import Exhibit, Recording
+from .rule import FORMAT, KINETO, OWN, SPYRE, Diagnosis, doctor_rule
+from .terms import event_terms, event_total, ledger_count
+
+FIRST = 3
+"""So many places are named as evidence."""
+
+
+@doctor_rule(
+    "unreadable",
+    "error",
+    "events could not be read",
+    "every count and sum: what could not be read is in none",
+    FORMAT,
+)
+def unreadable(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Events are lost to damage."""
+    count = event_terms(recording.index)["unreadable"]
+    return (
+        Diagnosis(count, f"{_events(count)} could not be read", _problems(recording, "unreadable"))
+        if count
+        else None
+    )
+
+
+@doctor_rule(
+    "repaired",
+    "warning",
+    "events were read after a repair of their text",
+    "names and arguments of these events may not be what was meant",
+    KINETO,
+)
+def repaired(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Events are no valid JSON, and were repaired."""
+    count = int(recording.index.ledger["repaired"])
+    if not count:
+        return None
+    return Diagnosis(count, f"{_events(count)} had to be repaired", _problems(recording, "repaired"))
+
+
+@doctor_rule(
+    "truncated",
+    "error",
+    "the file ends in the middle",
+    "what was recorded last is missing: last steps, ends of long slices, names of lanes",
+    FORMAT,
+)
+def truncated(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """The file was cut off, or its compression is damaged."""
+    kinds = {problem["kind"] for problem in recording.index.problems} - _OTHER_PROBLEMS
+    evidence = tuple(exhibit for kind in sorted(kinds) for exhibit in _problems(recording, kind))
+    return Diagnosis(len(evidence), "the file is cut off or damaged", evidence) if evidence else None
+
+
+_OTHER_PROBLEMS = {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}
+
+
+@doctor_rule(
+    "broken-envelope",
+    "warning",
+    "values beside the events are no valid JSON",
+    "the time base, device properties and settings of the profiler may be missing",
+    KINETO,
+)
+def broken_envelope(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """What stands beside the events is damaged."""
+    evidence = _problems(recording, "broken envelope")
+    return Diagnosis(len(evidence), "values beside the events cannot be read", evidence) if evidence else None
+
+
+@doctor_rule(
+    "merged",
+    "warning",
+    "several documents or captures stand in one file",
+    "counts, steps and busy times are those of all captures together",
+    KINETO,
+)
+def merged_captures(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Captures were joined into one file: each ends with a mark of its own, and has one process."""
+    marks = recording.index.string_numbers("Record Window End")
+    ends = int(np.isin(recording.index.column("instants.name"), marks).sum()) if marks else 0
+    if ends > 1:
+        return Diagnosis(ends, f"{ends} captures stand in one file")
+    index, lanes = recording.index, recording.scope.trace.lanes
+    processes = {
+        lane.pid
+        for lane in lanes
+        if lane.source == recording.source and (OPS | RUNTIME) & lane_categories(index, lane.rows)
+    }
+    if len(processes) > 1:
+        return Diagnosis(len(processes), f"ops and calls of {len(processes)} processes stand in one file")
+    if index.manifest.get("form") == "concatenated":
+        return Diagnosis(1, "several JSON documents stand in one file")
+    return None
+
+
+@doctor_rule(
+    "oversized",
+    "note",
+    "events were too large to keep their arguments",
+    "arguments of these events cannot be shown or searched for",
+    OWN,
+)
+def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Events were read without their arguments."""
+    count = int(recording.index.ledger["oversized"])
+    return (
+        Diagnosis(count, f"{_events(count)} read without arguments", _problems(recording, "oversized"))
+        if count
+        else None
+    )
+
+
+@doctor_rule(
+    "not-objects",
+    "error",
+    "elements of the event array are no objects",
+    "every count and sum: such elements are in none",
+    FORMAT,
+)
+def not_objects(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """There are numbers, texts or lists where events should be."""
+    count = event_terms(recording.index)["not_objects"]
+    return Diagnosis(count, f"{format_count(count)} elements are no objects") if count else None
+
+
+@doctor_rule(
+    "without-time",
+    "error",
+    "events have no usable time",
+    "every count and sum: they cannot be placed and are not shown",
+    FORMAT,
+)
+def without_time(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Times are missing, null, not finite or no number."""
+    count = event_terms(recording.index)["without_time"]
+    return Diagnosis(count, f"{_events(count)} without a usable time") if count else None
+
+
+@doctor_rule(
+    "event-sum",
+    "error",
+    "the terms of the event sum do not add up to all events",
+    "every count and sum: some events were counted twice or not at all",
+    OWN,
+)
+def event_sum(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """What was read does not account for every event."""
+    total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
+    if total == counted:
+        return None
+    text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
+    return Diagnosis(abs(total - counted), text)
+
+
+@doctor_rule(
+    "negative-durations",
+    "warning",
+    "durations are negative",
+    "these slices count as taking no time",
+    SPYRE,
+)
+def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Slices end before they begin."""
+    count = ledger_count(recording.index, "negative_durations")
+    return Diagnosis(count, f"{_events(count)} with a negative duration") if count else None
+
+
+@doctor_rule(
+    "missing-durations",
+    "warning",
+    "complete events have no duration",
+    "these slices count as taking no time",
+    FORMAT,
+)
+def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Complete events say not how long they took."""
+    count = ledger_count(recording.index, "missing_durations")
+    return Diagnosis(count, f"{_events(count)} without a duration") if count else None
+
+
+@doctor_rule(
+    "unmatched",
+    "warning",
+    "begins have no end, or ends no begin",
+    "a begin without an end is drawn to the end of its lane; its time is not known",
+    FORMAT,
+)
+def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Begin and end events do not pair, of threads or of async spans."""
+    ledger = recording.index.ledger
+    begins = int(ledger["unmatched_begin"]) + int(ledger.get("async_unmatched_begin", 0))
+    ends = int(ledger["unmatched_end"]) + int(ledger.get("async_unmatched_end", 0))
+    if not begins + ends:
+        return None
+    flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
+    positions = recording.index.column("flags.position")[flagged][:FIRST]
+    text = f"{format_count(begins)} begins without an end, {format_count(ends)} ends without a begin"
+    return Diagnosis(begins + ends, text, _slices(recording, "begin without an end", positions))
+
+
+@doctor_rule(
+    "mismatched-ends",
+    "warning",
+    "an end names another slice than the one it closes",
+    "pairs are made by nesting: durations of these slices may be swapped",
+    FORMAT,
+)
+def mismatched_ends(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Names of begins and ends differ."""
+    count = ledger_count(recording.index, "mismatched_ends")
+    return (
+        Diagnosis(count, f"{format_count(count)} ends name another slice than they close") if count else None
+    )
+
+
+@doctor_rule(
+    "clamped-times",
+    "error",
+    "times are too large for 64 bits of ns",
+    "these events stand at the limit instead of at their time",
+    OWN,
+)
+def clamped_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Times lie centuries away."""
+    evidence = _problems(recording, "clamped time")
+    count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
+    return Diagnosis(count, f"{_events(count)} with a time too large to keep", evidence) if count else None
+
+
+@doctor_rule(
+    "far-times",
+    "warning",
+    "events lie further from the bulk of the trace than {least_ns} and {times} times its length",
+    "the whole span: shares of it, idle times and gaps",
+    SPYRE,
+    least_ns=60 * 10**9,
+    times=10,
+)
+def far_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Times of some events cannot be right: at zero, or days away."""
+    starts = np.sort(recording.index.column("slices.start").astype(np.int64))
+    if len(starts) < 2:
+        return None
+    gaps = np.diff(starts)
+    at = int(np.argmax(gaps))
+    few = min(at + 1, len(starts) - at - 1)
+    bulk = starts[at + 1 :] if at + 1 <= len(starts) - at - 1 else starts[: at + 1]
+    length = max(1, int(bulk[-1] - bulk[0]))
+    if gaps[at] <= max(limits["least_ns"], limits["times"] * length):
+        return None
+    where = Exhibit("a gap between events", int(starts[at]), int(starts[at + 1]))
+    text = f"{_events(few)} lie {format_ns(int(gaps[at]))} from all others"
+    return Diagnosis(few, text, (where,))
+
+
+@doctor_rule(
+    "outside-parent",
+    "warning",
+    "ops and calls of one thread of the host reach out of each other by more than {least_ns}",
+    "nesting, self times and the op that a call belongs to",
+    SPYRE,
+    least_ns=1_000,
+)
+def outside_parent(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Ops and calls of a thread overlap without nesting: one of them is stamped wrongly.
+
+    Annotations and Python functions need not nest: one may begin inside the other and end after it.
+    """
+    index = recording.index
+    flagged = index.column("flags.value") & SliceFlag.OVERLAP > 0
+    positions = index.column("flags.position")[flagged]
+    positions = positions[_is_call(index, positions)]
+    device = {lane for work in recording.works for lane in work.device.lanes}
+    host = [
+        lane
+        for lane in recording.scope.trace.lanes
+        if lane.source == recording.source and lane.kind is LaneKind.THREAD and lane.index not in device
+    ]
+    out = [
+        position
+        for lane in host
+        for position in _within(index, lane, positions)
+        if _reach_ns(index, lane, position) > limits["least_ns"]
+    ]
+    if not out:
+        return None
+    text = f"{format_count(len(out))} ops and calls reach out of one that holds their begin"
+    return Diagnosis(len(out), text, _slices(recording, "reaches out", np.array(out[:FIRST])))
+
+
+LOOKED_AT = 2_000
+"""So many overlapping slices are measured; where there are more, the first tell enough."""
+
+
+def _within(index: Index, lane: Lane, positions: AnyArray) -> list[int]:
+    """Return those of the positions, ascending, that are slices of a lane."""
+    found: list[int] = []
+    for number in lane.rows:
+        row = index.rows[number]
+        if row["kind"] == RowKind.SLICES:
+            first = int(row["first"])
+            low, high = np.searchsorted(positions, [first, first + int(row["count"])])
+            found += positions[low:high].tolist()
+    return found[:LOOKED_AT]
+
+
+def _reach_ns(index: Index, lane: Lane, position: int) -> int:
+    """Return by how much a slice and one that is open when it begins lie outside each other, ns."""
+    start, end = index.start(position), index.end(position)
+    reach = 0
+    for number in lane.rows:
+        at = slice_at(index, number, start) if index.rows[number]["kind"] == RowKind.SLICES else None
+        if at is None or (other := int(index.rows[number]["first"]) + at) == position:
+            continue
+        if _is_call(index, np.array([other]))[0]:
+            until = index.end(other)
+            if index.start(other) < start and until < end:
+                reach = max(reach, min(until - start, end - until))
+    return reach
+
+
+def _is_call(index: Index, positions: AnyArray) -> AnyArray:
+    """Tell which slices are ops, or calls into a device's runtime."""
+    nests = np.array([category in OPS | RUNTIME for category in index.categories], np.bool_)
+    mask: AnyArray = nests[index.column("slices.category")[positions]]
+    return mask
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{format_count(count)} events"
+
+
+def _problems(recording: Recording, kind: str) -> tuple[Exhibit, ...]:
+    """Return where the reader first met a kind of problem, and what it was."""
+    return tuple(
+        Exhibit(str(problem["message"]), offset=problem["offset"])
+        for problem in recording.index.problems
+        if problem["kind"] == kind
+    )
+
+
+def _slices(recording: Recording, label: str, positions: AnyArray) -> tuple[Exhibit, ...]:
+    return tuple(recording.exhibit(f"{label}: {recording.name(at)}", at) for at in positions.tolist())

@@ -1,0 +1,174 @@
+"""Rules about how the trace was recorded: steps, the profiler's own time, what it was not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...base.intervals import merge
+from ...base.units import format_count, format_ns, format_share
+from .recording import Exhibit, Recording
+from .rule import AIUPTI, KINETO, OWN, PYTORCH, Diagnosis, doctor_rule
+
+FIRST = 3
+"""So many places are named as evidence."""
+OVERHEAD = "overhead"
+FLUSHES = ("Buffer Flush", "Activity Buffer Request")
+
+
+@doctor_rule(
+    "steps-overlap",
+    "warning",
+    "steps of one process overlap",
+    "tables by step: what lies in both counts for the later one",
+    OWN,
+)
+def steps_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """A step begins before the one before it in its process has ended."""
+    steps = recording.steps
+    if steps is None:
+        return None
+    later: list[int] = []
+    for process in np.unique(steps.processes).tolist():
+        own = np.flatnonzero(steps.processes == process)
+        own = own[np.argsort(steps.starts[own], kind="stable")]
+        reach = np.maximum.accumulate(steps.ends[own])
+        later += own[1:][steps.starts[own[1:]] < reach[:-1]].tolist()
+    if not later:
+        return None
+    text = f"{format_count(len(later))} of {format_count(len(steps))} steps begin before the one before ends"
+    evidence = (
+        Exhibit(f"step {steps.labels[at]}", int(steps.starts[at]), int(steps.ends[at]))
+        for at in later[:FIRST]
+    )
+    return Diagnosis(len(later), text, tuple(evidence))
+
+
+@doctor_rule(
+    "profiler-overhead",
+    "warning",
+    "the profiler itself takes {share} of the trace or more",
+    "times of the host, and idle time of the device while the profiler works",
+    PYTORCH,
+    share=0.05,
+)
+def profiler_overhead(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """What is measured is partly the measuring."""
+    own = recording.of_categories(OVERHEAD)
+    start, end = recording.span
+    if not len(own) or end <= start:
+        return None
+    starts, ends = recording.starts(own), recording.ends(own)
+    busy = merge(starts, ends).length
+    if busy < limits["share"] * (end - start):
+        return None
+    longest = int(own[np.argmax(ends - starts)])
+    text = f"the profiler takes {format_ns(busy)}, {format_share(busy / (end - start))} of the trace"
+    return Diagnosis(len(own), text, (recording.exhibit(recording.name(longest), longest),))
+
+
+@doctor_rule(
+    "buffer-flushes",
+    "note",
+    "the profiler asked for buffers, or wrote them out, while it recorded",
+    "the calls in which this happens take longer than they would",
+    KINETO,
+)
+def buffer_flushes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Buffers are made and emptied in the time that is measured."""
+    flushes = recording.named(*FLUSHES)
+    if not len(flushes):
+        return None
+    total = merge(recording.starts(flushes), recording.ends(flushes)).length
+    text = f"{format_count(len(flushes))} requests and flushes of buffers, {format_ns(total)} together"
+    evidence = tuple(recording.exhibit(recording.name(at), at) for at in flushes[:FIRST].tolist())
+    return Diagnosis(len(flushes), text, evidence)
+
+
+@doctor_rule(
+    "buffers-exceeded",
+    "error",
+    "the profiler says that it ran out of buffers",
+    "device events: those after that moment are missing",
+    AIUPTI,
+)
+def buffers_exceeded(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """The profiler stopped recording devices."""
+    lines = [line for line in _messages(recording) if _is_about_buffers(line)]
+    return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines)) if lines else None
+
+
+@doctor_rule(
+    "profiler-errors",
+    "note",
+    "the profiler wrote errors into the trace",
+    "depends on the message",
+    KINETO,
+)
+def profiler_errors(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """The profiler met errors of its own."""
+    lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
+    if not lines:
+        return None
+    return Diagnosis(len(lines), f"{format_count(len(lines))} errors of the profiler", _quoted(lines))
+
+
+@doctor_rule(
+    "no-shapes",
+    "note",
+    "no op has input shapes",
+    "tables by shape, which are empty (record_shapes=True records shapes)",
+    PYTORCH,
+)
+def no_shapes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Shapes were not recorded."""
+    if not recording.is_pytorch or len(recording.index.column("lifted.input_dims.position")):
+        return None
+    return Diagnosis(1, "input shapes were not recorded")
+
+
+@doctor_rule(
+    "no-stacks",
+    "note",
+    "there are no Python frames",
+    "source lines of ops, which are unknown (with_stack=True records them)",
+    PYTORCH,
+)
+def no_stacks(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Stacks were not recorded."""
+    if not recording.is_pytorch or len(recording.of_categories("python_function")):
+        return None
+    if recording.envelope.get("with_stack") == 1:
+        return None
+    return Diagnosis(1, "Python stacks were not recorded")
+
+
+@doctor_rule(
+    "no-memory",
+    "note",
+    "there are no allocations",
+    "tables of memory, which are empty (profile_memory=True records them)",
+    PYTORCH,
+)
+def no_memory(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+    """Allocations were not recorded."""
+    index = recording.index
+    marks = index.string_numbers("[memory]")
+    if not recording.is_pytorch or (marks and np.isin(index.column("instants.name"), marks).any()):
+        return None
+    return Diagnosis(1, "allocations were not recorded")
+
+
+def _messages(recording: Recording, kinds: tuple[str, ...] = ("ERROR", "WARNING", "INFO")) -> list[str]:
+    lines = [recording.envelope.get(kind) for kind in kinds]
+    return [str(line) for group in lines if isinstance(group, list) for line in group]
+
+
+def _is_about_buffers(line: str) -> bool:
+    text = line.lower()
+    return "buffer" in text and ("exceeded" in text or "terminating tracing" in text or "dropped" in text)
+
+
+def _quoted(lines: list[str]) -> tuple[Exhibit, ...]:
+    return tuple(Exhibit(line) for line in lines[:FIRST])
