@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from ..index.format import NONE
-from ..index.store import Index
 from ..ingest.columns import I64
-from .groups import dense
 from .host import trace_starts
 from .op_events import KINDS
 from .scope import Scope
+from .slices import Slices
 from .work import rank_of
 
 REGION = "Torch-Compiled Region"
@@ -28,48 +25,10 @@ FUNCTION_NAME = re.compile(r"CompiledFunction(Backward)?")
 
 
 @dataclass(frozen=True)
-class Calls:
-    """Slices of the host of one source that start in a scope, by start; whole times, trace time in ns.
+class Calls(Slices):
+    """Slices of the host that start in a scope, by start; whole times."""
 
-    `name` is a place in `texts`.
-    """
-
-    source: int
     rank: int
-    index: Index
-    positions: I64
-    starts: I64
-    durations: I64
-    name: I64
-    texts: tuple[str, ...]
-
-    def __len__(self) -> int:
-        """Return the number of slices."""
-        return len(self.positions)
-
-    @property
-    def total_ns(self) -> int:
-        """The sum of their times."""
-        return int(self.durations.sum())
-
-    @cached_property
-    def outer(self) -> I64:
-        """Of each slice the place of the nearest of these slices around it, -1 where there is none."""
-        order = np.argsort(self.positions)
-        above = nearest_around(self.index, self.positions, self.positions[order])
-        found = np.full(len(self), -1, np.int64)
-        inner = above != NONE
-        found[inner] = order[np.searchsorted(self.positions[order], above[inner])]
-        return found
-
-    @cached_property
-    def self_ns(self) -> I64:
-        """The time of each that none of the others inside it takes."""
-        inside = np.zeros(len(self), np.int64)
-        inner = self.outer >= 0
-        np.add.at(inside, self.outer[inner], self.durations[inner])
-        found: I64 = self.durations - inside
-        return found
 
 
 def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None = None) -> Calls:
@@ -86,10 +45,9 @@ def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None 
     durations = index.duration(positions)
     # An outer slice that begins with an inner one comes first.
     order = np.lexsort((-durations, starts))
-    positions, starts, durations = positions[order], starts[order], durations[order]
-    name, distinct = dense(index.column("slices.name")[positions])
-    texts = tuple(index.strings(distinct))
-    return Calls(source, rank_of(index, source), index, positions, starts, durations, name, texts)
+    positions, starts, ends = positions[order], starts[order], (starts + durations)[order]
+    names, categories = (index.column(f"slices.{key}")[positions] for key in ("name", "category"))
+    return Calls(source, index, positions, starts, ends, names, categories, rank_of(index, source))
 
 
 def _positions(scope: Scope, source: int, numbers: I64) -> I64:
@@ -109,24 +67,3 @@ def _positions(scope: Scope, source: int, numbers: I64) -> I64:
     if scope.where is not None and len(positions):
         positions = positions[scope.where(index, positions)]
     return positions
-
-
-def nearest_around(index: Index, positions: I64, members: I64, *, itself: bool = False) -> I64:
-    """Return of each position its nearest ancestor among the members (ascending), NONE where none is.
-
-    With `itself` a position that is a member is its own.
-    """
-    above = index.column("slices.parent")
-    found = np.full(len(positions), NONE, np.int64)
-    if not len(members) or not len(positions):
-        return found
-    todo = np.arange(len(positions))
-    current = (positions if itself else above[positions]).astype(np.int64)
-    while len(todo):
-        open_ = current != NONE
-        todo, current = todo[open_], current[open_]
-        place = np.minimum(np.searchsorted(members, current), len(members) - 1)
-        hit = members[place] == current
-        found[todo[hit]] = current[hit]
-        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
-    return found

@@ -13,9 +13,10 @@ from ..index.store import Index
 from ..ingest.columns import I64
 from ..query.chain import enclosing
 from ..query.launches import Launches
-from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls, nearest_around
+from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
 from .kinds import KERNEL_TYPES
 from .scope import Scope
+from .slices import nearest_around
 from .table import Column, Table
 from .work import Work, work_of
 

@@ -11,8 +11,9 @@ import numpy as np
 from ..base.units import format_ns
 from ..index.format import NONE
 from ..ingest.columns import I64
-from .compile_calls import TIMED, Calls, calls, nearest_around
+from .compile_calls import TIMED, Calls, calls
 from .scope import Scope
+from .slices import nearest_around
 from .table import Column, Table
 
 PHASES = ("dynamo", "AOT", "inductor")
@@ -84,7 +85,7 @@ def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
                     "name": one.texts[key % len(one.texts)].removesuffix(TIMED),
                     "count": len(at),
                     "total_ns": int(durations.sum()),
-                    "self_ns": int(one.self_ns[at].sum()),
+                    "self_ns": int(one.own_ns[at].sum()),
                     "max_ns": int(durations.max()),
                 }
             )
@@ -115,11 +116,11 @@ def phases(one: Calls) -> I64:
     found: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
     # Rows are in order of start, outer before inner, so that one pass per level settles all.
     while True:
-        open_ = np.flatnonzero((found == len(PHASES)) & (one.outer >= 0))
-        taken = open_[found[one.outer[open_]] < len(PHASES)]
+        open_ = np.flatnonzero((found == len(PHASES)) & (one.around >= 0))
+        taken = open_[found[one.around[open_]] < len(PHASES)]
         if not len(taken):
             return found
-        found[taken] = found[one.outer[taken]]
+        found[taken] = found[one.around[taken]]
 
 
 def _phase(text: str) -> int:
@@ -143,7 +144,7 @@ def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
         for root in roots.tolist():
             position = int(one.positions[root])
             own = inside == position
-            times = [int(one.self_ns[own & (phase == number)].sum()) for number in range(len(PHASES))]
+            times = [int(one.own_ns[own & (phase == number)].sum()) for number in range(len(PHASES))]
             backward = one.texts[int(one.name[root])].startswith("backward")
             row = {
                 "rank": str(one.rank),

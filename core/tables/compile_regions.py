@@ -104,11 +104,11 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
     path = _paths(one)
     groups = Groups(path, int(path.max()) + 1)
     count, first = groups.counts, groups.first()
-    total, own = groups.sums(one.durations), groups.sums(one.self_ns)
+    total, own = groups.sums(one.durations), groups.sums(one.own_ns)
     most, longest = groups.most(one.durations), groups.longest(one.durations)
     children: dict[int, list[int]] = defaultdict(list)
     for number in np.argsort(first, kind="stable").tolist():
-        outer = int(one.outer[first[number]])
+        outer = int(one.around[first[number]])
         children[-1 if outer < 0 else int(path[outer])].append(number)
     versions: dict[str, set[str]] = defaultdict(set)
     ids = [REGION_ID.match(text) for text in one.texts]
@@ -147,16 +147,16 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
 def _paths(one: Calls) -> I64:
     """Return a number per slice, equal for slices of one name in slices of one path."""
     path = np.full(len(one), -1, np.int64)
-    todo, above = np.flatnonzero(one.outer < 0), np.empty(0, np.int64)
+    todo, above = np.flatnonzero(one.around < 0), np.empty(0, np.int64)
     known = 0
     while len(todo):
-        of_outer = np.where(one.outer[todo] < 0, -1, path[one.outer[todo]])
+        of_outer = np.where(one.around[todo] < 0, -1, path[one.around[todo]])
         keys = (of_outer + 1) * len(one.texts) + one.name[todo]
         distinct, which = np.unique(keys, return_inverse=True)
         path[todo] = known + which
         known += len(distinct)
         above = todo
-        todo = np.flatnonzero((path < 0) & np.isin(one.outer, above))
+        todo = np.flatnonzero((path < 0) & np.isin(one.around, above))
     return path
 
 
@@ -266,7 +266,7 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
                     "rank": str(regions.rank),
                     "name": steps.labels[number],
                     "regions": inside.stop - inside.start,
-                    "nested": int((regions.outer[inside] >= 0).sum()),
+                    "nested": int((regions.around[inside] >= 0).sum()),
                     "graph_calls": _within(graphs, span).stop - _within(graphs, span).start,
                     "graphs": len(names),
                     "new_graphs": len(names - seen),

@@ -10,7 +10,7 @@ from ..index.format import NONE, RowKind
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.launches import VIA
 from .scope import Scope
-from .work import Work
+from .slices import Slices
 
 IS_CALL = np.array([via in ("flow", "correlation") for via in VIA])
 """By an External id one knows the operator, not the call."""
@@ -18,22 +18,22 @@ IS_CALL = np.array([via in ("flow", "correlation") for via in VIA])
 
 @dataclass(frozen=True)
 class LaunchSide:
-    """The launch of each slice of a Work: position (NONE: not known) and start in trace time (0 then)."""
+    """The launch of each of some slices: position (NONE: not known) and start in trace time (0 then)."""
 
     launches: U32
     starts: I64
 
 
-def launch_sides(scope: Scope, work: Work) -> LaunchSide:
-    """Return who launched each slice of a device's work, by flow, else by correlation."""
-    found = scope.trace.launches(work.device.source)
+def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
+    """Return who launched each of these slices of device work, by flow, else by correlation."""
+    found = scope.trace.launches(work.source)
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)
     if len(found.kernels) and len(work):
         place = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
         known = (found.kernels[place] == work.positions) & IS_CALL[found.via[place]]
         launches[known] = found.launch[place[known]]
-        starts[known] = trace_starts(scope, work.device.source, launches[known])
+        starts[known] = trace_starts(scope, work.source, launches[known])
     return LaunchSide(launches, starts)
 
 

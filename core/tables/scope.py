@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..index.store import Index
 from ..ingest.columns import I64, U32, AnyArray
 from ..query.ranges import ragged
 from .device_clocks import moved_text
+from .slices import Slices
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -63,30 +64,22 @@ class RowPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Slices of one source, columns of equal length; times are trace time in ns, cut to the range."""
+class Chunk(Slices):
+    """Slices of a scope: times are cut to its range."""
 
-    source: int
-    index: Index
-    positions: I64
-    starts: I64
-    ends: I64
-    names: U32  # string numbers
-    categories: AnyArray  # numbers in index.categories
+    COLUMNS: ClassVar = (*Slices.COLUMNS, "lanes", "rows")
+
     lanes: I64  # places in Trace.lanes
     rows: I64  # row numbers
     cut: I64  # which of these slices reach beyond the range
     low: I64  # the range in lane time, for each of the cut ones
     high: I64
 
-    def __len__(self) -> int:
-        """Return the number of slices."""
-        return len(self.positions)
-
-    @property
-    def durations(self) -> I64:
-        """Ns of each slice inside the range."""
-        return self.ends - self.starts
+    def take(self, rows: AnyArray) -> Chunk:
+        """Return some of the slices, by place or by mask."""
+        part = super().take(rows)
+        _, cut, of = np.intersect1d(np.arange(len(self))[rows], self.cut, return_indices=True)
+        return replace(part, cut=cut.astype(np.int64), low=self.low[of], high=self.high[of])
 
     @cached_property
     def self_times(self) -> I64:

@@ -128,7 +128,7 @@ class _Calls:
             [at for at in process.lanes if self.trace.lanes[at].slices] for process in self.trace.processes
         ]
         first = np.array([places[0] for places in lanes if len(places) > 1], np.int64)
-        kept = [_part(chunk, ~np.isin(chunk.lanes, first)) for chunk in chunks]
+        kept = [chunk.take(~np.isin(chunk.lanes, first)) for chunk in chunks]
         if sum(map(len, kept)) == sum(map(len, chunks)) or not any(map(len, kept)):
             return chunks
         self.notes = (FIRST_ROW,)
@@ -154,11 +154,6 @@ class _Calls:
                     of, values = self.numbers.setdefault(key, ([], []))
                     of.append(begin + place)
                     values.append(float(value))
-
-
-def _part(chunk: Chunk, keep: AnyArray) -> Chunk:
-    names = ("positions", "starts", "ends", "names", "categories", "lanes", "rows")
-    return replace(chunk, **{name: getattr(chunk, name)[keep] for name in names})
 
 
 def _flat(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

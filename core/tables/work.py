@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
+from ..ingest.columns import I64, AnyArray
 from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
 from .flex import flex_work, is_flex
-from .groups import dense
 from .scope import Scope
+from .slices import Slices
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> places in KERNEL_TYPES; others (255) are of no type."""
@@ -33,26 +32,17 @@ the host stands there too where a process of it has a device's label.
 
 
 @dataclass(frozen=True)
-class Work:
-    """The work of one device in a scope, columns of equal length in order of position.
-
-    Times are trace time in ns, cut to the scope's range; `streams` are places in `stream_names`.
+class Work(Slices):
+    """The work of one device in a scope by position, times cut to its range; `streams` are places in
+    `stream_names`.
     """
+
+    COLUMNS: ClassVar = (*Slices.COLUMNS, "streams")
 
     device: Device
     rank: int
-    index: Index
-    positions: U32
-    starts: I64
-    ends: I64
-    names: U32
-    categories: AnyArray
     streams: AnyArray
     stream_names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        """Return the number of slices."""
-        return len(self.positions)
 
     @property
     def number(self) -> int | str:
@@ -68,11 +58,6 @@ class Work:
         labelled = self.device.label != "device"
         return self.device.label if labelled else f"device {self.number}"
 
-    @property
-    def durations(self) -> I64:
-        """Ns of each slice inside the range."""
-        return self.ends - self.starts
-
     def kinds(self, rule: KindRule = kernel_types) -> AnyArray:
         """Return the type of each slice by a rule, asked once for each distinct (name, category)."""
         names, numbers = self.distinct_names
@@ -85,11 +70,6 @@ class Work:
         if len(pairs):
             table[pairs] = rule(self.index, numbers[pairs // width], (pairs % width).astype(np.uint32))
         return table[keys]
-
-    @cached_property
-    def distinct_names(self) -> tuple[I64, I64]:
-        """(place of each slice's name, string numbers of the distinct names, ascending)."""
-        return dense(self.names)
 
     def by_stream(self) -> Iterator[tuple[str, I64]]:
         """Yield each stream's name and its slices, as places in the columns by start."""
@@ -147,7 +127,8 @@ def _gather(scope: Scope, device: Device) -> Work:
     if rank is None:
         own = flex_rank(device.pid) if only is not None else None
         rank = rank_of(index, device.source) if own is None else own
-    return Work(device, rank, index, positions, starts, ends, names, categories, streams, tuple(tids))
+    shared = (device.source, index, positions, starts, ends, names, categories)
+    return Work(*shared, device, rank, streams, tuple(tids))
 
 
 def _stream_keys(index: Index, positions: I64, lanes: I64) -> I64:

@@ -95,7 +95,7 @@ def _family(
     facts: SourceFacts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
 ) -> Outcome:
     host = facts.host
-    places = host.named(pattern, RUNTIME)
+    places = host.places(pattern, RUNTIME)
     if not len(places):
         return None
     claim = host.union(places)

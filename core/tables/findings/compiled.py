@@ -10,10 +10,11 @@ from ...base.intervals import merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ..compile_calls import FUNCTION as FUNCTION_NAME
-from ..compile_calls import GRAPH, LOOKUP, REGION, calls, nearest_around
+from ..compile_calls import GRAPH, LOOKUP, REGION, calls
 from ..compile_phases import PHASES, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
+from ..slices import nearest_around
 from .facts import SourceFacts, counted, share
 from .finding import Observation, Outcome
 from .rule import GUIDE, OWN, PYTORCH, Limits, rule
@@ -39,7 +40,7 @@ MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     """A compiled region lies in another."""
     host = facts.host
-    regions = host.named(REGIONS, OP)
+    regions = host.places(REGIONS, OP)
     if not len(regions):
         return None
     above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
@@ -48,8 +49,8 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     top = nearest_around(facts.index, host.positions[inner], host.positions[outer])
     broken = outer[np.isin(host.positions[outer], top)]
-    claim = host.union(broken).without(host.union(host.named(GRAPHS)))
-    functions = host.named(FUNCTION, OP)
+    claim = host.union(broken).without(host.union(host.places(GRAPHS)))
+    functions = host.places(FUNCTION, OP)
     around = nearest_around(facts.index, host.positions[functions], host.positions[outer])
     count = int(np.isin(around, host.positions[broken]).sum())
     graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
@@ -114,8 +115,8 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     for number, name in enumerate(PHASES):
         own = np.flatnonzero(phase == number)
         if len(own):
-            parts.append(f"{name} {format_ns(int(rows.self_ns[own].sum()))}")
-            at = int(own[np.argmax(rows.self_ns[own])])
+            parts.append(f"{name} {format_ns(int(rows.own_ns[own].sum()))}")
+            at = int(own[np.argmax(rows.own_ns[own])])
             start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
             evidence.append(facts.slice(label, int(rows.positions[at]), start, end))
@@ -144,11 +145,11 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is done before compiled graphs takes a good part of the compiled regions."""
     host = facts.host
-    around = host.named(AROUND, OP)
+    around = host.places(AROUND, OP)
     if not len(around):
         return None
     claim = host.union(around)
-    whole = claim.union(host.union(host.named(REGIONS, OP))).length
+    whole = claim.union(host.union(host.places(REGIONS, OP))).length
     part = share(claim.length, whole)
     if part < limits["share"]:
         return None
@@ -173,7 +174,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     """Compiled graphs call addmm or bmm."""
     host = facts.host
-    places, graphs = host.named(MATRIX, OP), host.named(GRAPHS)
+    places, graphs = host.places(MATRIX, OP), host.places(GRAPHS)
     if not len(places) or not len(graphs):
         return None
     inside = places[nearest_around(facts.index, host.positions[places], host.positions[graphs]) != NONE]

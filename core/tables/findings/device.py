@@ -189,7 +189,7 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
         claim = facts.types["communication"].without(facts.types["compute"])
         what = "communication that no compute hides"
     else:
-        places = facts.host.named(COLLECTIVE, OP)
+        places = facts.host.places(COLLECTIVE, OP)
         claim = facts.host.union(places)
         what = "collective operators on the host"
     whole = facts.judged.length

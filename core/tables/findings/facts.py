@@ -45,12 +45,12 @@ class SourceFacts:
     @cached_property
     def waits(self) -> I64:
         """Places of the host's calls that wait for the device."""
-        return self.host.named(WAITS, RUNTIME)
+        return self.host.places(WAITS, RUNTIME)
 
     @cached_property
     def profiler(self) -> I64:
         """Places of the profiler's own slices."""
-        return self.host.named(PROFILER, RUNTIME)
+        return self.host.places(PROFILER, RUNTIME)
 
     @cached_property
     def profiling(self) -> Intervals:
@@ -82,7 +82,7 @@ class SourceFacts:
         self.scope.check()
         if self.stray:
             return ()
-        found = (self._really(work) for work in work_of(self.scope))
+        found = (work.take(~work.named(NOT_BUSY)) for work in work_of(self.scope))  # without waits
         return tuple(work for work in found if len(work))
 
     @property
@@ -91,16 +91,6 @@ class SourceFacts:
         if self.stray:
             return NotJudged(f"device work ({counted(self.stray, 'piece')}) has times far from all others")
         return NotJudged("the trace holds no device work")
-
-    def _really(self, work: Work) -> Work:
-        """Return the work without waits."""
-        places, numbers = work.distinct_names
-        waits = np.array([NOT_BUSY.match(text) is not None for text in self.index.strings(numbers)], np.bool_)
-        keep = ~waits[places]
-        if keep.all():
-            return work
-        columns = ("positions", "starts", "ends", "names", "categories", "streams")
-        return replace(work, **{name: getattr(work, name)[keep] for name in columns})
 
     @cached_property
     def sides(self) -> tuple[LaunchSide, ...]:

@@ -178,7 +178,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     """The steps wait for input."""
     host = facts.host
-    places = host.named(LOADER)
+    places = host.places(LOADER)
     if not len(places):
         return None
     if facts.steps is None:

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.intervals import Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...ingest.columns import I64, AnyArray
-from ..groups import dense
+from ..groups import Groups
 from ..op_events import KINDS, PYTHON
 from ..scope import Scope
+from ..slices import Slices
 
 OTHER = 255
 LONG_NAME = 80
@@ -31,31 +31,19 @@ PROFILER = re.compile(
 
 
 @dataclass(frozen=True)
-class HostSlices:
-    """The host's operators, annotations and calls in a scope, columns of equal length by position.
+class HostSlices(Slices):
+    """The host's operators, annotations and calls in a scope by position; times are cut to its range."""
 
-    Times are trace time in ns, cut to the scope's range; `name` is a place in `texts`.
-    """
-
-    positions: I64
-    starts: I64
-    ends: I64
     self_ns: I64
     kinds: AnyArray  # OP, ANNOTATION, RUNTIME
     lanes: I64  # places in Trace.lanes
-    name: I64
-    texts: tuple[str, ...]
-
-    def __len__(self) -> int:
-        """Return the number of slices."""
-        return len(self.positions)
 
     def label(self, name: int) -> str:
         """Return a name for a sentence: as it is, unless it is long."""
         text = self.texts[name]
         return safe(text) if len(text) <= LONG_NAME else short_name(text)
 
-    def named(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
+    def places(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
         """Return the places of the slices (of a kind) whose name fits; each distinct name is asked once."""
         good = np.zeros(len(self.texts), np.bool_)
         names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
@@ -75,15 +63,9 @@ class HostSlices:
             found[kind] = np.flatnonzero(seen).tolist()
         return found
 
-    def union(self, places: I64) -> Intervals:
-        """Return the time that these slices cover."""
-        return merge(self.starts[places], self.ends[places])
-
     def sums(self, places: I64, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""
-        total = np.zeros(len(self.texts), np.int64)
-        np.add.at(total, self.name[places], values[places])
-        return total
+        return Groups(self.name[places], len(self.texts)).sums(values[places])
 
 
 def host_of(scope: Scope) -> HostSlices:
@@ -96,12 +78,9 @@ def host_of(scope: Scope) -> HostSlices:
         kind = kinds[chunk.categories]
         keep = kind != OTHER
         if keep.any():
-            columns = (chunk.positions, chunk.starts, chunk.ends, chunk.self_times, kind)
-            parts.append(tuple(column[keep] for column in (*columns, chunk.lanes, chunk.names)))
-    if not parts:
-        none = np.empty(0, np.int64)
-        return HostSlices(none, none, none, none, none, none, none, ())
-    positions, starts, ends, own, kind, lanes, names = (np.concatenate(part) for part in zip(*parts))
-    places, numbers = dense(names)
-    texts = tuple(index.strings(numbers))
-    return HostSlices(positions, starts, ends, own, kind, lanes, places, texts)
+            columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
+            more = (chunk.self_times, kind, chunk.lanes)
+            parts.append(tuple(column[keep] for column in (*columns, *more)))
+    none = np.empty(0, np.int64)
+    gathered = [np.concatenate(part) for part in zip(*parts)] if parts else [none] * 8
+    return HostSlices(scope.source or 0, index, *gathered)

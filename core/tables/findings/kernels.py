@@ -11,10 +11,10 @@ from ...base.short_names import short_name
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
 from ...ingest.columns import I64, AnyArray
-from ..compile_calls import nearest_around
 from ..groups import Groups
 from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, promoted_of
+from ..slices import nearest_around
 from ..work import Work
 from .device import NO_LAUNCHES
 from .facts import SourceFacts, counted, share, union_of
@@ -191,7 +191,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     """A library asks for the occupancy before it launches."""
-    places = facts.host.named(OCCUPANCY, RUNTIME)
+    places = facts.host.places(OCCUPANCY, RUNTIME)
     if not len(places):
         return None
     claim = facts.host.union(places)
@@ -219,7 +219,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """A copy within the device puts the bias of an addmm in place, right before its product."""
     if not facts.works:
         return facts.no_device
-    addmm = facts.host.positions[facts.host.named(ADDMM, OP)]
+    addmm = facts.host.positions[facts.host.places(ADDMM, OP)]
     starts, ends, pairs = [], [], []
     copied = False
     for work, side in zip(facts.works, facts.sides):
@@ -271,7 +271,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, places)])
     text = f"{count:,} runs of Triton kernels take {format_share(share(ns, whole))} of the device time"
     evidence = [_longest(facts, places, "the longest run")]
-    calls = facts.host.named(TRITON, OP)
+    calls = facts.host.places(TRITON, OP)
     if len(calls):
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
     return Observation(text, tuple(evidence), claim)

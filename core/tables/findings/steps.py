@@ -68,7 +68,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(notes):
         return NotJudged("the trace holds no annotations")
     running = (host.kinds == OP) | (host.kinds == RUNTIME)
-    running[host.named(LOADER)] = True  # an annotation in newer traces, and told by a rule of its own
+    running[host.places(LOADER)] = True  # an annotation in newer traces, and told by a rule of its own
     operators = np.flatnonzero(running)
     late: list[I64] = []
     for lane in np.unique(host.lanes[notes]).tolist():
@@ -115,7 +115,7 @@ def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
 
     if not len(facts.host):
         return NO_HOST
-    regions = np.sort(facts.host.starts[facts.host.named(REGIONS, OP)])
+    regions = np.sort(facts.host.starts[facts.host.places(REGIONS, OP)])
     if not len(regions):
         return None
     steps = facts.steps

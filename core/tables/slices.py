@@ -1,0 +1,126 @@
+"""The one slice table: slices of one source as columns, and what analyses ask of them.
+
+Some kinds have columns of their own: a chunk of a scope (`Chunk`), the work of a device (`Work`), the host's
+slices (`HostSlices`), the calls of torch.compile (`Calls`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from ..base.intervals import Intervals, merge
+from ..index.format import NONE
+from ..index.store import Index
+from ..ingest.columns import I64, AnyArray
+from .groups import Groups, dense
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices as columns of equal length: positions in the index of the source, trace times (ns), names
+    and categories as the index numbers them.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("positions", "starts", "ends", "names", "categories")
+    """The columns that `take` takes from."""
+
+    source: int
+    index: Index
+    positions: AnyArray
+    starts: I64
+    ends: I64
+    names: AnyArray
+    categories: AnyArray
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.positions)
+
+    @property
+    def durations(self) -> I64:
+        """Ns of each slice."""
+        return self.ends - self.starts
+
+    @property
+    def total_ns(self) -> int:
+        """The sum of all times."""
+        return int(self.durations.sum())
+
+    @cached_property
+    def distinct_names(self) -> tuple[I64, I64]:
+        """(place of each slice's name, string numbers of the distinct names, ascending)."""
+        return dense(self.names)
+
+    @property
+    def name(self) -> I64:
+        """The name of each slice, as a place in `texts`."""
+        return self.distinct_names[0]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct names."""
+        return tuple(self.index.strings(self.distinct_names[1]))
+
+    @property
+    def by_name(self) -> Groups:
+        """The slices grouped by name, as numbered in `texts`."""
+        return Groups(self.name, len(self.texts))
+
+    def take(self, rows: AnyArray) -> Self:
+        """Return some of the slices, by place or by mask; all of them are these."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
+        return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
+
+    def named(self, pattern: re.Pattern[str]) -> AnyArray:
+        """Return which slices have a name that fits; each distinct name is tried once."""
+        fits = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
+        return fits[self.name] if len(fits) else np.zeros(len(self), np.bool_)
+
+    def union(self, places: AnyArray | slice = slice(None)) -> Intervals:
+        """Return the time that these slices cover."""
+        return merge(self.starts[places], self.ends[places])
+
+    @cached_property
+    def around(self) -> I64:
+        """Of each slice the place of the nearest of these slices around it, -1 where there is none."""
+        order = np.argsort(self.positions)
+        members = self.positions[order].astype(np.int64)
+        above = nearest_around(self.index, self.positions, members)
+        places = np.full(len(self), -1, np.int64)
+        inner = above != NONE
+        places[inner] = order[np.searchsorted(members, above[inner])]
+        return places
+
+    @cached_property
+    def own_ns(self) -> I64:
+        """The time of each that none of the others of these slices inside it takes."""
+        inner = self.around >= 0
+        inside = Groups(self.around[inner], len(self)).sums(self.durations[inner])
+        return np.asarray(self.durations - inside, np.int64)
+
+
+def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
+    """Return of each position its nearest ancestor among the members (ascending), NONE where none is.
+
+    With `itself` a position that is a member is its own.
+    """
+    above = index.column("slices.parent")
+    nearest = np.full(len(positions), NONE, np.int64)
+    if not len(members) or not len(positions):
+        return nearest
+    todo = np.arange(len(positions))
+    current = (positions if itself else above[positions]).astype(np.int64)
+    while len(todo):
+        is_open = current != NONE
+        todo, current = todo[is_open], current[is_open]
+        place = np.minimum(np.searchsorted(members, current), len(members) - 1)
+        hit = members[place] == current
+        nearest[todo[hit]] = current[hit]
+        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
+    return nearest
