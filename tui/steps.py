@@ -11,7 +11,6 @@ from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.tables.kept_steps import kept_step_spans
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.trace import Trace
-from tracelane.core.trace.partial import PartialTrace
 
 MANY_NAMES = 200_000
 """Distinct names of a trace from which on only the profiler's own steps are looked for before it is drawn."""
@@ -41,7 +40,7 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     many = any(len(index.column("strings.offset")) > MANY_NAMES for index in trace.indexes)
     if many and not name and not trace.steps:
         return ()
-    if name or isinstance(trace, PartialTrace):  # more files are coming: not worth keeping
+    if name or trace.missing:  # more files are coming: not worth keeping
         found = step_spans(trace, clocks, name or None)
     else:
         found = kept_step_spans(trace, clocks)

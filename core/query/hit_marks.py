@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..index.format import RowKind
 from ..ingest.columns import I64, AnyArray
 from .cells import clipped_edges
-from .hits import Hits
 from .ranges import ragged
+
+if TYPE_CHECKING:
+    from .hits import Hits
 
 KEPT_BYTES = 64 << 20
 """Starts and ends that are kept take at most so much together."""

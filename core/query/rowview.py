@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from ..index.pyramid import category_sums, longest, sums_place
 from ..index.store import Index
 from ..ingest.columns import I64, AnyArray
 from .cells import Cells, row_cells
-from .hits import Hits
+
+if TYPE_CHECKING:
+    from .hits import Hits
 
 KEPT_BYTES = 64 << 20
 """Views that are kept take at most so much together."""

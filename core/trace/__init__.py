@@ -28,12 +28,12 @@ from ..query.steps import steps_of
 from ..query.titles import plain
 from ..query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
 from ..query.window import FAR, opening_window
-from ..tables.alignment import Alignment, align_ranks
 from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
     from ..index.opening import Opened
+    from ..tables.alignment import Alignment
 
 NEWEST = Choice()
 
@@ -66,12 +66,14 @@ class Trace(TraceSlices):
     @cached_property
     def alignment(self) -> Alignment:
         """How the clocks of the ranks relate; nothing where there are not two."""
+        from ..tables.alignment import align_ranks  # a trace of one rank is drawn without it
+
         return align_ranks(self.indexes, self.members)
 
     @property
     def clocks(self) -> Clocks:
         """The clocks that the trace opens with: its ranks aligned."""
-        return self.alignment.clocks
+        return NO_CLOCKS if len(self.members) < 2 else self.alignment.clocks
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -155,7 +157,7 @@ def trace_of_opened(opened: Opened) -> Trace:
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
     for index in opened.indexes:
         index.notes += analyzer_notes(index.manifest)
-    if trace.alignment.text:
+    if len(opened.members) > 1 and trace.alignment.text:
         opened.indexes[0].notes += (trace.alignment.text,)
     return trace
 

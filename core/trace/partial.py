@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..index.captures import Member
 from ..index.store import Index
 from ..query.window import Occupied, occupied, window_of
-from ..tables.alignment import Alignment, as_stamped
 from . import Trace
+
+if TYPE_CHECKING:
+    from ..tables.alignment import Alignment
 
 
 class PartialTrace(Trace):
@@ -42,6 +45,8 @@ class PartialTrace(Trace):
     @cached_property
     def alignment(self) -> Alignment:
         """The clocks as stamped."""
+        from ..tables.alignment import as_stamped
+
         return as_stamped(self.indexes, self.members, self.first)
 
     def _window(self) -> tuple[int, int] | None:

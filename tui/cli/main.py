@@ -101,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every failure is one line on stderr."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     collect_rarely()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing needs the threads that numpy would start
     atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
     for stream in (sys.stdout, sys.stderr):
         _never_refuse(stream)

@@ -126,7 +126,6 @@ def view(
 
     def prepare(trace: Trace, before: Carried | None) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
-        from tracelane.tui.carried import history_over, session_over, with_logs_of
         from tracelane.tui.prepared import Prepared
         from tracelane.tui.view_state import import_marks
 
@@ -136,6 +135,8 @@ def view(
         if before is None:
             offer = "" if logs else offered_log(trace, "type :smi and Enter to lay it over")
             return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
+        from tracelane.tui.carried import history_over, session_over, with_logs_of
+
         if before.marks is not None and before.marks.is_file():
             import_marks(trace, before.marks)
         trace = with_logs_of(before, trace)

@@ -68,7 +68,6 @@ class Viewing:
         from tracelane.core.index.changes import finished_name
         from tracelane.core.index.gathering import Gathering
         from tracelane.core.index.indexing import Indexing
-        from tracelane.tui.carried import carried
 
         before: Carried | None = None
         while True:
@@ -83,6 +82,8 @@ class Viewing:
             elif app.wants_reload:
                 if app.damage is not None:
                     self._note_damage(app.damage)
+                from tracelane.tui.carried import carried
+
                 before = carried(app.trace, app.session, app.theme, app.history)
                 self._traces = tuple(finished_name(path) for path in self._traces)
             else:

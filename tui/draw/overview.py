@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from rich.segment import Segment
@@ -17,7 +17,6 @@ from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.cells import row_cells
-from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
@@ -25,6 +24,9 @@ from .labels import fit
 from .lines import Look
 from .quiet import is_device
 from .segments import written
+
+if TYPE_CHECKING:
+    from tracelane.core.query.hits import Hits
 
 LANES_ASKED = 24
 """Lanes of each kind that the minimap looks at, those with most slices first."""

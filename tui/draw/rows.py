@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tracelane.core.query.busy import UNION_ROWS, lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
-from tracelane.core.query.hits import Hits
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.query.spans import spans
@@ -32,6 +31,9 @@ from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .palette import key_of, key_of_name
 from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, Mark, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
+
+if TYPE_CHECKING:
+    from tracelane.core.query.hits import Hits
 
 KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""
