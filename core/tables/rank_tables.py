@@ -72,9 +72,12 @@ def analyse_ranks(scope: Scope) -> Tables:
 
 
 def ranks_table(found: Ranks) -> Table:
-    """Return a row per rank; Enter leads to the collective in which it waited longest."""
-    rows = [_row(rank) for rank in found.ranks]
-    jumps = [(rank.source, rank.position) for rank in found.ranks]
+    """Return a row per rank, first the one that the others wait for most; Enter leads to the collective in
+    which it waited longest.
+    """
+    worst_first = sorted(found.ranks, key=lambda rank: -rank.kept_waiting_ns)
+    rows = [_row(rank) for rank in worst_first]
+    jumps = [(rank.source, rank.position) for rank in worst_first]
     totals = {"alignment": found.alignment, "missing": list(found.missing)}
     return Table.from_rows(
         "ranks", "Ranks", found.scope, RANK_COLUMNS, rows, jumps, totals=totals, notes=found.notes

@@ -40,7 +40,10 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         ["host-hotspot", "device-clock"],
         "all 30 kernels have the stamp 0: nothing else can be said about the device",
     ),
-    "aiu/sample_flex_3062_job_4.json": ([], "another dialect: no categories, no host"),
+    "aiu/sample_flex_3062_job_4.json": (
+        ["device-idle"],
+        "FLEX: 17 kernels of 2.4 ms in 11.8 ms, 9.3 ms of it one gap; nothing of the host is in the file",
+    ),
     "gpu/hta_a100_resnet_ddp_nccl.json.gz": (
         ["launch-gaps", "overhead-bound", "short-kernels"],
         "HTA: 24 % busy, 99.8 % of the idle time is host wait; most launches take longer than their kernel",

@@ -191,8 +191,8 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
 
 
 def test_every_rule_is_tried() -> None:
-    """All rules, and no others, have a case."""
-    assert RULES.keys() == CASES.keys()
+    """All rules have a case, but the one that needs several files (test_rank_imbalance.py)."""
+    assert RULES.keys() - {"rank-imbalance"} == CASES.keys()
 
 
 def test_limits_belong_to_the_rule(tmp_path: Path) -> None:

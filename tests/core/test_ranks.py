@@ -78,7 +78,7 @@ def test_rows_lead_to_their_slices(tmp_path: Path) -> None:
     found = made(tmp_path, two_steps(0), two_steps(150))
     trace = open_trace(tmp_path)
     for table, names, sources in (
-        (ranks_table(found), [REDUCE, "ProfilerStep#0"], [0, 1]),
+        (ranks_table(found), ["ProfilerStep#0", REDUCE], [1, 0]),
         (collectives_table(found, 0), [REDUCE, REDUCE], [1, 1]),
         (rank_steps_table(found), ["ProfilerStep#0", "ProfilerStep#1"], [1, 1]),
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..host import LaunchSide, launch_sides, trace_starts
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME
 from ..scope import Scope
+from ..skew import Skew, skew
 from ..step_choice import Steps, find_steps
 from ..work import Work, work_of
 from .finding import Evidence, NotJudged
@@ -26,14 +28,42 @@ NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$"
 """What stands on a device's lanes while it waits for something else."""
 
 
+class CaptureFacts:
+    """What the rules ask of all sources of a scope together, made once for all of them."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    @cached_property
+    def skew(self) -> Skew:
+        """How far apart the ranks come to their collectives."""
+        return skew(self._scope)
+
+
 class SourceFacts:
     """One source of a scope as the rules see it; everything is made when first asked for."""
 
-    def __init__(self, scope: Scope, source: int, stray: int = 0) -> None:
+    def __init__(
+        self, scope: Scope, source: int, stray: int = 0, capture: CaptureFacts | None = None
+    ) -> None:
         self.scope = replace(scope, source=source)
         self.source = source
+        self._capture = capture or CaptureFacts(scope)
         self.stray = stray  # pieces of device work whose times cannot be right
         self.index: Index = scope.trace.indexes[source]
+
+    # -- other ranks --------------------------------------------------------------------------------------
+
+    @property
+    def skew(self) -> Skew:
+        """How far apart the ranks of the whole capture come to their collectives."""
+        return self._capture.skew
+
+    @property
+    def rank_title(self) -> str:
+        """What sentences call the source as one of several."""
+        rank = self.scope.trace.rank(self.source)
+        return f"Rank {rank}" if rank is not None else Path(self.index.path).name
 
     # -- host ---------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import rank_of, work_of
-from .facts import SourceFacts, share
+from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
 from .rules import RULES
@@ -33,11 +33,12 @@ def findings(scope: Scope) -> Findings:
         text += f", but for what lies absurdly far from the rest: {format_ns(high - low)}"
     told: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
+    capture = CaptureFacts(scope)
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
-        facts = SourceFacts(scope, source, stray)
+        facts = SourceFacts(scope, source, stray, capture)
         for rule in RULES.values():
             scope.check()
             verdict = rule(facts)

@@ -1,0 +1,60 @@
+"""Rules about several ranks: which of them the others wait for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...base.intervals import merge
+from ...base.units import format_ns
+from .facts import SourceFacts, share
+from .finding import NotJudged, Observation, Outcome
+from .rule import HTA, OWN, Limits, rule
+
+SHOWN = 3
+"""Collectives that are shown as evidence."""
+
+
+@rule(
+    "rank-imbalance",
+    "One rank keeps the others waiting",
+    "the ranks wait in collectives for one of them for at least {share} of the time, and least for others",
+    origin=f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
+    helps=(
+        "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
+        "tables), input, another host or a slower device. The ranks that wait are not the slow ones."
+    ),
+    limits={"share": 0.01},
+    always=True,
+)
+def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
+    """The source's rank is the one that the others wait for most."""
+    skew = facts.skew
+    if facts.source not in skew.sources:
+        return NotJudged("no collective is on two ranks")
+    waits, late, last = skew.waits, skew.late, skew.last
+    caused = np.array(
+        [int(waits[late & (last == column)].sum()) for column in range(len(skew.sources))], np.int64
+    )
+    column = skew.sources.index(facts.source)
+    if int(caused.argmax()) != column or not caused[column]:
+        return None
+    rows = np.flatnonzero(late & (last == column))
+    claim = merge(skew.first_start[rows], skew.last_start[rows])
+    if share(claim.length, facts.span_ns) < limits["share"]:
+        return None
+    rows = rows[np.argsort(-waits[rows].sum(axis=1), kind="stable")]
+    evidence = tuple(
+        facts.slice(
+            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
+            f"{format_ns(int(waits[row].sum()))}",
+            int(skew.positions[row, column]),
+            int(skew.starts[row, column]),
+            int(skew.ends[row, column]),
+        )
+        for row in rows[:SHOWN].tolist()
+    )
+    text = (
+        f"{facts.rank_title} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
+        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(caused[column]))} for it, added up"
+    )
+    return Observation(text, evidence, claim, times=skew.last_start[rows])
