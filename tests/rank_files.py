@@ -47,6 +47,7 @@ class Scripted:
     def __init__(self, jobs: Sequence[Job], options: IndexOptions, *, stands_back: bool) -> None:
         self.written: list[str | Path] = []
         self.failed: dict[str | Path, Exception] = {}
+        self.events: list[str] = []
         self.closed = False
         self.error: Exception | None = None
         self._jobs = {str(job.path): job for job in jobs}

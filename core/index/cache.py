@@ -16,12 +16,13 @@ import hashlib
 import json
 import os
 import pwd
+import secrets
 import shutil
 import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ class Place:
         doomed = _doom(self.folder)
         os.rename(building, self.folder)
         if doomed is not None:
-            shutil.rmtree(doomed, ignore_errors=True)
+            _remove(doomed)
 
 
 def discard(folder: Path) -> bool:
@@ -167,24 +168,27 @@ def discard(folder: Path) -> bool:
     except OSError:
         return False
     if doomed is not None:
-        shutil.rmtree(doomed, ignore_errors=True)
+        _remove(doomed)
     return True
 
 
 def _doom(folder: Path) -> Path | None:
-    """Move what lies in the place of an index into a folder that is swept; None where nothing lies there."""
-    if not os.path.lexists(folder):
-        return None
-    doomed = Path(tempfile.mkdtemp(prefix=f"{DOOMED}{folder.name}-", dir=folder.parent))
+    """Give what lies in the place of an index a name that is swept; None where nothing lies there."""
+    doomed = folder.with_name(f"{DOOMED}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        os.rename(folder, doomed / "index")
-    except FileNotFoundError:  # somebody else was faster
-        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(folder, doomed)
+    except FileNotFoundError:
         return None
-    except OSError:
-        shutil.rmtree(doomed, ignore_errors=True)
-        raise
     return doomed
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder with all that is in it, or what somebody put in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
@@ -330,7 +334,7 @@ def sweep(folder: Path) -> None:
     for name in names:
         leftover = folder / name
         if name.startswith(DOOMED) or (name.startswith(BUILDING) and _is_abandoned(leftover)):
-            shutil.rmtree(leftover, ignore_errors=True)
+            _remove(leftover)
 
 
 def _is_abandoned(building: Path) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import DOOMED, LOCK, cache_root, in_use, sweep
+from .cache import LOCK, cache_root, discard, in_use, sweep
 from .version import FORMAT_VERSION, MANIFEST
 
 
@@ -79,12 +78,8 @@ def touch(folder: Path) -> None:
 
 def remove_entry(entry: CacheEntry) -> bool:
     """Remove an index and its locks; False where that cannot be done."""
-    doomed = entry.folder.parent / f"{DOOMED}{entry.key}-{os.getpid()}"
-    try:
-        os.rename(entry.folder, doomed)  # first out of sight, so that nobody opens half of it
-    except OSError:
+    if not discard(entry.folder):
         return False
-    shutil.rmtree(doomed, ignore_errors=True)
     for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
         (entry.folder.parent / lock).unlink(missing_ok=True)
     return True

@@ -15,6 +15,7 @@ from ..base.progress import Progress
 from ..ingest.child import ChildrenError
 from .captures import Member
 from .format import TABLES
+from .indexing import ENDED
 from .ingest import cached_index, wanted_index
 from .opening import Meant, Opened, add_events, not_meant, together
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -88,10 +89,7 @@ class Gathering:
         try:
             over = self._several.poll(wait)
         except ChildrenError as error:
-            raise CacheError(
-                "a process that builds indexes was ended, perhaps for want of memory: "
-                "tracelane index --workers 1 takes least"
-            ) from error
+            raise CacheError(ENDED) from error
         written = self._several.written[self._taken :]
         self._taken += len(written)
         for path in written:

@@ -18,6 +18,10 @@ from .options import DEFAULT_OPTIONS, IndexOptions
 MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
 """A process that says nothing for so long is taken for one that cannot be started."""
+ENDED = (
+    "the process that builds the index was ended, with one thread too, perhaps for want of memory: "
+    "close other programs, or index the trace on a machine with more"
+)
 PATIENCE_S = 2.0
 """So long the process may take to clear up when its index is not wanted any more."""
 
@@ -52,13 +56,20 @@ class Indexing:
         """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
         self.committed = False
         self._closed = False
-        self._children = Children(1, module=MODULE, environment=DECODING)
-        asked = order(source, place, options, pictures=pictures)
+        self._pictures = pictures
+        self._may_retry = options.threads != 1
+        self._options = options
+        self._children = self._started()
+
+    def _started(self) -> Children:
+        """Start a process and give it the order."""
+        children = Children(1, module=MODULE, environment=DECODING)
         try:
-            self._children.send(0, asked)
+            children.send(0, order(self.source, self.place, self._options, pictures=self._pictures))
         except ChildrenError:
-            self._children.close()
+            children.close()
             raise
+        return children
 
     def __enter__(self) -> Indexing:
         """Return itself."""
@@ -85,21 +96,35 @@ class Indexing:
     def poll(self, wait: float = 0.0) -> bool:
         """Take in what the process has told, waiting so long for something; True once the index is committed.
 
-        Raises what went wrong there: UnreadableError, CacheError.
+        A process that is killed, as for want of memory, is started once more with one thread. Raises what
+        went wrong there: UnreadableError, CacheError.
         """
         while not self.committed:
             try:
                 received = self._children.receive(wait)
             except ChildrenError as error:
-                raise CacheError(
-                    "the process that builds the index was ended, perhaps for want of memory: "
-                    "tracelane index --workers 1 takes least"
-                ) from error
+                if not self._may_retry:
+                    raise CacheError(ENDED) from error
+                self._retry()
+                continue
             if received is None:
                 break
             wait = 0.0
             self._take(received[1])
         return self.committed
+
+    def _retry(self) -> None:
+        """Start a process that takes least memory in place of the one that was killed."""
+        self._may_retry = False
+        self._children.close()
+        sweep(self.place.folder.parent)
+        self._options = self._options.with_threads(1)
+        self.place = self.place.with_events((retry_event(self.source.path),))
+        self.progress = Progress("reading", 0, self.source.size or None)
+        try:
+            self._children = self._started()
+        except ChildrenError as error:
+            raise CacheError(ENDED) from error
 
     def close(self) -> None:
         """End the process and remove what it has not finished."""
@@ -120,6 +145,11 @@ class Indexing:
             self.place = self.place.with_events(message["events"])
         elif "failed" in message:
             raise as_raised(message)
+
+
+def retry_event(path: str | Path) -> str:
+    """Return what is said where an index was built with one thread because a process was killed."""
+    return f"{path}: its indexing was killed, perhaps for want of memory, and was repeated with one thread"
 
 
 def as_raised(message: Message) -> Exception:

@@ -15,7 +15,7 @@ from ..ingest.child import Children, ChildrenError, Message
 from ..ingest.source import Source, open_source
 from .cache import Place, locate, sweep
 from .cached import touch
-from .indexing import START_SECONDS, as_raised
+from .indexing import START_SECONDS, as_raised, retry_event
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .quota import Wanted, check_room, index_size, limit_of
 from .several_worker import GRACE_S
@@ -87,13 +87,19 @@ class SeveralIndexing:
         self._at: dict[int, Job] = {}
         self._doing: dict[str | Path, Progress] = {}
         self._folders = {job.folder.parent for job in jobs}
+        self._options, self._stands_back = options, stands_back
+        self._may_retry = options.threads != 1
         # The largest are begun first, so that none is left alone at the end; of a size those that come first.
         self._waiting = sorted(jobs, key=lambda job: -job.work.bit_length())
-        cores = options.threads or os.cpu_count() or 1
-        count = max(1, min(cores, len(jobs)))
-        each = options.with_threads(max(1, cores // count))
-        greeting: Message = {"options": each.to_message(), "stands_back": stands_back}
         self._closed = False
+        self._children = self._started()
+
+    def _started(self) -> Children:
+        """Start processes, and give each a job."""
+        cores = self._options.threads or os.cpu_count() or 1
+        count = max(1, min(cores, len(self._waiting)))
+        each = self._options.with_threads(max(1, cores // count))
+        greeting: Message = {"options": each.to_message(), "stands_back": self._stands_back}
         self._children = Children(count, greeting, module=WORKER)
         try:
             for number in range(count):
@@ -101,6 +107,21 @@ class SeveralIndexing:
         except ChildrenError:
             self.close()
             raise
+        return self._children
+
+    def _retry(self) -> None:
+        """Start one process with one thread in place of those of which one was killed."""
+        self._may_retry = False
+        self._children.close(0.0)
+        for folder in self._folders:
+            sweep(folder)
+        given = list(self._at.values())
+        self.events.append(retry_event(" or ".join(str(job.path) for job in given)))
+        self._waiting = [*given, *self._waiting]
+        self._at.clear()
+        self._doing.clear()
+        self._options = self._options.with_threads(1)
+        self._started()
 
     def __enter__(self) -> SeveralIndexing:
         """Return itself."""
@@ -138,10 +159,17 @@ class SeveralIndexing:
     def poll(self, wait: float = 0.0) -> bool:
         """Take in what they have told, waiting so long for something; True once nothing is left to do.
 
-        Raises ChildrenError where a process was ended.
+        Where a process is killed, as for want of memory, one with one thread goes on once; after that it
+        raises ChildrenError.
         """
         while self._at:
-            received = self._children.receive(wait)
+            try:
+                received = self._children.receive(wait)
+            except ChildrenError:
+                if not self._may_retry:
+                    raise
+                self._retry()
+                continue
             if received is None:
                 break
             wait = 0.0

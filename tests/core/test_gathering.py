@@ -144,15 +144,33 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_where_a_process_is_ended(tmp_path: Path) -> None:
-    """A process that is killed ends the waiting with a plain sentence."""
+    """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
+    found = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
+    assert found is not None
+    with found:
+        found.await_running()
+        first = found._several.pids
+        os.kill(first[0], 9)
+        wait_until(lambda: found.poll() or found._several.pids != first)
+        assert len(found._several.pids) == 1
+        os.kill(found._several.pids[0], 9)
+        with pytest.raises(CacheError, match="was ended, with one thread too"):
+            while not found.poll(WAIT_S):
+                pass
+
+
+def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
+    """All indexes come though a process was killed, and it is told."""
     found = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
     assert found is not None
     with found:
         found.await_running()
         os.kill(found._several.pids[0], 9)
-        with pytest.raises(CacheError, match="was ended"):
-            while not found.poll(WAIT_S):
-                pass
+        while not found.poll(WAIT_S):
+            pass
+        opened = found.opened()
+    assert len(opened.indexes) == len(found.members)
+    assert any("was repeated with one thread" in event for event in opened.indexes[0].events)
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -108,10 +109,28 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ingest_index(path, IndexOptions(tmp_path))
     with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="ijson")) as running:
         running.await_running()
+        for _ in range(2):  # the first time it is started again
+            os.kill(running.pid, signal.SIGKILL)
+            first = running.pid
+            with pytest.raises(CacheError, match="was ended, with one thread too") if _ else nullcontext():
+                while not running.poll(0.1) and running.pid == first:
+                    pass
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+
+
+def test_a_killed_process_is_started_again_with_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
+    source, place = wanted(trace_file(tmp_path, 50_000), tmp_path)
+    with Indexing(source, place) as running:
+        running.await_running()
         os.kill(running.pid, signal.SIGKILL)
-        with pytest.raises(CacheError, match="ended"):
-            while not running.poll(0.1):
-                pass
+        while not running.poll(0.1):
+            pass
+        index = opened_index(running.source, running.place)
+    assert index.ledger["slices"] == 50_000
+    assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 
 
