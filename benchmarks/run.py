@@ -30,7 +30,6 @@ SCHEMA = 2
 LOADED = (
     "tracelane.core.index.indexer",
     "tracelane.core.index.build",
-    "tracelane.core.ingest.worker",
     "tracelane.tui.opening_app",
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",

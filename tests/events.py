@@ -9,13 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.batches import Part
 from tracelane.core.index.build import SummedFacts, build
-from tracelane.core.index.parts import PartFile, batches_of
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import Part
-from tracelane.core.ingest.columns_of import PartBuilder
+from tracelane.core.read.promoted import PromotedTable
+from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
+from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 
 Event = dict[str, Any]
+PROMOTED_TABLE = PromotedTable()
 
 
 def event(ph: str, ts: Any, name: str = "e", **more: Any) -> Event:
@@ -110,10 +112,12 @@ def every_phase(seed: int = 1, n: int = 400) -> list[Event]:
 
 def part_of(events: Sequence[object], number: int = 0, offset: int = 0) -> Part:
     """One part of these events."""
-    builder = PartBuilder(number)
     data = json.dumps(list(events))[1:-1].encode()
-    builder.add(offset, data, json.loads(b"[" + data + b"]"))
-    return builder.finish()
+    scanner = new_scanner(scanner_name(NATIVE), PROMOTED_TABLE)(ScanWatch())
+    scanner.begin()
+    stop = scanner.scan(ScanText.of(data, offset), 0, len(data) + 1, len(data) + 1)
+    assert stop.reason is Reason.LIMIT, stop
+    return Part.of(scanner.finish(number, 0), scanner.table())
 
 
 def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
@@ -122,9 +126,9 @@ def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
     return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(pairwise(bounds))]
 
 
-def build_parts(parts: Sequence[Part | PartFile], folder: Path, *more: Any, **options: Any) -> None:
+def build_parts(parts: Sequence[Part], folder: Path, *more: Any, **options: Any) -> None:
     """Build the index of parts, given in file order."""
-    batches, tables = batches_of(parts)
+    batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts)))
     build(batches, tables, SummedFacts.of(batches), folder, *more, **options)
 
 

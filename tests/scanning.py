@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tracelane.core.read.batch import Batch, Columns, PlainNumbering, StringTable
+from tests.batches import Part
+from tracelane.core.read.batch import ColumnBuffers, PlainNumbering
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
 from tracelane.core.read.scan_reference import ReferenceScanner
-from tracelane.core.read.scanner import Reason, Scanner, Stop, Text, Watch
+from tracelane.core.read.scanner import Reason, Scanner, ScanStop, ScanText, ScanWatch
 
 PROMOTED = PromotedTable()
 LONGEST = 1 << 20
@@ -18,26 +19,24 @@ LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Scan:
-    """Where a scan stopped, and its batch, numbered by itself, with all texts that it uses."""
+    """Where a scan stopped, and its batch by itself."""
 
-    stop: Stop
-    batch: Batch
-    strings: list[bytes]
-    tracks: list[tuple[bytes, bytes]]
+    stop: ScanStop
+    batch: Part
 
 
 def native() -> NativeScanner:
     """Return a native scanner."""
-    return NativeScanner(PROMOTED, Watch())
+    return NativeScanner(PROMOTED, ScanWatch())
 
 
 def reference() -> ReferenceScanner:
     """Return a plain scanner."""
-    return ReferenceScanner(Columns(PROMOTED), PlainNumbering(), Watch())
+    return ReferenceScanner(ColumnBuffers(PROMOTED), PlainNumbering(), ScanWatch())
 
 
 def scan_text(
-    scanner: Scanner, text: Text, at: int = 0, limit: int | None = None, longest: int = LONGEST
+    scanner: Scanner, text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST
 ) -> Scan:
     """Scan one batch."""
     scanner.begin()
@@ -45,38 +44,30 @@ def scan_text(
     return scan_of(scanner, stop)
 
 
-def scan_of(scanner: Scanner, stop: Stop) -> Scan:
+def scan_of(scanner: Scanner, stop: ScanStop) -> Scan:
     """Return the batch that a scanner has read."""
-    batch = scanner.finish(0, 0)
-    table: StringTable = scanner.table()
-    tracks = [
-        (table.bytes_of(int(table.track_pid[number])), table.bytes_of(int(table.track_tid[number])))
-        for number in batch.first_tracks.tolist()
-    ]
-    strings = [table.bytes_of(number) for number in batch.first_uses.tolist()]
-    return Scan(stop, batch.renumbered(PROMOTED), strings, tracks)
+    return Scan(stop, Part.of(scanner.finish(0, 0), scanner.table()))
 
 
 def differences(one: Scan, other: Scan) -> list[str]:
     """Return in what two scans differ, byte for byte."""
     a, b = one.batch, other.batch
+    fields = ("events", "metadata", "counts", "problems", "exact_start", "exact_end", "strings", "tracks")
     found = [
         f"{name}: {getattr(a, name)!r} and {getattr(b, name)!r}"
-        for name in ("events", "metadata", "counts", "problems", "exact_start", "exact_end")
+        for name in fields
         if getattr(a, name) != getattr(b, name)
     ]
-    if (one.strings, one.tracks) != (other.strings, other.tracks):
-        found.append(f"texts: {one.strings} and {other.strings}, {one.tracks} and {other.tracks}")
     if _place(one.stop) != _place(other.stop):
         found.append(f"stop: {one.stop} and {other.stop}")
     for table, columns in a.tables.items():
         for name, values in columns.items():
             if values.tobytes() != b.tables[table][name].tobytes():
                 found.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
-    if list(a.promoted) != list(b.promoted):
-        return [*found, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
-    for key, column in a.promoted.items():
-        twin = b.promoted[key]
+    if list(a.lifted) != list(b.lifted):
+        return [*found, f"promoted: {list(a.lifted)} and {list(b.lifted)}"]
+    for key, column in a.lifted.items():
+        twin = b.lifted[key]
         if (column.ordinals.tobytes(), column.values.tobytes()) != (
             twin.ordinals.tobytes(),
             twin.values.tobytes(),
@@ -85,7 +76,7 @@ def differences(one: Scan, other: Scan) -> list[str]:
     return found
 
 
-def _place(stop: Stop) -> tuple[int, int, bool, str]:
+def _place(stop: ScanStop) -> tuple[int, int, bool, str]:
     """Return what both must agree on; why a text is refused, and at which byte, each says in its own way."""
     kind = (
         stop.reason.name
@@ -95,7 +86,7 @@ def _place(stop: Stop) -> tuple[int, int, bool, str]:
     return stop.at, stop.begin, stop.irregular, kind
 
 
-def compare(text: Text, at: int = 0, limit: int | None = None, longest: int = LONGEST) -> list[str]:
+def compare(text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST) -> list[str]:
     """Return in what the scanners differ on a text."""
     return differences(
         scan_text(native(), text, at, limit, longest), scan_text(reference(), text, at, limit, longest)
@@ -155,7 +146,7 @@ def wrong(texts: Iterator[bytes]) -> list[tuple[bytes, list[str]]]:
     scanners = native(), reference()
     result = []
     for data in texts:
-        text = Text.of(data)
+        text = ScanText.of(data)
         at = 0
         while at <= text.size:
             one, other = (scan_text(scanner, text, at) for scanner in scanners)

@@ -24,9 +24,9 @@ from tracelane.core.index.format import (
 )
 from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import FORMAT_VERSION
-from tracelane.core.ingest.lifted import LIFTED, Kind
+from tracelane.core.read.promoted import PROMOTED, Kind
 
-TEXTS = frozenset(lifted.key for lifted in LIFTED if lifted.kind is Kind.TEXT)
+TEXTS = frozenset(lifted.key for lifted in PROMOTED if lifted.kind is Kind.TEXT)
 """Lifted arguments whose values are string numbers."""
 
 

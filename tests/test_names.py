@@ -9,8 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MIRRORS = frozenset({"main"})
 """Every process has an entry of this name."""
-REPLACED = "core/ingest"
-"""What the native core takes the place of: its names are free."""
 STILL_DOUBLE = frozenset(
     {
         "Arrow",
@@ -74,8 +72,6 @@ def _names() -> dict[str, list[str]]:
     files: dict[str, list[str]] = defaultdict(list)
     for room in ("core", "tui"):
         for path in sorted((ROOT / room).rglob("*.py")):
-            if path.is_relative_to(ROOT / REPLACED):
-                continue
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
                 if named and not node.name.startswith("_") and not _is_command(node):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import DEVICE
 from tracelane.core.index.format import NONE, RowKind
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import I64
 from tracelane.core.query.lookup import place_of
 from tracelane.core.trace import Row, Trace
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64, U32
 from ..base.pattern import Pattern
 from ..index.store import Index
-from ..ingest.columns import I64, U32
 from ..query.chain import Chain, full_chain
 from ..query.launches import Launched, Launches
 from ..query.replays import Replays, replays_of

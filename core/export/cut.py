@@ -20,12 +20,12 @@ from typing import IO, Any
 import numpy as np
 import orjson
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import TracelaneError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..index.blockstore import read_blocks
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from .event_text import event_texts
 
 CHUNK = 1 << 20

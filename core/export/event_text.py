@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from ..base.json_text import structure
-from ..ingest.repair import RepairedEvent, repair
+from ..read.repair import RepairedEvent, repair
 
 EXACT_KEYS = ("ts", "dur")
 _GAP = re.compile(rb"[\s,]*+")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
+from ..base.arrays import I64
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
 from ..base.short_names import short_name
 from ..base.units import format_bytes, format_ns
-from ..ingest.columns import I64
 from ..tables.table import Column, Table, Tables, Unit
 
 SCHEMA = 2

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.output import write_new_file
 from ..base.progress import CancelledCallback, never
 from ..base.safe_text import csv_line
-from ..ingest.columns import I64
 from ..query.hits import Hits
 from ..query.search import Rows
 from ..tables.table import Unit

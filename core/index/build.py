@@ -21,11 +21,11 @@ import numpy as np
 from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.envelope import Envelope
-from ..ingest.ledger import add_counts, merge_problems
 from ..read.batch import StringTable
 from ..read.columns import IdKind
+from ..read.envelope import Envelope
 from ..read.problem import Problem
+from ..read.report import add_counts, merge_problems
 from .batches import BatchColumns, NumberedBatches
 from .column_files import ColumnFiles, ColumnWriter, Scratch, smallest_unsigned
 from .drawing import Drawing
@@ -47,7 +47,7 @@ MOST_THREADS = 4
 
 
 class ReadFacts(Protocol):
-    """What reading came to over all batches; `core.ingest.reader.ReadResult` is one."""
+    """What reading came to over all batches; `core.read.reader.ReadResult` is one."""
 
     @property
     def envelope(self) -> Envelope: ...

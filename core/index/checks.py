@@ -21,8 +21,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..ingest.columns import TIME_LIMIT, AnyArray
-from ..ingest.lifted import LIFTED, Kind
+from ..base.arrays import AnyArray
+from ..read.columns import TIME_LIMIT
+from ..read.promoted import PROMOTED, Kind
 from .format import BLOCK, COLUMNS, LONG, NO_SUMS, NONE, OVERVIEW_CELLS, TABLES, LaneKind, RowKind
 from .pyramid import blocks_of, pyramid_sizes
 from .version import FORMAT_VERSION
@@ -172,14 +173,14 @@ def dtypes_of(name: str) -> tuple[str, ...]:
 
 
 def _lifted_columns() -> Iterator[tuple[str, tuple[str, ...]]]:
-    for lifted in LIFTED:
+    for lifted in PROMOTED:
         for places, values in (("position", "value"), ("instant", "instant_value")):
             yield f"lifted.{lifted.key}.{places}", ("u4",)
             yield f"lifted.{lifted.key}.{values}", _LIFTED_DTYPES[lifted.kind]
 
 
 _LIFTED_COLUMNS: Mapping[str, tuple[str, ...]] = dict(_lifted_columns())
-_LIFTED_TEXTS = frozenset(lifted.key for lifted in LIFTED if lifted.kind is Kind.TEXT)
+_LIFTED_TEXTS = frozenset(lifted.key for lifted in PROMOTED if lifted.kind is Kind.TEXT)
 
 
 def _check_lengths(lengths: Mapping[str, int]) -> None:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..base.children import ChildrenError
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
-from ..ingest.child import ChildrenError
 from .captures import Member
 from .format import TABLES
 from .indexing import ENDED

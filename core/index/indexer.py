@@ -1,4 +1,4 @@
-"""The ingest child: a process that reads one source, builds its index and commits it.
+"""The indexing child: a process that reads one source, builds its index and commits it.
 
     python -m tracelane.core.index.indexer
 
@@ -6,7 +6,7 @@ The first line of standard input is a JSON object that says what to read and whe
 `indexing.order`). Every line of standard output is one too: `{"ready"}` once, `{"progress": [...]}` some
 times a second, `{"picture": file}` where pictures are wanted, at the end `{"committed"}` or `{"failed",
 "message"}`. When standard input ends, because whoever wanted the index does not any more or was killed, the
-process stops, removes what it had written and ends; its workers end with it.
+process stops, removes what it had written and ends.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.children import stand_back
 from ..base.collector import collect_rarely
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, tell
 from ..base.progress import Progress
-from ..ingest.child import Children, ChildrenError, stand_back
 
 if TYPE_CHECKING:
     from .sketching import Sketching
@@ -55,19 +54,17 @@ class _Indexer:
             asked = json.loads(sys.stdin.readline())
         except ValueError:
             return ENDED
-        with _readers(asked) as started:  # before the first thread
-            threading.Thread(target=self._listen, daemon=True).start()
-            return self._build(asked, started)
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self._build(asked)
 
-    def _build(self, asked: dict[str, Any], started: Children | None) -> int:
-        from ..ingest.source import Source
+    def _build(self, asked: dict[str, Any]) -> int:
+        from ..read.source import Source
         from .cache import Place
         from .ingest import build_index
         from .options import IndexOptions
 
         options = IndexOptions.from_message(asked["options"])
-        facts = asked["source"]
-        source = Source(**{**facts, "file": Path(facts["file"])})
+        source = Source.from_message(asked["source"])
         try:
             events = build_index(
                 source,
@@ -77,7 +74,6 @@ class _Indexer:
                 cancelled=self.unwanted.is_set,
                 begun=self._begun,
                 pictured=self._draw if asked["pictures"] else None,
-                started=started,
             )
         except Cancelled:
             return ENDED
@@ -103,7 +99,7 @@ class _Indexer:
 
     def _announce(self, picture: Path) -> None:
         self._tell({"picture": str(picture)})
-        if not self._stands_back:  # workers did from the start
+        if not self._stands_back:
             self._stands_back = True
             stand_back()
 
@@ -131,18 +127,6 @@ class _Indexer:
                 self.building.rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
         os._exit(ENDED)
-
-
-def _readers(asked: dict[str, Any]) -> AbstractContextManager[Children | None]:
-    """Start as many workers as are to read, copies of this process where possible: they need what this one
-    will need, too; none where one process reads, or they cannot be started.
-    """
-    if asked["readers"] > 1:
-        from ..ingest import worker
-
-        with contextlib.suppress(ChildrenError):  # reading tells why
-            return Children(asked["readers"], copied=worker.main, behind=asked["pictures"])
-    return contextlib.nullcontext()
 
 
 def main() -> int:

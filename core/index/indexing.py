@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Any
 
 from ..base import errors
+from ..base.children import DECODING, Children, ChildrenError, Message
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
-from ..ingest.child import DECODING, Children, ChildrenError, Message, source_facts, worker_count
-from ..ingest.source import Source
+from ..read.source import Source
 from .cache import Place, sweep
 from .options import DEFAULT_OPTIONS, IndexOptions
 
@@ -28,10 +28,8 @@ PATIENCE_S = 2.0
 
 def order(source: Source, place: Place, options: IndexOptions, *, pictures: bool) -> dict[str, Any]:
     """Return the line that orders the index of a source to be built in its place."""
-    facts = {**source_facts(source), "fingerprint": source.fingerprint}
-    readers = worker_count(source, options.threads)
-    where = {"source": facts, "place": str(place.folder)}
-    return {**where, "readers": readers, "options": options.to_message(), "pictures": pictures}
+    where = {"source": source.to_message(), "place": str(place.folder)}
+    return {**where, "options": options.to_message(), "pictures": pictures}
 
 
 class Indexing:

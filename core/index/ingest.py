@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..base.children import ChildrenError, made_for_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.child import Children, ChildrenError, made_for_decoding
-from ..ingest.ledger import NO_EVENTS
-from ..ingest.source import Source, open_source
+from ..read.report import NO_EVENTS
+from ..read.source import Source, open_source
 from .cache import Place, discard, locate
 from .cached import touch
 from .changes import unfinished_note
@@ -22,7 +21,7 @@ from .quota import Wanted, check_room, index_size, keep_within, limit_of
 if TYPE_CHECKING:
     from .store import Index
 
-PARTS = ".parts"
+PICTURES = ".pictures"
 PROCESS_FROM = 16 << 20
 """Smaller files take less time to read than a process takes to start."""
 PACKED_FROM = 1 << 20
@@ -176,14 +175,13 @@ def build_index(
     cancelled: CancelledCallback,
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
-    started: Children | None = None,
 ) -> tuple[str, ...]:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
     Returns what else happened in the cache, which people are told. Raises CacheError where the index would
     not fit.
-    `begun` is told the folder that is written to; `pictured` gets the pictures of parts (see
-    `ingest.coarse`); `started` are workers that are to read.
+    `begun` is told the folder that is written to; `pictured` gets the pictures of batches (see
+    `read.coarse`).
     """
     with place.exclusive(cancelled):
         if not options.force and _is_there(place, source):
@@ -194,7 +192,7 @@ def build_index(
             check_room([wanted_room(source, place)], root, limit)
         with place.building() as folder:
             begun(folder)
-            _build(source, folder, options, progress, cancelled, pictured, started)
+            _build(source, folder, options, progress, cancelled, pictured)
         return () if place.temporary else keep_within(limit, root, place.key)
 
 
@@ -221,28 +219,27 @@ def _build(
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     pictured: Callable[[Path], None] | None,
-    started: Children | None,
 ) -> None:
-    from ..ingest.reader import read_to_folder
+    from ..read.batch_store import BatchStore
+    from ..read.reader import NATIVE, read_source
 
-    parts = Path(tempfile.mkdtemp(prefix=PARTS, dir=folder))
-    try:
-        read = read_to_folder(
+    with BatchStore(folder) as store, TemporaryDirectory(prefix=PICTURES, dir=folder) as pictures:
+        read = read_source(
             source,
-            parts,
+            Path(pictures),
+            store,
             decoder=options.decoder,
-            workers=options.threads,
+            threads=options.threads,
             progress=progress,
             cancelled=cancelled,
             pictured=pictured,
-            started=started,
         )
         from .build import STAGE, build  # not before it is needed: the first picture comes sooner
-        from .parts import batches_of
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(
-            *batches_of(read.parts),
+            read.batches,
+            read.tables,
             read,
             folder,
             progress,
@@ -250,7 +247,5 @@ def _build(
             path=source.path,
             fingerprint=source.fingerprint,
             threads=options.threads,
-            native=options.decoder != "ijson",
+            native=read.decoder == NATIVE,
         )
-    finally:
-        shutil.rmtree(parts, ignore_errors=True)

@@ -13,7 +13,7 @@ class IndexOptions:
     """Where indexes lie and how they are built."""
 
     index_dir: Path | None = None  # None: the cache
-    decoder: str = "orjson"
+    decoder: str = "native"  # or "python", which also reads where the native core is missing
     threads: int | None = None  # None: as many as there are cores
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
+from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..ingest.child import Children, ChildrenError, Message
-from ..ingest.source import Source, open_source
+from ..read.source import Source, open_source
 from .cache import Place, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event

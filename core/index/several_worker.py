@@ -19,10 +19,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ..base.children import stand_back
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, lines, tell
 from ..base.progress import Progress
-from ..ingest.child import stand_back
 from .indexing import PATIENCE_S
 from .ingest import ingest_index
 from .options import IndexOptions

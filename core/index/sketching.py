@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..ingest.coarse import THREAD, Coarse, LaneName, merged, read_coarse, write_coarse
-from ..ingest.columns import Metadata
+from ..read.coarse import THREAD, Coarse, LaneName, merged, read_coarse, write_coarse
+from ..read.columns import Metadata
 from .format import LaneKind
 from .lanes import LaneEntry, Names, in_display_order, thread_entry
 

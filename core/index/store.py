@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError, DamagedIndexError
 from ..base.private import is_own_folder, open_private, read_private
-from ..ingest.columns import I64, U32, AnyArray
 from .checks import CRC_BYTES, check_manifest, check_tables, check_values
 from .format import COLUMNS, LONG, NONE, TABLES, RowKind
 from .version import MANIFEST

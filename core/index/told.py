@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import TracelaneError
-from ..ingest.envelope import EnvelopeReader
-from ..ingest.source import Source, TextStream, open_source
-from ..ingest.window import Window
+from ..read.envelope import EnvelopeReader
+from ..read.source import Source, TextStream, open_source
+from ..read.window import Window
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
 

@@ -6,8 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from ..base.arrays import AnyArray
 from ..base.errors import DamagedIndexError
-from ..ingest.columns import AnyArray
 from .store import Index
 
 LEAST_BYTES = 1 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ingest.lifted import table_hash
+from ..read.promoted import table_hash
 
 FORMAT = 1
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..base.errors import UnreadableError
 from ..base.units import format_bytes
-from ..ingest.whole import lacking
+from ..read.whole import lacking
 from .changes import State, finished_name
 from .inputs import STDIN, UNFINISHED, expanded, unfinished_in
 

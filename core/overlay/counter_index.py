@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-from ..ingest.columns import F64, I64, AnyArray
 
 FORM = "computed"
 """What such a source calls its form: it is no file."""

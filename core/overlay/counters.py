@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, never
-from ..ingest.columns import I64
 from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
 from ..tables.allocations import Allocator, allocators

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
-from ..ingest.columns import AnyArray
 from ..tables.scope import Scope
 from ..tables.table import Column, Table, Value
 from ..tables.work import work_of

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..base.units import format_count
 from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-from ..ingest.columns import F64, I64, AnyArray
 from ..telemetry.columns import Column, ColumnKind
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 
+from ..base.arrays import F64, I64
 from ..base.clock import Clocks
 from ..index.format import RowKind
-from ..ingest.columns import F64, I64
 from ..query.views import Row
 from ..telemetry.columns import WATTS, Column, ColumnKind
 from ..telemetry.energy import Statistics, statistics

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.clock import Clocks
-from ..ingest.columns import AnyArray
 from ..tables.devices import Device
 from ..tables.step_choice import find_steps
 from ..tables.table import Column, Table

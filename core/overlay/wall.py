@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.errors import UsageError
 from ..index.format import RowKind
-from ..ingest.columns import I64
 from ..tables.devices import WORK, Device, device_keys
 from ..trace import Trace
 

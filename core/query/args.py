@@ -11,8 +11,8 @@ from ..base.errors import TracelaneError, UnreadableError
 from ..base.units import format_bytes
 from ..index.blockstore import block_bytes
 from ..index.store import Index
-from ..ingest.decode import decode_fast
-from ..ingest.repair import RepairedEvent, repair
+from ..read.decode import decode_elements
+from ..read.repair import RepairedEvent, repair
 
 LARGEST = 256 << 20
 """Blocks beyond this (one event of that size) are not read for display."""
@@ -92,7 +92,7 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
 def elements_of(data: bytes, repaired: bool) -> list[Any]:
     """Return the elements of a block in the order in which they were counted while indexing."""
     try:
-        return list(decode_fast(data))  # repaired blocks decode too where only their cut was odd
+        return list(decode_elements(data))  # repaired blocks decode too where only their cut was odd
     except ValueError:
         if not repaired:
             raise UnreadableError("the source has changed since it was indexed: open it again") from None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import F64, I64
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import F64, I64
 from .cells import Cells, clipped_edges, row_cells
 from .samples import instant_cells, sample_cells
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..base.arrays import F64, I64, U32, AnyArray
 from ..index.format import BLOCK, NO_SUMS
 from ..index.store import Index
-from ..ingest.columns import F64, I64, U32, AnyArray
 from .dense import EdgeBlocks, longest_of, spent_in
 from .ranges import first_where, local_categories
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ingest.columns import AnyArray
+from ..base.arrays import AnyArray
 from .filter import Number
 
 

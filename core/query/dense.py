@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import BLOCK, LONG
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .ranges import first_where, level_sizes, local_categories, ragged, visit
 
 FEW_CATEGORIES = 8

@@ -9,7 +9,7 @@ from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import SliceFlag
 from ..index.store import Index
-from ..ingest.lifted import LIFTED, Kind
+from ..read.promoted import PROMOTED, Kind
 from .lookup import count_children, place_of
 
 
@@ -115,7 +115,7 @@ def lifted_values(index: Index, position: int) -> tuple[tuple[str, int | float |
 
 @lru_cache(maxsize=1)
 def _kinds() -> dict[str, Kind]:
-    return {entry.key: entry.kind for entry in LIFTED}
+    return {entry.key: entry.kind for entry in PROMOTED}
 
 
 def instant_detail(index: Index, source: int, row_number: int, at: int) -> InstantDetail:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..index.store import Index
-from ..ingest.columns import I64
 from .lookup import started_by
 
 CHUNK = 1 << 20

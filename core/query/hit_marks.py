@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import RowKind
-from ..ingest.columns import I64, AnyArray
 from .cells import clipped_edges
 from .ranges import ragged
 

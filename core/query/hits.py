@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, never
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from .cells import clipped_edges
 from .filter import Filter
 from .rank_titles import rank_titles

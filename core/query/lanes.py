@@ -7,9 +7,9 @@ from typing import overload
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
-from ..ingest.columns import AnyArray
 from .titles import lane_title, process_title
 from .views import Lane, Process, Row, SourceInfo
 

@@ -22,11 +22,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.intervals import merge
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from .flows import flows_in
 from .lookup import processes_of, row_starts
 from .nearest import Candidates, latest_before, launching_process

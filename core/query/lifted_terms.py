@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.kineto import GROUPS
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
-from ..ingest.lifted import LIFTED, Kind, Lifted
+from ..read.promoted import PROMOTED, Kind, Promoted
 from .compare import compared
 from .filter import Argument
 from .scan import holds
@@ -22,7 +22,7 @@ class LiftedTerm:
     numbers should: there `in_source` is the term to look for.
     """
 
-    def __init__(self, index: Index, term: Argument, lifted: Lifted) -> None:
+    def __init__(self, index: Index, term: Argument, lifted: Promoted) -> None:
         """Test the column's values."""
         self.term = term
         self.in_source = term if term.key in lifted.args else replace(term, key=lifted.args[0])
@@ -37,7 +37,7 @@ class LiftedTerm:
         known: AnyArray = self._known.take(categories) | within(self.has, positions)
         return known, within(self.fitting, positions) != self.term.negated
 
-    def _fitting(self, index: Index, lifted: Lifted) -> U32:
+    def _fitting(self, index: Index, lifted: Promoted) -> U32:
         """Return the positions whose value fits, ascending."""
         term = self.term
         if not len(self.has) or (term.number is None and term.text is None):
@@ -53,9 +53,9 @@ class LiftedTerm:
         return fitting
 
 
-def lifted_of(key: str) -> Lifted | None:
+def lifted_of(key: str) -> Promoted | None:
     """Return the lifted argument that a key means, by its own name or the file's; None for others."""
-    for lifted in LIFTED:
+    for lifted in PROMOTED:
         if lifted.args != ("",) and (key == lifted.key or key in lifted.args):
             return lifted
     return None

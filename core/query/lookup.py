@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import LaneKind, RowKind, SliceFlag
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 
 DEEPEST_SEARCH = 64
 """Rows looked through for a child that an overlap has pushed down."""

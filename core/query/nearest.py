@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray
+from ..base.arrays import I64, AnyArray
 
 SAMPLE = 20_000
 """So many pieces of a device's work are looked at to find the process that launches them."""

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import BLOCK, FANOUT
-from ..ingest.columns import I64, AnyArray
 
 Reduce: TypeAlias = Callable[[int, I64, I64, I64], None]
 """Called with (level, which ranges, first entries, last entries + 1): fold these entries of a level in.

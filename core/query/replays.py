@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64, U32
 from ..index.store import Index
-from ..ingest.columns import I64, U32
 from .launches import Launches
 
 MOST = 1000

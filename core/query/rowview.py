@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import ROW, RowKind
 from ..index.pyramid import category_sums, longest, sums_place
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .cells import Cells, row_cells
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..base.arrays import F64, I64
 from ..index.store import Index
-from ..ingest.columns import F64, I64
 from .cells import InstantCells, SampleCells, clipped_edges
 from .ranges import level_sizes, ragged, visit
 

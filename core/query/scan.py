@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import has_block_store, read_blocks, source_of
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from .args import LARGEST, arguments_in, elements_of
 from .filter import NUMBER, Argument, quoted
 from .needles import key_needle, needles_of

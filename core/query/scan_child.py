@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import U32, AnyArray
+from ..base.children import Children, ChildrenError
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.lines import lines, tell
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
-from ..ingest.child import Children, ChildrenError
-from ..ingest.columns import U32, AnyArray
 from .filter import Filter, parse
 from .scan import Step, scan
 from .search import Rows, Search

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from .compare import compared
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
 from .lifted_terms import LiftedTerm, lifted_of

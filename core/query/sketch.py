@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..base.arrays import F64, I64
 from ..base.clock import Clocks
 from ..index.format import LaneKind
 from ..index.lanes import stands_aside
-from ..ingest.coarse import LANE_BUCKETS, Coarse, LaneName, nothing, read_coarse
-from ..ingest.columns import F64, I64
+from ..read.coarse import LANE_BUCKETS, Coarse, LaneName, nothing, read_coarse
 from .cells import clipped_edges
 from .titles import lane_title, process_title
 from .window import bulk

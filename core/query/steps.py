@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.ids import SliceId
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
-from ..ingest.columns import I64, U32, AnyArray
 
 STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks
 from ..index.store import Index
-from ..ingest.columns import AnyArray
-from ..ingest.lifted import Kind
+from ..read.promoted import Kind
 from .args import LARGEST, arguments_in, elements_of
 from .lifted_terms import lifted_of
 

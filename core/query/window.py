@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .lookup import row_starts
 
 FAR = 100

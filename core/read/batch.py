@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,9 +32,6 @@ METADATA = {"ordinal": "u4", "offset": "i8", "length": "i8"}
 """Where the text of metadata events stands that are still to be decoded."""
 PHASES, WITHOUT_TIME, NOT_OBJECTS, MISSING_DURATIONS, NEGATIVE_DURATIONS = 0, 128, 256, 257, 258
 """Places in `counts`: by the letter of the phase, from the first two on; then single counts."""
-STRING_COLUMNS = {"category", "name", "series"}
-FIRST_TEXT_ID = 2
-"""Ids of this kind and later ones are string numbers; see `IdKind`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,10 @@ class StringTable:
     def text(self, number: int) -> str:
         """Return a string."""
         return self.bytes_of(number).decode()
+
+    def track(self, number: int) -> tuple[str, str]:
+        """Return the JSON texts of a track's pid and tid."""
+        return self.text(int(self.track_pid[number])), self.text(int(self.track_tid[number]))
 
 
 @dataclass(frozen=True)
@@ -79,31 +80,6 @@ class Batch:
     first_tracks: U32  # likewise its tracks
     exact_start: int | None = None  # bounds over slices whose time was clamped, exact ns
     exact_end: int | None = None
-
-    def renumbered(self, promoted: PromotedTable) -> Batch:
-        """Return the batch with strings and tracks numbered as it uses them first, from 1 and from 0 on."""
-        strings = np.zeros(int(self.first_uses.max(initial=0)) + 1, np.uint32)
-        strings[self.first_uses] = np.arange(1, len(self.first_uses) + 1, dtype=np.uint32)
-        tracks = np.zeros(int(self.first_tracks.max(initial=0)) + 1, np.uint32)
-        tracks[self.first_tracks] = np.arange(len(self.first_tracks), dtype=np.uint32)
-        tables: dict[str, Table] = {}
-        for name, table in self.tables.items():
-            columns = tables[name] = dict(table)
-            for column, values in table.items():
-                if column in STRING_COLUMNS:
-                    columns[column] = strings[values]
-                elif column == "track":
-                    columns[column] = tracks[values]
-                elif column == "id_value":
-                    texts = table["id_kind"] >= FIRST_TEXT_ID
-                    columns[column] = values.copy()
-                    columns[column][texts] = strings[values[texts]]
-        kinds = {column.key: column.kind.value for column in promoted.columns}
-        renumbered = {
-            key: replace(column, values=strings[column.values]) if kinds[key] == "u4" else column
-            for key, column in self.promoted.items()
-        }
-        return replace(self, tables=tables, promoted=renumbered)
 
 
 class Numbering(Protocol):
@@ -170,7 +146,7 @@ def string_table(texts: Sequence[bytes], tracks: Sequence[tuple[int, int]]) -> S
     return StringTable(blob, offset, pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
-class Columns:
+class ColumnBuffers:
     """The columns of the batch that is being read, with room for more; its memory is used again."""
 
     def __init__(self, promoted: PromotedTable) -> None:

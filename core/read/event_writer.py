@@ -22,7 +22,7 @@ from .batch import (
     NOT_OBJECTS,
     PHASES,
     WITHOUT_TIME,
-    Columns,
+    ColumnBuffers,
     Numbering,
 )
 from .columns import TIME_LIMIT, EventFlag, IdKind, Metadata
@@ -54,7 +54,7 @@ class Real(float):
 class EventWriter:
     """Writes events into the columns of the batch that is being read."""
 
-    def __init__(self, columns: Columns, numbering: Numbering) -> None:
+    def __init__(self, columns: ColumnBuffers, numbering: Numbering) -> None:
         """Take the columns, and what numbers their strings."""
         self._columns = columns
         self._numbering = numbering
@@ -99,14 +99,14 @@ class EventWriter:
         phase = event.get("ph")
         code = ord(phase) if isinstance(phase, str) and len(phase) == 1 and phase.isascii() else OTHER
         if code == OTHER and phase != "?":
-            named = "(missing)" if phase is None else phase if isinstance(phase, str) else json_text(phase)
+            named = "(missing)" if phase is None else phase if isinstance(phase, str) else compact_json(phase)
             columns.named_counts[f"phase.{named}"] += 1
         else:
             columns.counts[PHASES + code] += 1
         if phase == "M":
             columns.metadata.append(metadata_of(event, columns.ordinal))
             return
-        start = ns_of(event.get("ts"))
+        start = time_of(event.get("ts"))
         if start is None:
             columns.counts[WITHOUT_TIME + code] += 1
             return
@@ -130,7 +130,7 @@ class EventWriter:
         """Return the duration of a slice, and its phase: another one where it means nothing."""
         counts = self._columns.counts
         value = event.get("dur")
-        duration = ns_of(value)
+        duration = time_of(value)
         if value is None:
             counts[MISSING_DURATIONS] += 1
         elif duration is None:
@@ -144,8 +144,8 @@ class EventWriter:
         columns, numbering = self._columns, self._numbering
         phase = chr(code)
         category, name = self._text(event.get("cat")), self._text(event.get("name"))
-        pid = numbering.number(json_text(event.get("pid")))
-        track = numbering.track(pid, numbering.number(json_text(event.get("tid"))))
+        pid = numbering.number(compact_json(event.get("pid")))
+        track = numbering.track(pid, numbering.number(compact_json(event.get("tid"))))
         common = {
             "phase": code,
             "flags": flags,
@@ -184,7 +184,7 @@ class EventWriter:
         """Return the number of a text: of null none; what is no string goes by its JSON text."""
         if value is None:
             return 0
-        return self._numbering.number(value if isinstance(value, str) else json_text(value))
+        return self._numbering.number(value if isinstance(value, str) else compact_json(value))
 
     def _id(self, event: dict[str, Any]) -> tuple[IdKind, int]:
         number = self._numbering.number
@@ -193,14 +193,14 @@ class EventWriter:
             for key, kind in (("local", IdKind.LOCAL), ("global", IdKind.GLOBAL)):
                 inner = second.get(key)
                 if inner is not None:
-                    return kind, number(json_text(inner if scope is None else [scope, inner]))
+                    return kind, number(compact_json(inner if scope is None else [scope, inner]))
         if value is None:
             return IdKind.NONE, 0
         if scope is not None:
-            return IdKind.SCOPED, number(json_text([scope, value]))
+            return IdKind.SCOPED, number(compact_json([scope, value]))
         if type(value) is int and -(1 << 63) <= value < 1 << 63:
             return IdKind.INTEGER, value
-        return IdKind.TEXT, number(json_text(value))
+        return IdKind.TEXT, number(compact_json(value))
 
     def _samples(self, event: dict[str, Any], common: dict[str, Any]) -> None:
         """Write the samples of a counter event: one per finite number among its arguments."""
@@ -238,7 +238,7 @@ class EventWriter:
             columns.promoted_count[number] += 1
 
 
-def ns_of(value: object) -> int | None:
+def time_of(value: object) -> int | None:
     """Return the ns that a `ts` or `dur` means: a number or the text of one; else None."""
     if isinstance(value, Real):
         return ns_from_text(value.text)
@@ -281,14 +281,14 @@ def metadata_of(event: dict[str, Any], ordinal: int) -> Metadata:
     name = event.get("name")
     return Metadata(
         ordinal,
-        name if isinstance(name, str) else "" if name is None else json_text(name),
-        json_text(event.get("pid")),
-        json_text(event.get("tid")),
-        json_text(arguments_of(event)),
+        name if isinstance(name, str) else "" if name is None else compact_json(name),
+        compact_json(event.get("pid")),
+        compact_json(event.get("tid")),
+        compact_json(arguments_of(event)),
     )
 
 
-def json_text(value: object) -> str:
+def compact_json(value: object) -> str:
     """Return the compact JSON text of a decoded value."""
     if type(value) is int:
         return str(value)

@@ -13,12 +13,12 @@ from ..base.errors import Cancelled
 from ..base.kineto import GROUPS
 from ..native.library import native_library
 from ..native.structs import GAPS, GapStruct, ScanStruct
-from .batch import METADATA, Batch, Columns, StringTable, grown
+from .batch import METADATA, Batch, ColumnBuffers, StringTable, grown
 from .columns import TABLES
 from .event_writer import CATEGORY_GROUPS, EventWriter, metadata_of
 from .promoted import PromotedTable
 from .scan_reference import ReferenceScanner, decode_element
-from .scanner import Reason, Stop, Text, Watch
+from .scanner import Reason, ScanStop, ScanText, ScanWatch
 
 OK, NEED, STOPPED, CANCELLED = range(4)
 _CLOSED, _UNUSUAL, _LONG = 1, 2, 3
@@ -144,7 +144,9 @@ class NativeNumbering:
 class NativeScanner:
     """Reads elements into columns by scan.c; see `Scanner`."""
 
-    def __init__(self, promoted: PromotedTable, watch: Watch, functions: ctypes.CDLL | None = None) -> None:
+    def __init__(
+        self, promoted: PromotedTable, watch: ScanWatch, functions: ctypes.CDLL | None = None
+    ) -> None:
         """Set up memory; RuntimeError where there is no library."""
         functions = functions or native_library().functions
         if functions is None:
@@ -155,7 +157,7 @@ class NativeScanner:
         functions.tl_scan.argtypes = functions.tl_rehash.argtypes = [ctypes.c_void_p]
         functions.tl_scan.restype = ctypes.c_int32
         functions.tl_rehash.restype = None
-        self.columns = Columns(promoted)
+        self.columns = ColumnBuffers(promoted)
         self._functions = functions
         self._watch = watch
         self._struct = struct = ScanStruct()
@@ -215,14 +217,14 @@ class NativeScanner:
         """Begin a batch."""
         self._reference.begin()
 
-    def scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+    def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         """Read elements up to `limit`."""
         try:
             return self._scan(text, at, limit, longest)
         finally:
             self._decode_metadata(text)
 
-    def _scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+    def _scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         struct, columns = self._struct, self.columns
         struct.text, struct.offset, struct.end = text.data.ctypes.data, text.offset, text.size
         struct.is_last, struct.limit, struct.longest = text.is_last, limit, longest
@@ -231,16 +233,16 @@ class NativeScanner:
             status = self._functions.tl_scan(ctypes.byref(struct))
             at, columns.ordinal, columns.new_block = struct.at, struct.ordinal, bool(struct.new_block)
             if status == OK:
-                return Stop(Reason.LIMIT, at)
+                return ScanStop(Reason.LIMIT, at)
             if status == CANCELLED:
                 raise Cancelled
             if status == NEED:
                 if struct.reason == _NEED_TEXT:
-                    return Stop(Reason.TEXT, at)
+                    return ScanStop(Reason.TEXT, at)
                 self._grow(struct.reason)
                 continue
             if struct.reason == _UNUSUAL:
-                only = Text(text.data, text.offset, struct.stop, True)
+                only = ScanText(text.data, text.offset, struct.stop, True)
                 at = self._left_to_python(only, at)
             elif struct.reason == _TOO_DEEP:
                 stop = self._reference.scan(text, at, struct.begin + 1, longest)
@@ -249,9 +251,11 @@ class NativeScanner:
                     return stop
                 at = stop.at
             else:
-                return Stop(_REASONS[struct.reason], at, struct.begin, struct.stop, bool(struct.irregular))
+                return ScanStop(
+                    _REASONS[struct.reason], at, struct.begin, struct.stop, bool(struct.irregular)
+                )
 
-    def _left_to_python(self, text: Text, at: int) -> int:
+    def _left_to_python(self, text: ScanText, at: int) -> int:
         """Let the plain scanner read the one element that a text ends with."""
         stop = self._reference.scan(text, at, text.size, text.size)
         assert stop.reason is Reason.LIMIT
@@ -269,7 +273,7 @@ class NativeScanner:
         """Return the batch."""
         return self._reference.finish(number, thread)
 
-    def _decode_metadata(self, text: Text) -> None:
+    def _decode_metadata(self, text: ScanText) -> None:
         """Decode the metadata events whose places C has written down."""
         columns = self.columns
         table = columns.names.index("metadata")

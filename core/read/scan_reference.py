@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..base.errors import Cancelled
 from ..base.json_text import structure
-from .batch import Batch, Columns, Numbering, StringTable
-from .deep import decode_deep
+from .batch import Batch, ColumnBuffers, Numbering, StringTable
+from .decode import decode_deep
 from .event_writer import EventWriter, Real
-from .scanner import Reason, Stop, Text, Watch
+from .scanner import Reason, ScanStop, ScanText, ScanWatch
 
 WINDOW = 256 << 10
-"""Text that is decoded at a time; more where an event is longer."""
+"""ScanText that is decoded at a time; more where an event is longer."""
 MOST_DIGITS = 4300
 """Longer numbers are refused, as Python refuses them."""
 _GAP = re.compile(r"[ \t\n\r,]*")
@@ -43,12 +44,25 @@ def _no_constant(text: str) -> NoReturn:
 
 
 _decoder: Any = json.JSONDecoder(parse_float=_real, parse_constant=_no_constant)
-_scan_once = _decoder.scan_once
+scan_once: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
+"""Reads one value at a place of a text; raises StopIteration, ValueError or RecursionError."""
 
 
 def decode_element(text: str) -> Any:
     """Return one element that is known to be JSON, its real numbers with their texts."""
-    return _scan_once(text, 0)[0]
+    return scan_once(text, 0)[0]
+
+
+def decode_strictly(data: bytes) -> Any:
+    """Return the one element that some text is; RefusedError where it is none, or not sound."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError(Reason.BAD_UTF8, error.start) from None
+    element, end = read_element(text, 0, True, True)
+    if end != len(text):
+        raise RefusedError(Reason.NO_COMMA, end)
+    return element
 
 
 class RefusedError(ValueError):
@@ -63,7 +77,7 @@ class RefusedError(ValueError):
 class ReferenceScanner:
     """Reads elements into columns; see `Scanner`."""
 
-    def __init__(self, columns: Columns, numbering: Numbering, watch: Watch) -> None:
+    def __init__(self, columns: ColumnBuffers, numbering: Numbering, watch: ScanWatch) -> None:
         """Take columns and numbering, which a native scanner may share."""
         self.columns = columns
         self.writer = EventWriter(columns, numbering)
@@ -83,7 +97,7 @@ class ReferenceScanner:
         """Return all strings and tracks so far."""
         return self._numbering.table()
 
-    def scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+    def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         """Read elements up to `limit`."""
         size = WINDOW
         while True:
@@ -100,7 +114,7 @@ class ReferenceScanner:
 
     def _scan_window(
         self, data: bytes, offset: int, base: int, limit: int, longest: int, is_last: bool
-    ) -> Stop:
+    ) -> ScanStop:
         """Read the elements of some bytes, which stand at `base` in a text that begins at `offset`."""
         try:
             text, is_utf8 = data.decode(), True
@@ -119,54 +133,54 @@ class ReferenceScanner:
             begin = at + place - done
             ended = place == len(text)
             if base + begin >= limit and (not ended or is_last):
-                return Stop(Reason.LIMIT, base + begin)
+                return ScanStop(Reason.LIMIT, base + begin)
             if ended:
-                return Stop(Reason.LIMIT, base + begin) if is_last else Stop(Reason.TEXT, base + at)
+                return ScanStop(Reason.LIMIT, base + begin) if is_last else ScanStop(Reason.TEXT, base + at)
             if text[place] == "]":
-                return Stop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
+                return ScanStop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
             try:
-                element, end = self._element(text, place, is_last, is_utf8)
+                element, end = read_element(text, place, is_last, is_utf8)
             except RefusedError as refused:
                 byte = begin + width(place, refused.at)
-                return Stop(refused.reason, base + at, base + begin, base + byte, irregular)
+                return ScanStop(refused.reason, base + at, base + begin, base + byte, irregular)
             stop = begin + width(place, end)
             if stop - begin > longest:
-                return Stop(Reason.LONG, base + at, base + begin, base + stop, irregular)
+                return ScanStop(Reason.LONG, base + at, base + begin, base + stop, irregular)
             self.writer.write(element, offset + base + begin, offset + base + stop, irregular=irregular)
             done, at = end, stop
 
-    def _element(self, text: str, place: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
-        """Return the element at a place, and where it ends; RefusedError where there is none."""
-        try:
-            element, end = _scan_once(text, place)
-        except RecursionError:
-            element, end = _deep(text, place, is_last)
-        except StopIteration as stop:
-            raise self._fault(text, stop.value, is_last) from None
-        except json.JSONDecodeError as error:
-            unterminated = error.msg.startswith("Unterminated")
-            raise self._fault(text, len(text) if unterminated else error.pos, is_last) from None
-        except ValueError:
-            raise RefusedError(Reason.BAD_NUMBER, place) from None
-        if not isinstance(element, dict):
-            match = _BEHIND.match(text, end)
-            following = match.group(1) if match else None
-            if following is None and not is_last:
-                raise RefusedError(Reason.TEXT, end)  # a number may go on
-            if following not in (None, ",", "]"):
-                raise RefusedError(Reason.NO_COMMA, end)
-        if not is_utf8 and _NO_UTF8.search(text, place, end):
-            raise RefusedError(Reason.BAD_UTF8, place)
-        if text.find("\\u", place, end) >= 0 and any(
-            m.group(1) for m in _SURROGATES.finditer(text, place, end)
-        ):
-            raise RefusedError(Reason.SURROGATE, place)
-        return element, end
 
-    def _fault(self, text: str, at: int, is_last: bool) -> RefusedError:
-        if at > len(text) - _CUT_OFF and not is_last:
-            return RefusedError(Reason.TEXT, at)
-        return RefusedError(Reason.NOT_JSON if at < len(text) else Reason.TEXT_ENDS, at)
+def read_element(text: str, place: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
+    """Return the element at a place, and where it ends; RefusedError where there is none."""
+    try:
+        element, end = scan_once(text, place)
+    except RecursionError:
+        element, end = _deep(text, place, is_last)
+    except StopIteration as stop:
+        raise _refused(text, stop.value, is_last) from None
+    except json.JSONDecodeError as error:
+        unterminated = error.msg.startswith("Unterminated")
+        raise _refused(text, len(text) if unterminated else error.pos, is_last) from None
+    except ValueError:
+        raise RefusedError(Reason.BAD_NUMBER, place) from None
+    if not isinstance(element, dict):
+        match = _BEHIND.match(text, end)
+        following = match.group(1) if match else None
+        if following is None and not is_last:
+            raise RefusedError(Reason.TEXT, end)  # a number may go on
+        if following not in (None, ",", "]"):
+            raise RefusedError(Reason.NO_COMMA, end)
+    if not is_utf8 and _NO_UTF8.search(text, place, end):
+        raise RefusedError(Reason.BAD_UTF8, place)
+    if text.find("\\u", place, end) >= 0 and any(m.group(1) for m in _SURROGATES.finditer(text, place, end)):
+        raise RefusedError(Reason.SURROGATE, place)
+    return element, end
+
+
+def _refused(text: str, at: int, is_last: bool) -> RefusedError:
+    if at > len(text) - _CUT_OFF and not is_last:
+        return RefusedError(Reason.TEXT, at)
+    return RefusedError(Reason.NOT_JSON if at < len(text) else Reason.TEXT_ENDS, at)
 
 
 def _deep(text: str, place: int, is_last: bool) -> tuple[Any, int]:

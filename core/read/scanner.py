@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ..base.arrays import U8
-from .batch import Batch, Columns, StringTable
+from .batch import Batch, ColumnBuffers, StringTable
 from .event_writer import EventWriter
 
 PAD = 96
@@ -38,7 +38,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True)
-class Stop:
+class ScanStop:
     """Where a scan stopped: places are indices in the text it was given."""
 
     reason: Reason
@@ -49,7 +49,7 @@ class Stop:
 
 
 @dataclass
-class Text:
+class ScanText:
     """Some text of a source: `data` holds `size` bytes of it, and PAD zero bytes behind them."""
 
     data: U8
@@ -58,7 +58,7 @@ class Text:
     is_last: bool  # the source ends with it
 
     @classmethod
-    def of(cls, text: bytes, offset: int = 0, *, is_last: bool = True) -> Text:
+    def of(cls, text: bytes, offset: int = 0, *, is_last: bool = True) -> ScanText:
         """Return a text that stands by itself."""
         data = np.zeros(len(text) + PAD, np.uint8)
         data[: len(text)] = np.frombuffer(text, np.uint8)
@@ -70,7 +70,7 @@ class Text:
 
 
 @dataclass
-class Watch:
+class ScanWatch:
     """How far a scan has come, and whether it is wanted any more; any thread may look and set."""
 
     progress: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
@@ -82,13 +82,13 @@ class Watch:
 class Scanner(Protocol):
     """Reads the elements of an event array into the columns of one batch after the other."""
 
-    columns: Columns
+    columns: ColumnBuffers
     writer: EventWriter
 
     def begin(self) -> None:
         """Begin a batch."""
 
-    def scan(self, text: Text, at: int, limit: int, longest: int) -> Stop:
+    def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         """Read elements from `at`, between two of them, up to the first that begins at or after `limit`.
 
         Events of more than `longest` bytes are left to the caller. Raises Cancelled.
@@ -101,4 +101,4 @@ class Scanner(Protocol):
         """Return all strings and tracks so far."""
 
 
-NewScanner = Callable[[Watch], Scanner]
+NewScanner = Callable[[ScanWatch], Scanner]

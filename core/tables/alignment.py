@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 
 EPOCHS = (10**18, 4 * 10**18)

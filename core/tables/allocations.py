@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.kineto import ANNOTATIONS, OPS
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from ..query.lookup import slice_at
 from .devices import Device, devices
 from .op_memory import HOST_TYPES, MEMORY

@@ -24,10 +24,10 @@ from enum import IntEnum
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from ..query.lookup import lanes_of, processes_of
 from .host import trace_starts
 from .scope import Scope, StepWork

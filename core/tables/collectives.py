@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .devices import KERNEL_CATEGORIES
 from .groups import dense
 from .kinds import COMMUNICATION

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ingest.columns import I64
+from ..base.arrays import I64
 from .host import trace_starts
 from .op_events import KINDS
 from .scope import Scope

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.kineto import OPS
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64
 from ..query.chain import enclosing
 from ..query.launches import Launches
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.units import format_ns
 from ..index.format import NONE
-from ..ingest.columns import I64
 from .compile_calls import TIMED, Calls, calls
 from .scope import Scope
 from .slices import nearest_around

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ingest.columns import I64
+from ..base.arrays import I64
 from .compile_calls import (
     GRAPH,
     GRAPH_HASH,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.store import Index
-from ..ingest.columns import F64, I64, AnyArray
 from .devices import ALLOCATION_NAMES, is_aiu
 from .kinds import KERNEL_TYPES
 from .scope import Scope

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ingest.columns import F64, I64, AnyArray
+from ..base.arrays import F64, I64, AnyArray
 from .table import ABSENT, Column, Table, Value
 
 PRESENCE = "presence"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.clock import ClockKey, Clocks
 from ..base.errors import UsageError
 from ..base.kineto import ANNOTATIONS, OPS, RUNTIME
 from ..base.units import format_count, format_ns
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from ..query.launches import VIA
 from .devices import Device, device_keys, device_title, lane_categories
 

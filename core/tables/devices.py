@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import AnyArray
 from ..query.lookup import lanes_of
 from ..query.titles import plain
 from .flex import flex_work, is_flex

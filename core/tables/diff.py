@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..ingest.columns import I64, AnyArray
+from ..base.arrays import I64, AnyArray
 from .delta import delta, delta_key
 from .metrics import Metric
 from .noise import Comparison, Verdict, compare

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
+from ..base.arrays import U32
 from ..index.store import Index
-from ..ingest.columns import U32
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Recv)|\bAllReduce\b")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
-from ..ingest.columns import I64, AnyArray
 from ..query.hits import Hits
 from ..query.search import Rows
 from .table import Column, Table

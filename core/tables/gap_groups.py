@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, U32
 from ..base.clock import Clocks
 from ..base.short_names import short_name
 from ..index.store import Index
-from ..ingest.columns import I64, U32
 from ..query.gaps import gaps_of
 from ..query.views import Row
 from .groups import Groups, Labels, concatenated, dense

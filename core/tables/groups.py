@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..ingest.columns import F64, I64, AnyArray
+from ..base.arrays import F64, I64, AnyArray
 
 if TYPE_CHECKING:
     from ..index.store import Index

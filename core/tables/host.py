@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..index.format import NONE, RowKind
-from ..ingest.columns import I64, U32, AnyArray
 from ..query.launches import VIA
 from .scope import Scope
 from .slices import Slices

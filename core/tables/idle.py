@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.short_names import short_name
 from ..index.format import NONE
-from ..ingest.columns import I64, U32, AnyArray
 from ..query.chain import enclosing
 from .host import LaunchSide, launch_sides
 from .metrics import Metric

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..index.store import Index
-from ..ingest.columns import F64, I64, AnyArray
-from ..ingest.lifted import LIFTED, Kind
 from ..query.scan import text_of
 from ..query.values import argument_values
+from ..read.promoted import PROMOTED, Kind
 from .by_step import STEP
 from .groups import Groups, concatenated
 from .scope import Scope
@@ -117,7 +117,7 @@ def _matching(work: Work, wanted: Pattern, cancelled: CancelledCallback) -> I64:
 
 def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:
     """Return a lifted argument of these slices, None when no one has it."""
-    kind = next(lifted.kind for lifted in LIFTED if lifted.key == column.key)
+    kind = next(lifted.kind for lifted in PROMOTED if lifted.key == column.key)
     values = [work.index.lifted(column.key, int(work.positions[at])) for work, at in picked]
     if all(value is None for value in values):
         return None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
-from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import number_of, text_of
 from ..query.values import argument_values
 from .groups import Groups, Labels

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.pattern import Pattern
 from ..base.short_names import short_name
-from ..ingest.columns import I64, AnyArray
 from .attribution import work_by_steps
 from .devices import kernel_types
 from .groups import Groups, Labels, concatenated

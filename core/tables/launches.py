@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..index.format import NONE
-from ..ingest.columns import I64, U32, AnyArray
 from .groups import Groups, Labels, concatenated
 from .host import launch_sides
 from .metrics import Metric

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.units import format_bytes
-from ..ingest.columns import I64
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
 from .metrics import Metric

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.errors import UsageError
-from ..ingest.columns import I64
 from .registry import ANALYSES, loaded
 from .scope import Scope
 from .table import Unit

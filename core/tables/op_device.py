@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.kineto import LAUNCH_FLOWS, RUNTIME
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .devices import WORK
 from .flex import flex_work, is_flex
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of

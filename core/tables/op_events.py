@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..base.arrays import I64, AnyArray
 from ..base.kineto import GROUPS
 from ..index.format import NONE, RowKind, SliceFlag
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .scope import Scope
 
 I32: TypeAlias = npt.NDArray[np.int32]

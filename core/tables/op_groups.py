@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.errors import UsageError
-from ..ingest.columns import I64
 from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined, promoted_of
 
 EVALUATE = "autograd::engine::evaluate_function: "

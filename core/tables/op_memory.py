@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..base.arrays import I64, AnyArray
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 
 MEMORY = "[memory]"
 HOST_TYPES = (0, 2, 5)

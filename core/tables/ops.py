@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION
-from ..ingest.columns import I64, AnyArray
 from .by_step import by_step
 from .devices import WORK, device_word
 from .kept import kept

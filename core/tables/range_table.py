@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from ..query.window import SPAN_CATEGORY
 from .groups import Groups
 from .metrics import Metric

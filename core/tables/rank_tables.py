@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ingest.columns import AnyArray
+from ..base.arrays import AnyArray
 from .ranks import Ranks, RankTimes, ranks
 from .scope import Scope
 from .table import Column, Table, Tables, Values

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
 from ..base.errors import Cancelled
 from ..base.intervals import merge
@@ -19,7 +20,6 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64, U32, AnyArray
 from ..query.ranges import ragged
 from .device_clocks import moved_text
 from .slices import Slices

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
-from ..ingest.columns import F64, I64, AnyArray
 from ..query.scan import text_of
 from ..query.values import arguments_read
 from .scope import Chunk, Scope

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
-from ..ingest.columns import I64, AnyArray
 from .collectives import NOTHING, Matched
 from .op_events import slice_lanes
 from .scope import Scope

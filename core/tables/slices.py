@@ -13,10 +13,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .groups import Groups, dense
 
 

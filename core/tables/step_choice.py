@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS
 from ..index.store import SCAN_CHUNK, Index
-from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME, steps_of
 from .flex import is_flex, round_trips
 from .op_events import KINDS, slice_lanes

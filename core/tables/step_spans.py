@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.clock import Clocks
-from ..ingest.columns import I64
 from .step_choice import Steps, find_steps
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.intervals import EMPTY, Intervals, merge
 from ..base.kineto import RUNTIME
 from ..base.units import format_ns
 from ..index.format import NONE
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from ..query.steps import STEP_NAME
 from ..query.titles import plain
 from .attribution import StepRule, StepsOfWork, steps_of_work

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.short_names import short_names
-from ..ingest.columns import I64, AnyArray
 from .groups import Groups, Labels
 
 Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]

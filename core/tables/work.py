@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import I64, AnyArray
 from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
-from ..ingest.columns import I64, AnyArray
 from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
 from .flex import flex_work, is_flex
 from .scope import Scope

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from ..base.children import ONE_THREAD, Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import lines, tell
 from ..index.captures import Member
 from ..index.store import Index
-from ..ingest.child import ONE_THREAD, Children, ChildrenError, Message
 from ..tables.device_clocks import troubled
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_object, findings_of

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 
+from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import RowKind
 from ..index.store import Index
-from ..ingest.columns import I64
 from ..query import samples
 from ..query.busy import Busy, busy_of, lane_cells
 from ..query.cells import Cells, InstantCells, SampleCells, Span, row_cells

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tests.corpus import CORPUS, GOLDENS
+from tracelane.core.base.arrays import AnyArray
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import AnyArray
 from tracelane.core.trace import Trace, open_trace
 
 NAMES = (

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
-from tracelane.core.ingest.columns import IdKind, Part
-from tracelane.core.ingest.lifted import LIFTED, Kind
-from tracelane.core.ingest.part_file import PartFile
+from tests.batches import Part
+from tracelane.core.read.columns import IdKind
+from tracelane.core.read.promoted import PROMOTED, Kind
 
-_TEXTS = {one.key for one in LIFTED if one.kind is Kind.TEXT}
+_TEXTS = {one.key for one in PROMOTED if one.kind is Kind.TEXT}
 
 
-def whole(parts: Iterable[Part | PartFile]) -> dict[str, Any]:
+def whole(parts: Iterable[Part]) -> dict[str, Any]:
     """Return all that parts in file order say together, wherever they were cut; block tables left out."""
     found: dict[str, Any] = {"timed": [], "flows": [], "asyncs": [], "counters": []}
     lifted: dict[str, list[tuple[int, Any]]] = {}
@@ -53,7 +53,7 @@ def whole(parts: Iterable[Part | PartFile]) -> dict[str, Any]:
     return found
 
 
-def blocks(parts: Iterable[Part | PartFile]) -> list[tuple[int, int, int, int, int]]:
+def blocks(parts: Iterable[Part]) -> list[tuple[int, int, int, int, int]]:
     """Return the block table with ordinals of the whole file."""
     rows: list[tuple[int, int, int, int, int]] = []
     base = 0

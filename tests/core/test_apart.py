@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import call, launched, op, trace_of
+from tracelane.core.base import children as child
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.blockstore import FOLDER
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.ingest import child
 from tracelane.core.tables import kept
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope

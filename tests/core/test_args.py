@@ -14,7 +14,7 @@ import pytest
 from tracelane.core import Trace, open_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.blockstore import has_block_store, needs_block_store, write_block_store
-from tracelane.core.ingest.source import Source
+from tracelane.core.read.source import Source
 
 EVENTS = [
     {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.batches import Part
 from tests.events import (
     Event,
     begin,
@@ -28,12 +28,13 @@ from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import column_files, lane_writer, promoted
 from tracelane.core.index import events as events_module
+from tracelane.core.index.build import SummedFacts, build
 from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import TIME_LIMIT, LiftedColumn, Part
-from tracelane.core.ingest.lifted import LIFTED, Kind
-from tracelane.core.ingest.part_file import open_part, write_part
+from tracelane.core.read.batch_store import BatchStore, store_batch
+from tracelane.core.read.columns import TIME_LIMIT
+from tracelane.core.read.promoted import PROMOTED, Kind
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -77,39 +78,16 @@ def test_threads_and_loops_do_not_matter(
     assert built("again", threads, native) == whole
 
 
-def mixed(part: Part, seed: int) -> Part:
-    """A part with the rows of its tables and lifted columns in another order."""
-    pick = np.random.default_rng(seed)
-    tables = dict(part.tables)
-    for name in ("timed", "flows", "asyncs", "counters"):
-        order = pick.permutation(len(tables[name]["ordinal"]))
-        tables[name] = {key: values[order] for key, values in tables[name].items()}
-    lifted = {}
-    for key, column in part.lifted.items():
-        order = pick.permutation(len(column.ordinals))
-        lifted[key] = LiftedColumn(column.ordinals[order], column.values[order])
-    return replace(part, tables=tables, lifted=lifted)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_rows_of_parts_stand_in_any_order(tmp_path: Path, seed: int) -> None:
-    """Readers may take events kind by kind: only ordinals say in which order the file has them."""
-    events = every_phase(seed)
-    (tmp_path / "mixed").mkdir()
-    index_of(events, tmp_path / "plain", [120])
-    parts = [mixed(part, seed) for part in parts_of(events, [120])]
-    build_parts(parts, tmp_path / "mixed")
-    assert files(tmp_path / "plain") == files(tmp_path / "mixed")
-
-
-def test_parts_on_disk_are_parts_in_memory(tmp_path: Path) -> None:
-    """Mapped part files give the same index, also with all scratch columns in files."""
+def test_stored_batches_are_batches_in_memory(tmp_path: Path) -> None:
+    """Batches that were written to a file, narrowed, give the same index."""
     events = every_phase(seed=4)
     index_of(events, tmp_path / "memory", [100])
     folder = tmp_path / "disk"
     folder.mkdir()
-    parts = [open_part(write_part(part, tmp_path)) for part in parts_of(events, [100])]
-    build_parts(parts, folder)
+    batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts_of(events, [100]))))
+    with BatchStore(tmp_path) as store:
+        stored = [store_batch(batch, store) for batch in batches]
+        build(stored, tables, SummedFacts.of(stored), folder)
     assert files(tmp_path / "memory") == files(folder)
 
 
@@ -183,7 +161,7 @@ def test_lifted_arguments_follow_their_events(tmp_path: Path, seed: int) -> None
     ):
         slices[ordinal] = position
     instants = {o: i for i, o in enumerate(index.column("instants.ordinal").tolist())}
-    for lifted in LIFTED:
+    for lifted in PROMOTED:
         column = part.lifted.get(lifted.key)
         want_slices: dict[int, Any] = {}
         want_instants: dict[int, Any] = {}

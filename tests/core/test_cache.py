@@ -26,7 +26,7 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
 from tracelane.core.index.store import Index, checksum_of
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.ingest.source import Source
+from tracelane.core.read.source import Source
 
 
 def write_trace(path: Path, count: int = 50, name: str = "op") -> Path:

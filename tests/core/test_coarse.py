@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.batches import Part
 from tests.corpus import CORPUS, needs_corpus
+from tests.reading import batches_of_file
 from tracelane.core.base.errors import CacheError, UnreadableError
-from tracelane.core.base.progress import Progress
 from tracelane.core.index.format import LaneKind
-from tracelane.core.ingest import coarse, parallel
-from tracelane.core.ingest.coarse import (
+from tracelane.core.read import coarse
+from tracelane.core.read.batch_store import BatchStore
+from tracelane.core.read.coarse import (
     Coarse,
     LaneName,
     coarse_of,
@@ -25,10 +26,8 @@ from tracelane.core.ingest.coarse import (
     read_coarse,
     write_coarse,
 )
-from tracelane.core.ingest.columns import Part
-from tracelane.core.ingest.parallel import early_first, read_in_parallel, small_last
-from tracelane.core.ingest.reader import Reading
-from tracelane.core.ingest.source import open_source
+from tracelane.core.read.reader import SourceReading
+from tracelane.core.read.source import open_source
 
 Stretch = tuple[int, int]
 SMALL = 3 << 20
@@ -99,12 +98,12 @@ def test_every_slice_is_in_the_picture() -> None:
     seen = 0
     for path in corpus_files():
         try:
-            parts = list(Reading(open_source(path)))
+            pictures = drawn(path, 8 << 20)
         except UnreadableError:
             continue
-        for part in parts:
+        for picture, part in pictures:
             if len(part.tables["timed"]["start"]) < 10_000:
-                check(coarse_of(part), part)
+                check(picture, part)
                 seen += 1
     assert seen > 10
 
@@ -119,16 +118,17 @@ def slice_of(tid: int, ts: float, dur: float) -> dict[str, object]:
     return {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": tid, "ts": ts, "dur": dur}
 
 
-def parts_of(path: Path, size: int) -> list[Part]:
-    return list(Reading(open_source(path), part_size=size, block_size=size))
+def drawn(path: Path, size: int) -> list[tuple[Coarse, Part]]:
+    """Return the batches of a file, each with its picture."""
+    batches = batches_of_file(path, size)
+    return [(coarse_of(batch, table), Part.of(batch, table)) for batch, table in batches]
 
 
 def test_pictures_add_up(tmp_path: Path) -> None:
     """Whatever the order and the cuts, the sum holds each lane and bucket, and the parts' busy times."""
     rng = np.random.default_rng(5)
     events = [slice_of(int(rng.integers(5)), float(t), float(rng.integers(9))) for t in range(0, 90_000, 30)]
-    parts = parts_of(made(tmp_path, events), 20_000)
-    pictures = [coarse_of(part) for part in parts]
+    pictures, parts = zip(*drawn(made(tmp_path, events), 20_000))
     assert len(pictures) > 5
     total = sum(int(picture.busy.sum()) for picture in pictures)
     lanes = {track for part in parts for track in stretches(part)}
@@ -148,8 +148,7 @@ def test_far_outliers_cost_no_resolution(tmp_path: Path) -> None:
     """Kernels at 0 and the rest two months later still show milliseconds; only what is full is widened."""
     events = [slice_of(1, 0, 5), slice_of(2, 3, 0)]
     events += [slice_of(1, 5.5e12 + 1000 * n, 800) for n in range(3000)]
-    (part,) = parts_of(made(tmp_path, events), 1 << 20)
-    picture = coarse_of(part)
+    ((picture, part),) = drawn(made(tmp_path, events), 1 << 20)
     assert picture.width < 2_000_000
     check(picture, part)
 
@@ -160,8 +159,7 @@ def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(coarse, "LANE_BUCKETS", 64)
     monkeypatch.setattr(coarse, "MOST_BUCKETS", 64 * 256)
     events = [slice_of(n % lanes, 10.0 * n, 4) for n in range(10_000)]
-    (part,) = parts_of(made(tmp_path, events), 1 << 22)
-    picture = coarse_of(part)
+    ((picture, part),) = drawn(made(tmp_path, events), 1 << 22)
     check(picture, part)
     counts = np.bincount(picture.lane)
     assert counts.max() <= {1: 64, 300: 54, 5000: 16}[lanes]
@@ -171,8 +169,7 @@ def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyP
 
 def test_files_come_back(tmp_path: Path) -> None:
     """A picture and what belongs to it are read as they were written; a damaged file says so."""
-    (part,) = parts_of(made(tmp_path, [slice_of(1, 5, 5)]), 1 << 20)
-    picture = coarse_of(part)
+    ((picture, _),) = drawn(made(tmp_path, [slice_of(1, 5, 5)]), 1 << 20)
     write_coarse(tmp_path / "p", picture, {"lanes": [1, "ä\ud800"]})
     again, about = read_coarse(tmp_path / "p")
     assert by_lane(again) == by_lane(picture) and about == {"lanes": [1, "ä\ud800"]}
@@ -183,58 +180,31 @@ def test_files_come_back(tmp_path: Path) -> None:
             read_coarse(tmp_path / name)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 32, 160])
-def test_ranges_tile_the_file(count: int) -> None:
-    """Ranges follow each other without a gap, each is read once, and the end of the file comes first."""
-    size = count * (32 << 20)
-    pieces = [(n * (32 << 20), (n + 1) * (32 << 20)) for n in range(count)]
-    bounds, order = early_first(pieces)
-    assert bounds[0][0] == 0 and bounds[-1][1] == size
-    assert all(left[1] == right[0] and left[0] < left[1] for left, right in pairwise(bounds))
-    assert sorted(order) == list(range(len(bounds))) and order[0] == len(bounds) - 1
-    early = order[: count + 1]
-    assert sum(b - a for a, b in (bounds[i] for i in early)) < 0.05 * size
-    assert {a for a, _ in pieces} <= {bounds[i][0] for i in early}
-
-
-@pytest.mark.parametrize(("count", "workers"), [(1, 4), (2, 2), (61, 2), (160, 4)])
-def test_ranges_end_small(count: int, workers: int) -> None:
-    """Where nothing is drawn, ranges are large and in file order, and small where the last are read."""
-    size = 15 << 20
-    bounds, order = small_last([(n * size, (n + 1) * size) for n in range(count)], workers)
-    assert bounds[0][0] == 0 and bounds[-1][1] == count * size
-    assert all(left[1] == right[0] and left[0] < left[1] for left, right in pairwise(bounds))
-    assert order == list(range(len(bounds)))
-    small = [b - a for a, b in bounds if b - a < size]
-    assert len(small) == 4 * min(count, workers) and max(small) <= 4 << 20
-
-
-def test_at_five_percent_nearly_all_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When 5 % of a plain file has been read, 90 % of the lanes and 95 % of the time have been met.
+def test_at_a_quarter_nearly_all_is_touched(tmp_path: Path) -> None:
+    """When a quarter of a plain file has been read, 90 % of the lanes and 95 % of the time have been met.
 
     As in real files: host threads in the order of time, devices at the end, names last.
     """
-    monkeypatch.setattr(parallel, "SMALLEST_EARLY", 500)
     threads = [slice_of(100 + n // 3000, 10.0 * n, 8) for n in range(20_000)]
     devices = [slice_of(n % 3, 30.0 * n, 20) for n in range(7_000)]
     names = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": t, "args": {"name": "x"}} for t in range(99)]
     path = made(tmp_path, [*threads, *devices, *names])
-    progress: list[Progress] = []
-    pictures: list[tuple[int, Path]] = []
-    read_in_parallel(
-        open_source(path),
-        tmp_path,
-        workers=1,
-        part_size=path.stat().st_size // 24,
-        block_size=2048,
-        progress=progress.append,
-        pictured=lambda file: pictures.append((progress[-1].done, file)),
-    )
-    early = [read_coarse(file) for done, file in pictures if done <= 0.05 * path.stat().st_size]
+    pictures: list[Path] = []
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    with (
+        BatchStore(folder) as store,
+        SourceReading(
+            open_source(path), folder, store, threads=1, chunk_size=1 << 15, pictured=pictures.append
+        ) as reading,
+    ):
+        result = reading.read()
+    assert len(pictures) == len(result.batches) > 50
+    early = [read_coarse(file) for file in pictures[: len(pictures) // 4]]
     assert any(about["metadata"] for _, about in early)
     some, everything = (
         merged([one for one, _ in early]),
-        merged([read_coarse(file)[0] for _, file in pictures]),
+        merged([read_coarse(file)[0] for file in pictures]),
     )
     assert len(some.lanes) >= 0.9 * len(everything.lanes)
     assert extent(some) >= 0.95 * extent(everything)

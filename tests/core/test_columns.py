@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import random
 from collections import Counter
 from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tracelane.core.base.kineto import GROUPS
-from tracelane.core.ingest.columns import TABLES, TIME_LIMIT, EventFlag, IdKind, Part
-from tracelane.core.ingest.columns_of import PartBuilder
-from tracelane.core.ingest.decode import decode_exact, decode_fast
-from tracelane.core.ingest.lifted import LIFTED, Kind
-from tracelane.core.ingest.reader import Reading
-from tracelane.core.ingest.source import open_source
+from tracelane.core.read.columns import TABLES, TIME_LIMIT, EventFlag, IdKind
+from tracelane.core.read.promoted import PROMOTED, Kind, PromotedTable
+from tracelane.core.read.reader import NATIVE, PYTHON, new_scanner, scanner_name
+from tracelane.core.read.report import add_counts
+from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 
+from ..batches import Part
 from ..corpus import CORPUS, accounting, needs_corpus, needs_goldens
+from ..reading import read_parts
+
+TABLE = PromotedTable()
 
 
 def part_of(*blocks: str, exact: bool = False) -> Part:
-    """Return the part that blocks of event texts make."""
-    builder = PartBuilder(0)
-    at = 0
-    for block in blocks:
-        data = block.encode()
-        builder.add(at, data, decode_exact(data) if exact else decode_fast(data))
-        at += len(data) + 1
-    return builder.finish()
+    """Return the part that blocks of event texts make; `exact`: by the plain scanner."""
+    data = ",".join(blocks).encode()
+    scanner = new_scanner(PYTHON if exact else scanner_name(NATIVE), TABLE)(ScanWatch())
+    scanner.begin()
+    stop = scanner.scan(ScanText.of(data), 0, len(data) + 1, len(data) + 1)
+    assert stop.reason is Reason.LIMIT, stop
+    return Part.of(scanner.finish(0, 0), scanner.table())
 
 
 def rows(part: Part, table: str) -> list[dict[str, Any]]:
@@ -57,7 +59,7 @@ def rows(part: Part, table: str) -> list[dict[str, Any]]:
 
 def lifted(part: Part) -> dict[str, dict[int, Any]]:
     """Return key -> ordinal -> value, texts looked up."""
-    kinds = {one.key: one.kind for one in LIFTED}
+    kinds = {one.key: one.kind for one in PROMOTED}
     result: dict[str, dict[int, Any]] = {}
     for key, column in part.lifted.items():
         assert (np.diff(column.ordinals.astype(np.int64)) > 0).all(), key
@@ -289,7 +291,7 @@ def oracle(events: list[Any]) -> dict[str, Any]:
             counts["negative_dur"] += duration < 0
             found["timed"].append((*base, max(0, duration)))
             group = next((g for g, cats in GROUPS.items() if event.get("cat") in cats), "other")
-            for one in LIFTED:
+            for one in PROMOTED:
                 value = next((args[key] for key in one.args if key in args), None)
                 value = event.get("cname") if one.key == "cname" else value
                 if group not in one.groups or value is None:
@@ -328,7 +330,7 @@ VALUES = [
 
 
 def random_events(rng: random.Random, count: int) -> list[Any]:
-    keys = [key for one in LIFTED for key in one.args if key] + ["Ev Idx", "other"]
+    keys = [key for one in PROMOTED for key in one.args if key] + ["Ev Idx", "other"]
     categories = [cat for cats in GROUPS.values() for cat in sorted(cats)[:3]] + ["Trace", ""]
     shapes = [rng.sample(keys, rng.randrange(8)) for _ in range(6)]
     events: list[Any] = []
@@ -420,13 +422,13 @@ def test_lost_digits_are_fetched_again() -> None:
 
 def test_the_block_table_tells_where_events_stand() -> None:
     """Blocks carry their offsets, lengths and first ordinals, in file order."""
-    part = part_of('{"ph":"i","ts":1},{"ph":"i","ts":2}', "5", '{"ph":"i","ts":3}')
+    part = part_of('{"ph":"i","ts":1},{"ph":"i","ts":2}', "5", " " * (256 << 10), '{"ph":"i","ts":3}')
     blocks = part.tables["blocks"]
-    assert blocks["offset"].tolist() == [0, 36, 38]
-    assert blocks["length"].tolist() == [35, 1, 17]
-    assert blocks["ordinal"].tolist() == [0, 2, 3]
-    assert blocks["count"].tolist() == [2, 1, 1]
-    assert blocks["repaired"].tolist() == [0, 0, 0]
+    assert blocks["offset"].tolist() == [0, 39 + (256 << 10)]
+    assert blocks["length"].tolist() == [37, 17]
+    assert blocks["ordinal"].tolist() == [0, 3]
+    assert blocks["count"].tolist() == [3, 1]
+    assert blocks["repaired"].tolist() == [0, 0]
 
 
 def test_a_doubtful_block_does_not_touch_its_neighbours() -> None:
@@ -444,19 +446,10 @@ def test_a_doubtful_block_does_not_touch_its_neighbours() -> None:
     assert part.counts["negative_dur"] == 1
 
 
-def test_nothing_is_left_for_the_collector() -> None:
-    """A finished part leaves no reference cycles, which would pile up in workers: they run without one."""
-    text = '{"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 2, "ts": 3, "dur": 1, "args": {"External id": 3}}'
-    part_of(text)
-    gc.collect()
-    part_of(text, text)
-    assert gc.collect() == 0
-
-
 def test_an_empty_part() -> None:
     """A part without events has all tables, empty."""
-    part = PartBuilder(4).finish()
-    assert part.number == 4 and part.events == 0 and part.strings == [""]
+    part = part_of("")
+    assert part.events == 0 and part.strings == [""]
     assert all(rows(part, name) == [] for name in TABLES)
 
 
@@ -479,22 +472,17 @@ DIFFERENTIAL = [
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", DIFFERENTIAL)
-def test_both_decoders_give_the_same_part(name: str) -> None:
-    """The columns of a real trace are the same by either decoder."""
-    parts = [list(Reading(open_source(CORPUS / name), decoder=decoder)) for decoder in ("orjson", "ijson")]
-    assert [contents(part) for part in parts[0]] == [contents(part) for part in parts[1]]
-
-
-@needs_corpus
 @needs_goldens
 @pytest.mark.parametrize("name", [*DIFFERENTIAL, "gpu/tl_h100_qwen_infer.json.gz", "odd/overlapping_x.json"])
-def test_counts_of_real_traces(name: str) -> None:
+def test_counts_of_real_traces(name: str, tmp_path: Path) -> None:
     """Events, phases and slices of real traces are as counted independently."""
     golden = accounting()[name]
-    (part,) = Reading(open_source(CORPUS / name))
-    assert part.events == golden["events"]
-    counts = {key[6:]: number for key, number in part.counts.items() if key.startswith("phase.")}
-    assert counts == golden["phases"]
-    complete = part.tables["timed"]["phase"] == ord("X")
-    assert complete.sum() == golden["X"] - golden["X_unusable_ts_or_dur(not a slice)"]
+    parts = read_parts(CORPUS / name)[1]
+    assert sum(part.events for part in parts) == golden["events"]
+    totals = add_counts(part.counts for part in parts)
+    assert {key[6:]: number for key, number in totals.items() if key.startswith("phase.")} == golden["phases"]
+    complete = [part.tables["timed"]["phase"] == ord("X") for part in parts]
+    assert (
+        sum(int(phases.sum()) for phases in complete)
+        == golden["X"] - golden["X_unusable_ts_or_dur(not a slice)"]
+    )

@@ -9,31 +9,18 @@ from typing import Any
 import pytest
 
 from tests.forms import deep
-from tracelane.core.ingest import envelope as envelope_module
-from tracelane.core.ingest.cut import Scanner
-from tracelane.core.ingest.decode import decode_fast
-from tracelane.core.ingest.envelope import Envelope
-from tracelane.core.ingest.problem import Problem
+from tests.reading import read_text
+from tracelane.core.read import envelope as envelope_module
+from tracelane.core.read.envelope import Envelope
+from tracelane.core.read.problem import Problem
 
 EVENTS = [{"ph": "X", "name": f"n{i}", "ts": i, "pid": 1, "tid": 1} for i in range(30)]
 TEXT = json.dumps(EVENTS)
 
 
-class Memory:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.offset = 0
-
-    def read(self, n: int) -> bytes:
-        part = self.data[self.offset : self.offset + n]
-        self.offset += len(part)
-        return part
-
-
 def scan(text: str | bytes, size: int) -> tuple[list[Any], Envelope, list[Problem]]:
-    scanner = Scanner(Memory(text.encode() if isinstance(text, str) else text), decode_fast, size)
-    events = [event for item in scanner for event in item.events]
-    return events, scanner.envelope, scanner.problems
+    read = read_text(text.encode() if isinstance(text, str) else text, size)
+    return read.elements, read.envelope, read.problems
 
 
 SIZES = (50, 300, 262_144)
@@ -89,9 +76,8 @@ def test_a_huge_envelope_takes_little_memory(monkeypatch: pytest.MonkeyPatch) ->
     large = json.dumps({"s": ["y" * 100] * 50_000})
     many = ",".join(f'"key{i}": "value"' for i in range(10_000))
     data = f'{{"large": {large}, {many}, "traceEvents": {TEXT}}}'.encode()
-    scanner = Scanner(Memory(data), decode_fast)
     tracemalloc.start()
-    events = [event for item in scanner for event in item.events]
+    events, _, _ = scan(data, 262_144)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert events == EVENTS

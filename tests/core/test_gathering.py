@@ -11,6 +11,8 @@ import pytest
 from tests.events import complete
 from tests.rank_files import rank_file, rank_files
 from tests.waiting import children_of, is_alive, wait_until
+from tracelane.core.base import children as child
+from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
 from tracelane.core.index import gathering
 from tracelane.core.index.cache import BUILDING
@@ -18,8 +20,6 @@ from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
 from tracelane.core.index.opening import meant_by
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.ingest import child
-from tracelane.core.ingest.child import ChildrenError
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
 

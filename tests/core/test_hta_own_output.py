@@ -15,9 +15,9 @@ import pytest
 
 from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import GOLDENS, needs_corpus, needs_goldens
+from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.intervals import merge
 from tracelane.core.index.format import NONE
-from tracelane.core.ingest.columns import I64, AnyArray
 from tracelane.core.tables.breakdown import device_times
 from tracelane.core.tables.devices import kernel_types
 from tracelane.core.tables.host import LaunchSide, launch_sides

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, children_of, is_alive, wait_until
+from tracelane.core.base import children as child
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
@@ -20,8 +21,7 @@ from tracelane.core.index.cache import BUILDING, Place, locate
 from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
-from tracelane.core.ingest import child
-from tracelane.core.ingest.source import Source, open_source
+from tracelane.core.read.source import Source, open_source
 
 EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
 
@@ -107,7 +107,7 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
         ingest_index(path, IndexOptions(tmp_path))
-    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="ijson")) as running:
+    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="python")) as running:
         running.await_running()
         for _ in range(2):  # the first time it is started again
             os.kill(running.pid, signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Cancelled):
         ingest_index(
             path,
-            IndexOptions(tmp_path, decoder="ijson"),
+            IndexOptions(tmp_path, decoder="python"),
             cancelled=lambda: bool(list(tmp_path.rglob(f"{BUILDING}*"))),
         )
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
@@ -161,9 +161,9 @@ from pathlib import Path
 from tracelane.core.index.cache import locate
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.ingest.source import open_source
+from tracelane.core.read.source import open_source
 source = open_source(sys.argv[1])
-options = IndexOptions(decoder="ijson", threads=2)
+options = IndexOptions(decoder="python", threads=2)
 running = Indexing(source, locate(dict(source.fingerprint), Path(sys.argv[2])), options)
 running.await_running()
 print(running.pid, flush=True)
@@ -173,22 +173,20 @@ while not running.poll(1.0):
 
 
 def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path) -> None:
-    """After kill -9 of whoever wanted the index its process and workers end, and what they wrote goes."""
+    """After kill -9 of whoever wanted the index its process ends, and what it wrote goes."""
     path = trace_file(tmp_path, 300_000, padding=160)
-    assert path.stat().st_size > child.PARALLEL_FROM
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(path), str(tmp_path / "ix")], stdout=subprocess.PIPE
     )
     try:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
-        wait_until(lambda: len(children_of(pid)) == 2)
-        workers = children_of(pid)
-        wait_until(lambda: bool(list((tmp_path / "ix").rglob("part-*"))))
+        wait_until(lambda: bool(list((tmp_path / "ix").rglob(f"{BUILDING}*"))))
+        assert children_of(pid) == []
     finally:
         starter.kill()
         starter.wait()
-    wait_until(lambda: not any(map(is_alive, (pid, *workers))))
+    wait_until(lambda: not is_alive(pid))
     assert not list((tmp_path / "ix").rglob(f"{BUILDING}*"))
     assert not list((tmp_path / "ix").rglob("manifest*"))
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from tracelane.core.base.deflate import deflate_library
-from tracelane.core.ingest.inflate import GzipReader, ZlibReader
+from tracelane.core.read.inflate import GzipReader, ZlibReader
 
 LINES = b"".join(
     b'{"ph":"X","name":"op %d","ts":%d.%03d},\n' % (i % 7, i * 31, i % 1000) for i in range(4000)

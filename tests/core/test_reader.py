@@ -1,21 +1,27 @@
-"""Reading a source into parts, in one process."""
+"""Reading a source into parts: the same whatever the form, chunks, threads and scanner."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
+import random
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tracelane.core.base.errors import Cancelled, UnreadableError
+from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
-from tracelane.core.ingest.ledger import add_counts, merge_problems
-from tracelane.core.ingest.problem import Problem
-from tracelane.core.ingest.reader import Reading, read_to_folder
-from tracelane.core.ingest.source import open_source
+from tracelane.core.native.library import native_library
+from tracelane.core.read.batch_store import BatchStore
+from tracelane.core.read.problem import Problem
+from tracelane.core.read.reader import spread
+from tracelane.core.read.report import add_counts, merge_problems
 
+from ..reading import read_parts
 from .part_rows import blocks, whole
 
 
@@ -33,6 +39,7 @@ def event(number: int, **more: Any) -> str:
 
 
 def write(folder: Path, text: str, name: str = "t.json") -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / name
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(text.encode()))
@@ -52,48 +59,48 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [(1 << 20, 1 << 20), (3000, 1000), (1, 300)])
-def test_parts_tile_the_events(tmp_path: Path, form: str, sizes: tuple[int, int]) -> None:
-    """Whatever the form and wherever parts and blocks end, the same events come out in order."""
+@pytest.mark.parametrize("size", [1 << 20, 3000, 100])
+def test_parts_tile_the_events(tmp_path: Path, form: str, size: int, name: str) -> None:
+    """Whatever the form and wherever chunks end, the same events come out in order."""
     texts = [event(number) for number in range(200)]
-    source = open_source(write(tmp_path, FORMS[form](texts)))
-    reading = Reading(source, part_size=sizes[0], block_size=sizes[1])
-    parts = list(reading)
-    assert [part.number for part in parts] == list(range(len(parts)))
-    assert (len(parts) > 1) == (sizes[0] < 10_000)
-    found = whole(parts)
-    assert found["events"] == 200
-    assert [row[2] for row in found["timed"]] == list(range(200))
-    assert [row[6] for row in found["timed"]] == [number * 125 for number in range(200)]
-    assert found["lifted"]["external_id"] == [(number, number) for number in range(200)]
-    assert reading.found and reading.problems == []
-    assert reading.envelope.base_time_ns == (5 if form == "object" else None)
+    result, parts = read_parts(write(tmp_path, FORMS[form](texts), name), chunk_size=size)
+    assert (len(parts) > 2) == (size < 10_000)
+    rows = whole(parts)
+    assert rows["events"] == result.events == 200
+    assert [row[2] for row in rows["timed"]] == list(range(200))
+    assert [row[6] for row in rows["timed"]] == [number * 125 for number in range(200)]
+    assert rows["lifted"]["external_id"] == [(number, number) for number in range(200)]
+    assert result.problems == () and result.counts == {"phase.X": 200}
+    assert result.envelope.base_time_ns == (5 if form == "object" else None)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_blocks_lead_back_to_the_text(tmp_path: Path, form: str) -> None:
-    """The bytes a block table points at hold the events that it says."""
-    texts = [event(number) for number in range(200)]
+    """The bytes that the block table points at hold the events that it says."""
+    texts = [event(number) for number in range(3000)]
     path = write(tmp_path, FORMS[form](texts))
     text = path.read_bytes()
     at = 0
-    for offset, length, ordinal, count, repaired in blocks(Reading(open_source(path), block_size=1000)):
+    for offset, length, ordinal, count, repaired in blocks(read_parts(path)[1]):
         data = text[offset : offset + length].decode()
         assert ordinal == at
         at += count
-        if not repaired:
+        if repaired:
+            assert form in ("lines", "two documents")
+        else:
             assert [json.dumps(one) for one in json.loads(f"[{data}]")] == texts[ordinal : ordinal + count]
-    assert at == 200
+    assert at == 3000
 
 
 def test_broken_events_are_counted(tmp_path: Path) -> None:
-    """What was repaired or could not be read is in the ledger, with the place of the first."""
+    """What was repaired or could not be read is in the report, with the place of the first."""
     texts = [event(number) for number in range(40)]
     texts[7] = texts[7].replace("op7", 'o"p"7')
     texts[9] = texts[9].replace("1.5", "NaN", 1)
     text = FORMS["object"](texts)
-    result = read_to_folder(open_source(write(tmp_path, text)), tmp_path, workers=1)
+    result, _ = read_parts(write(tmp_path, text))
     assert result.events == 40
     assert result.counts["repaired"] == 2
     assert result.counts["no_usable_time.X"] == 1
@@ -102,29 +109,18 @@ def test_broken_events_are_counted(tmp_path: Path) -> None:
     assert text[result.problems[0].offset :].startswith('{"ph"')
 
 
-def test_exact_time_in_repaired_blocks(tmp_path: Path) -> None:
-    """Epoch stamps keep their ns although the block they stand in is no JSON."""
+def test_exact_time_beside_repaired_events(tmp_path: Path) -> None:
+    """Epoch stamps keep their ns although one of the events is no JSON."""
     texts = [event(n).replace(f'"ts": {n / 8}', f'"ts": 1712195495505{n:03d}.{n:03d}') for n in range(40)]
     texts[7] = texts[7].replace("op7", 'o"p"7')
-    (part,) = Reading(open_source(write(tmp_path, FORMS["object"](texts))))
-    assert part.tables["timed"]["start"].tolist() == [1712195495505 * 10**6 + n * 1001 for n in range(40)]
-
-
-def test_files_and_memory_agree(tmp_path: Path) -> None:
-    """Part files hold what the parts held, and the books add up over them."""
-    path = write(tmp_path, FORMS["object"]([event(number) for number in range(300)]), "t.json.gz")
-    source = open_source(path)
-    result = read_to_folder(source, tmp_path)
-    assert whole(result.parts) == whole(Reading(source))
-    assert result.events == 300
-    assert result.counts == {"phase.X": 300}
-    assert result.envelope.base_time_ns == 5
+    rows = whole(read_parts(write(tmp_path, FORMS["object"](texts)))[1])
+    assert [row[6] for row in rows["timed"]] == [1712195495505 * 10**6 + n * 1001 for n in range(40)]
 
 
 @pytest.mark.parametrize("text", ["{}", '{"traceEvents": null}', '{"a": [1, 2]}'])
 def test_sound_json_without_events(tmp_path: Path, text: str) -> None:
     """A JSON object without an event array is an empty trace, and says so."""
-    result = read_to_folder(open_source(write(tmp_path, text)), tmp_path)
+    result, _ = read_parts(write(tmp_path, text))
     assert result.events == 0
     assert [problem.kind for problem in result.problems] == ["no events"]
 
@@ -133,28 +129,164 @@ def test_sound_json_without_events(tmp_path: Path, text: str) -> None:
 def test_no_trace(tmp_path: Path, text: str) -> None:
     """Broken text without any events is refused by name."""
     with pytest.raises(UnreadableError, match=r"t\.json"):
-        read_to_folder(open_source(write(tmp_path, text)), tmp_path)
+        read_parts(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}'])
 def test_an_empty_trace(tmp_path: Path, text: str) -> None:
     """An empty event array is a trace with nothing in it."""
-    result = read_to_folder(open_source(write(tmp_path, text)), tmp_path)
+    result, _ = read_parts(write(tmp_path, text))
     assert (result.events, result.counts) == (0, {})
 
 
-def test_progress_and_cancelling(tmp_path: Path) -> None:
-    """Progress rises to the file's size, and a request to stop is heard at the next block."""
-    source = open_source(write(tmp_path, FORMS["object"]([event(number) for number in range(300)])))
+# -- who reads what makes no difference ----------------------------------------------------------------------
+
+
+def events_text(seed: int, count: int) -> list[str]:
+    """Return events of all sorts, decoys of separators in their strings and arguments among them."""
+    rng = random.Random(seed)
+    texts = []
+    for number in range(count):
+        fields: dict[str, Any] = {
+            "ph": rng.choice("XXXXsfbeCi"),
+            "name": f"op{number % 50}",
+            "pid": 1,
+            "tid": number % 4,
+            "ts": rng.randrange(10**9) / 1000,
+            "dur": rng.randrange(999),
+            "id": number % 100,
+            "cat": "cpu_op",
+            "args": {"External id": number, "n": rng.random()},
+        }
+        if rng.random() < 0.1:
+            fields["args"]["Call stack"] = '},\n{"ph": ' * rng.randrange(1, 40)
+        if rng.random() < 0.05:
+            fields["args"]["list"] = [{"ph": 1}, {"ph": 2}] * rng.randrange(1, 30)
+        texts.append(json.dumps(fields) if rng.random() < 0.99 else "null")
+    return texts
+
+
+def broken(texts: list[str]) -> list[str]:
+    return [text.replace("op7", 'o"p') if number % 100 == 57 else text for number, text in enumerate(texts)]
+
+
+def joined(texts: list[str]) -> str:
+    return ",\n".join(texts)
+
+
+NESTED = json.dumps([{"ph": 1}] * 9999)
+FILES = {
+    "object": lambda texts: f'{{"schema":1,"traceEvents":[\n{joined(texts)}\n],"baseTimeNanoseconds":7}}',
+    "compact array": lambda texts: "[" + ",".join(texts).replace('": ', '":') + "]",
+    "no end": lambda texts: f"[\n{joined(texts)},\n",
+    "cut off": lambda texts: f'{{"traceEvents":[\n{joined(texts)[:-20]}',
+    "keys behind": lambda texts: f'{{"traceEvents":[\n{joined(texts)}\n],"x":{NESTED}}}',
+    "two documents": lambda texts: f'{{"traceEvents":[\n{joined(texts)}\n]}}\n[{joined(texts[:500])}]',
+    "broken events": lambda texts: f'{{"traceEvents":[\n{joined(broken(texts))}]}}',
+    "one event": lambda texts: f'{{"traceEvents":[{event(1, args={"x": "y" * 99_999})}, {texts[0]}]}}',
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: str) -> None:
+    """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""
+    path = write(tmp_path, FILES[form](events_text(1, 3000)))
+    packed = write(tmp_path, path.read_text(), "t.json.gz")
+    alone, parts = read_parts(path, chunk_size=1 << 26)
+    rows, places = whole(parts), blocks(parts)
+    for options in (
+        {"threads": 2, "chunk_size": 30_000},
+        {"threads": 3, "chunk_size": 5_000, "pictured": lambda file: None},
+        {"decoder": "python", "chunk_size": 30_000},
+    ):
+        for file in (path, packed):
+            result, parts = read_parts(file, **options)
+            if file is path or "decoder" not in options:
+                assert result.decoder == ("python" if "decoder" in options else alone.decoder)
+            assert whole(parts) == rows
+            assert (result.envelope, result.counts) == (alone.envelope, alone.counts)
+            assert result.problems == alone.problems
+            assert sum(row[3] for row in blocks(parts)) == result.events
+    text = path.read_bytes()
+    ends = 0
+    for offset, length, ordinal, count, repaired in places:
+        assert offset >= ends
+        ends = offset + length
+        if not repaired:
+            assert len(json.loads(b"[" + text[offset:ends] + b"]")) == count, ordinal
+
+
+def test_order_of_reading() -> None:
+    """Every chunk is read once, the last one first and the next ones far apart."""
+    for count in (1, 2, 3, 8, 37):
+        assert sorted(spread(count)) == list(range(count))
+        assert spread(count)[0] == count - 1
+    assert spread(9)[1:4] == [0, 4, 2]
+
+
+def test_wrong_cuts_leave_nothing(tmp_path: Path) -> None:
+    """What was read twice, or behind the array, is not among the batches; they are in file order."""
+    path = write(tmp_path, FILES["keys behind"](events_text(3, 2000)))
+    result, parts = read_parts(path, chunk_size=5_000)
+    assert [batch.number for batch in result.batches] == sorted({batch.number for batch in result.batches})
+    assert sum(part.events for part in parts) == result.events == 2000
+
+
+@pytest.mark.skipif(native_library().functions is None, reason="no native core")
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_progress_rises_to_the_size(tmp_path: Path, name: str) -> None:
+    """The bytes told rise to the size of the file, as do the events."""
+    path = write(tmp_path, FORMS["object"]([event(number) for number in range(3000)]), name)
     seen: list[Progress] = []
-    list(Reading(source, part_size=5000, block_size=1000, progress=seen.append))
+    result, _ = read_parts(path, chunk_size=5000, progress=seen.append)
     assert [one.done for one in seen] == sorted(one.done for one in seen)
-    assert all(one.done <= source.size == one.total for one in seen) and len(seen) > 5
+    size = path.stat().st_size
+    assert all(one.done <= size == one.total for one in seen) and len(seen) > 5
+    assert seen[-1].done > 0.95 * size and seen[-1].events == result.events
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_reading_is_cancelled(tmp_path: Path, name: str) -> None:
+    """A request to stop ends all threads."""
+    path = write(tmp_path, FORMS["object"]([event(number) for number in range(3000)]), name)
+    before = threading.active_count()
     with pytest.raises(Cancelled):
-        list(Reading(source, cancelled=lambda: True))
+        read_parts(path, cancelled=lambda: True)
+    asked: list[int] = []
+    with pytest.raises(Cancelled):
+        read_parts(path, chunk_size=5000, threads=2, cancelled=lambda: asked.append(1) or len(asked) > 5)
+    assert threading.active_count() == before
 
 
-def test_the_books() -> None:
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where batches cannot be written, reading ends with an error and leaves no thread."""
+    path = write(tmp_path, FORMS["object"]([event(number) for number in range(300)]))
+    before = threading.active_count()
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "pwritev", full)
+    with pytest.raises(CacheError, match="no space left"):
+        read_parts(path, chunk_size=5000)
+    assert threading.active_count() == before
+    with pytest.raises(CacheError, match="cannot write"):
+        BatchStore(tmp_path / "missing")
+
+
+def test_an_oversized_event_is_cut(tmp_path: Path) -> None:
+    """Of an event longer than is read whole the fixed keys are kept; its neighbours are read as ever."""
+    long = event(1, args={"External id": 3, "text": "x" * 400_000, "list": ["y" * 99] * 999})
+    path = write(tmp_path, FORMS["object"]([event(0), long, event(2)]))
+    for options in ({}, {"decoder": "python"}):
+        result, parts = read_parts(path, longest=300_000, chunk_size=100_000, **options)
+        rows = whole(parts)
+        assert [row[2] for row in rows["timed"]] == [0, 1, 2]
+        assert rows["lifted"]["external_id"] == [(0, 0), (1, 3), (2, 2)]
+        assert result.counts == {"oversized": 1, "phase.X": 3}
+
+
+def test_the_report_adds_up() -> None:
     """Counts add up; problems of one kind become one, with the earliest place and its message."""
     assert add_counts([{"b": 1}, {"a": 2, "b": 3}]) == {"a": 2, "b": 4}
     first = [Problem("x", 2, 50, "later"), Problem("z", 1, None, "end")]

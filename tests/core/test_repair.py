@@ -14,24 +14,11 @@ from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus, needs_goldens, recoverable
 from tests.forms import events, kineto_classic, kineto_new
+from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.ingest.cut import Repaired, Scanner
-from tracelane.core.ingest.decode import decode_fast
-from tracelane.core.ingest.problem import Problem
-from tracelane.core.ingest.repair import RepairedEvent, Unreadable, repair
-from tracelane.core.ingest.source import open_source
-from tracelane.core.ingest.tolerant import DEEPEST, TOO_DEEP
-
-
-class Memory:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.offset = 0
-
-    def read(self, n: int) -> bytes:
-        part = self.data[self.offset : self.offset + n]
-        self.offset += len(part)
-        return part
+from tracelane.core.read.problem import Problem
+from tracelane.core.read.repair import RepairedEvent, Unreadable, repair
+from tracelane.core.read.tolerant import DEEPEST, TOO_DEEP
 
 
 def values(text: bytes) -> list[Any]:
@@ -39,13 +26,8 @@ def values(text: bytes) -> list[Any]:
 
 
 def scan(data: bytes, size: int = 262_144) -> tuple[list[Any], list[Problem]]:
-    scanner = Scanner(Memory(data), decode_fast, size)
-    got: list[Any] = []
-    problems: list[Problem] = []
-    for item in scanner:
-        got += item.events
-        problems += item.problems if isinstance(item, Repaired) else []
-    return got, problems + scanner.problems
+    read = read_text(data, size)
+    return read.elements, read.problems
 
 
 E = '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%d,"dur":5}'
@@ -271,12 +253,11 @@ def test_the_corpus_yields_what_is_recoverable() -> None:
     for name, least in recoverable().items():
         for size in (2_000, 262_144):
             try:
-                stream = open_source(CORPUS / name).open()
+                read = read_file(CORPUS / name, size)
             except UnreadableError:
                 assert least == 0
                 continue
-            got = [event for item in Scanner(stream, decode_fast, size) for event in item.events]
-            assert len(got) >= least, name
+            assert len(read.elements) >= least, name
 
 
 @needs_corpus
@@ -288,6 +269,4 @@ def test_names_with_stray_quotes_are_recovered_whole() -> None:
     }
     for name, wanted in expected.items():
         for size in (600, 262_144):
-            stream = open_source(CORPUS / name).open()
-            names = [e["name"] for item in Scanner(stream, decode_fast, size) for e in item.events]  # type: ignore[index]
-            assert wanted in names
+            assert wanted in [event["name"] for event in read_file(CORPUS / name, size).elements]

@@ -29,12 +29,12 @@ from tests.scanning import (
     wrong,
 )
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.ingest.source import open_source
 from tracelane.core.native.library import native_library
 from tracelane.core.read.columns import TIME_LIMIT
 from tracelane.core.read.promoted import Kind, Promoted, PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
-from tracelane.core.read.scanner import Reason, Text, Watch
+from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
+from tracelane.core.read.source import open_source
 
 pytestmark = pytest.mark.skipif(
     native_library().functions is None, reason=f"no native core: {native_library().reason}"
@@ -71,9 +71,9 @@ def test_every_trace_reads_the_same(path: Path) -> None:
     if found is None:
         pytest.skip("not a trace")
     data, at = found
-    assert compare(Text.of(data), at) == []
+    assert compare(ScanText.of(data), at) == []
     scanners = native(), reference()
-    text = Text.of(data)
+    text = ScanText.of(data)
     for limit in range(100_000, text.size, 100_000):
         one, other = (scan_text(scanner, text, at, limit) for scanner in scanners)
         assert differences(one, other) == []
@@ -139,7 +139,7 @@ def test_any_json_reads_the_same(
         data = json.dumps(elements, indent=indent, ensure_ascii=ascii_only, sort_keys=sort).encode()
     except UnicodeEncodeError:
         return
-    assert compare(Text.of(data), 1) == []
+    assert compare(ScanText.of(data), 1) == []
 
 
 @given(
@@ -164,7 +164,7 @@ def test_times_are_exact(numbers: list[tuple[int, str, str]]) -> None:
         for sign in ("", "-")
     ]
     for scanner in (native(), reference()):
-        starts = scan_text(scanner, Text.of(data)).batch.tables["timed"]["start"].tolist()
+        starts = scan_text(scanner, ScanText.of(data)).batch.tables["timed"]["start"].tolist()
         assert starts == [max(-TIME_LIMIT, min(TIME_LIMIT, ns)) for ns in exact]
 
 
@@ -182,7 +182,7 @@ def test_numbers_are_the_nearest_doubles(numbers: list[Any]) -> None:
     texts = [repr(number) if isinstance(number, float) else str(number) for number in numbers]
     data = ",".join(f'{{"ph":"C","ts":1,"args":{{"v":{text}}}}}' for text in texts).encode()
     for scanner in (native(), reference()):
-        values = scan_text(scanner, Text.of(data)).batch.tables["counters"]["value"]
+        values = scan_text(scanner, ScanText.of(data)).batch.tables["counters"]["value"]
         assert values.tobytes() == np.array([float(text) for text in texts]).tobytes()
 
 
@@ -198,14 +198,14 @@ def test_text_may_come_in_pieces() -> None:
             _event(ph="s", id="0x1", cat="ac2g"),
         ]
     )
-    whole = scan_text(native(), Text.of(events + b"]"))
+    whole = scan_text(native(), ScanText.of(events + b"]"))
     assert whole.stop.reason is Reason.CLOSED
     for scanner in (native(), reference()):
         for size in range(len(events)):
             scanner.begin()
-            stop = scanner.scan(Text.of(events[:size], is_last=False), 0, 1 << 40, LONGEST)
+            stop = scanner.scan(ScanText.of(events[:size], is_last=False), 0, 1 << 40, LONGEST)
             assert stop.reason is Reason.TEXT, size
-            stop = scanner.scan(Text.of(events + b"]"), stop.at, 1 << 40, LONGEST)
+            stop = scanner.scan(ScanText.of(events + b"]"), stop.at, 1 << 40, LONGEST)
             assert differences(whole, scan_of(scanner, stop)) == [], size
 
 
@@ -217,7 +217,7 @@ def test_chunks_hold_the_events_that_begin_in_them() -> None:
     for scanner in (native(), reference()):
         at, total = 0, 0
         for limit in range(0, len(data) + 1000, 1000):
-            scan = scan_text(scanner, Text.of(data), at, limit)
+            scan = scan_text(scanner, ScanText.of(data), at, limit)
             total += scan.batch.events
             assert total == sum(begin < limit for begin in begins)
             at = scan.stop.at
@@ -232,8 +232,8 @@ def test_rooms_grow() -> None:
     events += [_event(ph="M", name=f"m{n}") for n in range(3000)]
     events += [_event(ph="b", id=n, name="n" * n) for n in range(3000)]
     data = b",".join(events)
-    assert compare(Text.of(data)) == []
-    assert compare(Text.of(b",".join(b"1" for _ in range(10_000)))) == []
+    assert compare(ScanText.of(data)) == []
+    assert compare(ScanText.of(b",".join(b"1" for _ in range(10_000)))) == []
 
 
 def test_keys_without_end() -> None:
@@ -242,7 +242,7 @@ def test_keys_without_end() -> None:
         _event(args={f"key {n} {k}": k for k in range(5)}, **{f"own {n}": 1, "k" * (n % 200): 2})
         for n in range(2000)
     ]
-    assert compare(Text.of(b",".join(events))) == []
+    assert compare(ScanText.of(b",".join(events))) == []
 
 
 def test_blanks_do_not_matter() -> None:
@@ -255,14 +255,14 @@ def test_blanks_do_not_matter() -> None:
             event, separators=(chance.choice((",", ", ", " ,\n\t")), chance.choice((":", ": ", " :  ")))
         )
         pieces.append(text + chance.choice((",", ", ", "\n", ",,", " , ", "")))
-    assert compare(Text.of("".join(pieces).encode())) == []
+    assert compare(ScanText.of("".join(pieces).encode())) == []
 
 
 def test_a_scan_is_cancelled() -> None:
     """A scan ends soon after its cancel flag is set."""
-    watch = Watch()
+    watch = ScanWatch()
     scanner = NativeScanner(PROMOTED, watch)
-    text = Text.of(b",".join([_event()] * 20_000))
+    text = ScanText.of(b",".join([_event()] * 20_000))
     scanner.begin()
     watch.cancel[0] = 1
     with pytest.raises(Cancelled):
@@ -279,9 +279,9 @@ def test_any_argument_is_promoted() -> None:
             Promoted("n", ("n",), Kind.INTEGER, every, ""),
         )
     )
-    scanner = NativeScanner(table, Watch())
+    scanner = NativeScanner(table, ScanWatch())
     scanner.begin()
-    scanner.scan(Text.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, LONGEST)
+    scanner.scan(ScanText.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, LONGEST)
     batch = scanner.finish(0, 0)
     assert scanner.table().text(int(batch.promoted["mine"].values[0])) == "[1,2]"
     assert batch.promoted["n"].values.tolist() == [5]

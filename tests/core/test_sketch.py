@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.reading import batches_of_file
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.sketching import KEPT, Sketching
-from tracelane.core.ingest.coarse import write_picture
-from tracelane.core.ingest.reader import Reading
-from tracelane.core.ingest.source import open_source
 from tracelane.core.query.sketch import Sketch
+from tracelane.core.read.coarse import write_picture
 from tracelane.core.trace import trace_of
 
 DAYS = 86_400_000_000
@@ -50,8 +49,9 @@ def sketches(path: Path, folder: Path) -> list[Sketch]:
     """Return the pictures that are passed on, parts being drawn last first."""
     found: list[Sketch] = []
     sketching = Sketching(folder, lambda file: found.append(Sketch.read(file)))
-    for part in reversed(list(Reading(open_source(path), part_size=40_000, block_size=8000))):
-        sketching.take(write_picture(part, folder))
+    pictures = [write_picture(batch, table, folder) for batch, table in batches_of_file(path, 40_000)]
+    for picture in reversed(pictures):
+        sketching.take(picture)
         sketching.pass_on()
     return found
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.ingest import source as room
-from tracelane.core.ingest.source import SPOOL_PREFIX, open_source
+from tracelane.core.read import source as room
+from tracelane.core.read.source import SPOOL_PREFIX, open_source
 
 LINUX = sys.platform == "linux"
 TEXT = b'[{"ph":"X","name":"\xc3\xa9\xf0\x9f\x98\x80","ts":1}]\n' * 3000
@@ -200,7 +200,7 @@ def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
 def test_standard_input_can_be_read_again(packed: bytes, tmp_path: Path) -> None:
     """Input from a pipe is spooled, read twice alike, and its temporary file has no name (on Linux)."""
     code = (
-        "import sys; from pathlib import Path; from tracelane.core.ingest.source import open_source\n"
+        "import sys; from pathlib import Path; from tracelane.core.read.source import open_source\n"
         "s = open_source('-', spool_folder=Path(sys.argv[1]))\n"
         "a, b = s.open().read(1 << 20), s.open().read(1 << 20)\n"
         "print(s.kind, s.packing, len(a), a == b,"
@@ -230,7 +230,7 @@ def test_a_named_pipe_is_spooled(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_killed_run(tmp_path: Path) -> None:
     """What came through a pipe is gone after kill -9; until then other processes can read it."""
     code = (
-        "import sys, time; from pathlib import Path; from tracelane.core.ingest.source import open_source\n"
+        "import sys, time; from pathlib import Path; from tracelane.core.read.source import open_source\n"
         "s = open_source('-', spool_folder=Path(sys.argv[1])); print(s.file, flush=True); time.sleep(600)"
     )
     process = subprocess.Popen(

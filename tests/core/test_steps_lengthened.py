@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tracelane.core.base.arrays import I64
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.op_device import op_launches, work_positions
 from tracelane.core.tables.op_events import promoted_of
 from tracelane.core.tables.scope import Scope

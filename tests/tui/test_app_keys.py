@@ -278,7 +278,7 @@ def test_nothing_heavy_at_start() -> None:
 
     code = (
         "import sys; import tracelane.tui.app; "
-        "print([m for m in ('click', 'multiprocessing', 'tracelane.core.ingest.reader') if m in sys.modules])"
+        "print([m for m in ('click', 'multiprocessing', 'tracelane.core.read.reader') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,13 +11,13 @@ from tests.events import complete
 from tests.tui.cli_process import on_terminal, tracelane
 from tests.tui.test_cli_indexing import processes_of
 from tests.waiting import wait_until
+from tracelane.core.base import children as child
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.opening import meant_by
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import WORTH_IT
 from tracelane.core.index.store import Index
-from tracelane.core.ingest import child
 from tracelane.core.trace import Trace
 from tracelane.tui.cli import opening_several
 from tracelane.tui.cli.opening_several import open_several

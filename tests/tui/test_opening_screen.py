@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 from textual.pilot import Pilot
 
+from tests.reading import batches_of_file
 from tests.tui.driver import running as run_app
 from tests.tui.driver import screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
@@ -20,9 +21,8 @@ from tracelane.core.index.cache import Place, locate
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.index.ingest import build_here, opened_index
 from tracelane.core.index.sketching import Sketching
-from tracelane.core.ingest.coarse import write_picture
-from tracelane.core.ingest.reader import read_parts
-from tracelane.core.ingest.source import Source, open_source
+from tracelane.core.read.coarse import write_picture
+from tracelane.core.read.source import Source, open_source
 from tracelane.core.trace import trace_of
 from tracelane.tui.config import Config
 from tracelane.tui.draw.layout import lane_key
@@ -77,8 +77,8 @@ def drawn(running: Scripted, folder: Path) -> None:
     """Draw the whole file, as the process would."""
     announced: list[Path] = []
     sketching = Sketching(folder, announced.append)
-    for part in read_parts(running.source):
-        sketching.take(write_picture(part, folder))
+    for batch, table in batches_of_file(running.source.file):
+        sketching.take(write_picture(batch, table, folder))
     running.picture = announced[-1]
     running.progress = Progress("reading", 250, 1000, 100)
 

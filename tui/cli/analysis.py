@@ -18,7 +18,7 @@ from .options import JSON
 from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.ingest.columns import I64
+    from tracelane.core.base.arrays import I64
     from tracelane.core.tables.table import Table, Tables
 
 SORT = click.option(

@@ -12,7 +12,7 @@ import click
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text
 
-from .options import JSON, TRACE, WORKERS, choice_options, with_index_options
+from .options import JSON, THREADS, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 @click.command()
 @TRACE
 @JSON
-@WORKERS
+@THREADS
 @choice_options
 @with_index_options
 def index(
     trace: str,
     as_json: bool,
-    workers: int | None,
+    threads: int | None,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
@@ -48,7 +48,7 @@ def index(
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
             [trace],
-            index_options.with_threads(workers),
+            index_options.with_threads(threads),
             choice=replace(choice, capture=choice.capture or ALL),
             progress=progress,
         )

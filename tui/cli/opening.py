@@ -47,8 +47,8 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
 
 def open_alone(path: str, made: Made, title: str, options: IndexOptions) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
+    from tracelane.core.base.children import ChildrenError
     from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
-    from tracelane.core.ingest.child import ChildrenError
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:

@@ -29,9 +29,9 @@ def open_several(meant: Meant, title: str, options: IndexOptions) -> Trace | Gat
     """Return the trace of some files, or the processes that are indexing them where that takes more than a
     moment.
     """
+    from tracelane.core.base.children import ChildrenError
     from tracelane.core.index.gathering import gather
     from tracelane.core.index.opening import open_meant
-    from tracelane.core.ingest.child import ChildrenError
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:

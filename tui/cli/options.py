@@ -13,8 +13,32 @@ STDIN = "-"
 
 TRACES = click.argument("traces", metavar="TRACE…", nargs=-1, required=True)
 TRACE = click.argument("trace", metavar="TRACE")
-WORKERS = click.option(
-    "--workers", type=click.IntRange(1, 64), help="Processes that read; as many as there are cores, up to 4."
+
+
+class ThreadsOption(click.Option):
+    """`--threads`, with its former name, which help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return what help says of it."""
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0].replace(", --workers", ""), record[1])
+
+
+class DecoderChoice(click.Choice[str]):
+    """What `--decoder` may name; names of former decoders stand for the plain one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; a usage error where it is none."""
+        return super().convert("python" if value in ("orjson", "ijson") else value, param, ctx)
+
+
+THREADS = click.option(
+    "--threads",
+    "--workers",
+    "threads",
+    cls=ThreadsOption,
+    type=click.IntRange(1, 64),
+    help="Threads that read and build; as many as there are cores, up to 4.",
 )
 INDEX_DIR = click.option(
     "--index-dir",
@@ -55,10 +79,10 @@ CAPTURE = click.option(
 RANK = click.option("--rank", metavar="RANKS", help="Only these ranks' files: 0-3,7.")
 DECODER = click.option(
     "--decoder",
-    type=click.Choice(["orjson", "ijson"]),
-    default="orjson",
+    type=DecoderChoice(["native", "python"]),
+    default="native",
     show_default=True,
-    help="How events are decoded; both give the same index, ijson slowly.",
+    help="What reads events; both give the same index, python slowly. It reads where native is missing, too.",
 )
 
 

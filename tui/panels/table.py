@@ -7,8 +7,8 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.export.formats import is_left, shown_in
-from tracelane.core.ingest.columns import I64, AnyArray
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
 from tracelane.core.tables.table import Table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.chains import chain_from
 from tracelane.core.index.store import Index
-from tracelane.core.ingest.columns import I64
 from tracelane.core.query.launches import Launched, Launches, kernels_under
 from tracelane.core.query.replays import replays_of
 from tracelane.core.trace import Trace

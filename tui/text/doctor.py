@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Tables
 from tracelane.tui.text.table import table_text
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Table
 
 WIDTH = 12

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import is_left, shown_in
-from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.table import Column, Table
 
 GAP = 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import write_new_file
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
-from tracelane.core.ingest.columns import I64
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Table, Tables
 

@@ -18,8 +18,8 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
-from tracelane.core.ingest.columns import I64, AnyArray
 from tracelane.core.tables.table import sorted_rows
 
 GAP = 2

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ...base.arrays import I64, AnyArray
 from ...base.kineto import OPS
 from ...base.short_names import short_name
 from ...index.store import Index
-from ...ingest.columns import I64, AnyArray
 from ...query.launches import Launches
 from ..device_clocks import DeviceClock, device_clocks
 from ..devices import is_aiu

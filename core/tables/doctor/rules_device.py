@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...base.arrays import I64, AnyArray
 from ...base.kineto import LAUNCH_FLOWS, RUNTIME
 from ...base.units import format_count, format_ns
 from ...index.format import NONE
-from ...ingest.columns import I64, AnyArray
 from .recording import Exhibit, Recording, Stream
 from .rule import AIUPTI, KINETO, OWN, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
 

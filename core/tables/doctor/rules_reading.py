@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...base.arrays import AnyArray
 from ...base.kineto import OPS, RUNTIME
 from ...base.units import format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
-from ...ingest.columns import AnyArray
 from ...query.lookup import slice_at
 from ...query.views import Lane
 from ..devices import lane_categories

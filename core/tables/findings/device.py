@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
+from ...base.arrays import AnyArray
 from ...base.intervals import Intervals, merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
-from ...ingest.columns import AnyArray
 from ..idle import CLASSES, stream_gaps
 from ..kinds import COPY_CATEGORIES
 from ..op_events import OP

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ...base.arrays import I64
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.short_names import short_name
 from ...index.store import Index
-from ...ingest.columns import I64
 from ..host import LaunchSide, launch_sides, trace_starts
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME

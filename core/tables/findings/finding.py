@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from ...base.arrays import I64
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals
-from ...ingest.columns import I64
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.arrays import I64
 from ...base.ids import SliceId
 from ...base.safe_text import markdown_words
 from ...base.units import format_ns, format_share
-from ...ingest.columns import I64
 from ..table import Tables
 from .finding import Evidence, Finding, Findings
 

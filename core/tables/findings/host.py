@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 
+from ...base.arrays import AnyArray
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
-from ...ingest.columns import AnyArray
 from ..op_events import OP, RUNTIME
 from .device import NO_HOST
 from .facts import SourceFacts, counted, share

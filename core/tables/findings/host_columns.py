@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ...base.arrays import I64, AnyArray
 from ...base.safe_text import safe
 from ...base.short_names import short_name
-from ...ingest.columns import I64, AnyArray
 from ..groups import Groups
 from ..op_events import KINDS, PYTHON
 from ..scope import Scope

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 
+from ...base.arrays import I64, AnyArray
 from ...base.intervals import merge
 from ...base.short_names import short_name
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
-from ...ingest.columns import I64, AnyArray
 from ..groups import Groups
 from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, promoted_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.units import format_ns, format_share
-from ...ingest.columns import I64
 from ..op_events import ANNOTATION, OP, RUNTIME
 from .device import NO_HOST
 from .facts import SourceFacts, counted, share

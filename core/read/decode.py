@@ -1,4 +1,4 @@
-"""Decoding without recursion, for elements that are nested too deep for Python's own decoder."""
+"""Decoding elements for those who need their values: arguments on demand, and what is nested very deep."""
 
 from __future__ import annotations
 
@@ -7,9 +7,26 @@ from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
+import orjson
+
 EXACT_KEYS = frozenset({"ts", "dur"})
 _ENDLESS = re.compile(rb"(?<![0-9])[0-9]{4301}")
 """More digits than Python reads as an integer; the C library of ijson does not survive far longer ones."""
+
+
+_BEYOND_ORJSON = ("depth", "recursion", "infinity", "range")
+"""In orjson's message: sound JSON that it refuses all the same."""
+
+
+def decode_elements(data: bytes) -> list[object]:
+    """Decode elements joined by commas; ValueError where they are no JSON."""
+    try:
+        elements: list[object] = orjson.loads(b"".join((b"[", data, b"]")))
+    except orjson.JSONDecodeError as error:
+        if any(word in str(error).lower() for word in _BEYOND_ORJSON):
+            return decode_deep(data)
+        raise
+    return elements
 
 
 def decode_deep(data: bytes) -> list[object]:

@@ -9,6 +9,7 @@ well-known key of events, at last any key or closing bracket.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -109,15 +110,20 @@ class _Open:
     value: dict[str, Any] | list[Any] | None  # None: too deep, not kept
     is_object: bool
     key: str = ""
-    fresh: bool = True  # nothing in it yet
 
 
 class Tolerant:
-    """Parses values from one text; `quotes` says whether stray quotes are forgiven."""
+    """Parses values from one text; `quotes` says whether stray quotes are forgiven.
 
-    def __init__(self, data: bytes, habits: Habits) -> None:
+    An event that begins behind an element of a list is none of its elements: the end of the list is damaged.
+    """
+
+    def __init__(
+        self, data: bytes, habits: Habits, begins_event: Callable[[int], bool] = lambda at: False
+    ) -> None:
         self._data = data
         self._habits = habits
+        self._begins_event = begins_event
         self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
 
     def parse(self, start: int, *, quotes: bool) -> tuple[Any, int]:
@@ -151,6 +157,9 @@ class Tolerant:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
                 if byte in b"{[":
+                    goes_on = top is not None and isinstance(top.value, list) and bool(top.value)
+                    if byte == 0x7B and goes_on and self._begins_event(at):
+                        raise BrokenError(at, "the next event begins within it")
                     deep = len(stack) >= DEEPEST
                     stack.append(_Open(None if deep else ({} if byte == 0x7B else []), byte == 0x7B))
                     at += 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-PAD = 72
-"""So many bytes that are done are kept: words are taken from a little beyond events (`text.stretch`)."""
+KEPT = 72
+"""So many bytes that are done are kept: some patterns look behind."""
 
 
 class Readable(Protocol):
@@ -29,7 +29,6 @@ class Window:
         self.data = b""
         self.at = 0
         self.ended = False
-        self._held = b""
 
     @property
     def offset(self) -> int:
@@ -46,23 +45,13 @@ class Window:
         if self.ended:
             return False
         wanted = max(size, self.block_size)
-        done = max(0, self.at - PAD)  # let go of it first: stretches are large, and are read in place
+        done = max(0, self.at - KEPT)
         self.base += done
         self.at -= done
         self.data = self.data[done:]
-        new, self._held = self._held[:wanted], self._held[wanted:]
-        if not new:
-            new = self._stream.read(wanted)
+        new = self._stream.read(wanted)
         if not new:
             self.ended = True
             return False
         self.data += new
         return True
-
-    def put_back(self, size: int) -> None:
-        """Keep only so many bytes from `at` on; those behind them are read again."""
-        end = self.at + size
-        if end < len(self.data):
-            self._held = self.data[end:] + self._held
-            self.data = self.data[:end]
-            self.ended = False

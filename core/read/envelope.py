@@ -103,6 +103,10 @@ class EnvelopeReader:
         window.at += 1
         return self._entries()
 
+    def move(self, window: Window) -> None:
+        """Go on in another window: the events in between were read by somebody else."""
+        self._window = window
+
     def resume(self) -> Stop:
         """Read on behind the bracket that closed the event array."""
         self._held = False

@@ -9,17 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from ..base.copies import Copy, stands_copying
-
-if TYPE_CHECKING:
-    from .source import Source
-
-MODULE = "tracelane.core.ingest.worker"
 MESSAGE_SECONDS = 0.1
 """So long to wait for a message before the caller may look at other things."""
 EXIT_SECONDS = 5.0
@@ -34,14 +28,10 @@ DECODING: Mapping[str, str] = {
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
 
-PARALLEL_FROM = 64 << 20
-"""Smaller sources are read by one process: starting workers takes 0.4 s, in which one reads 30 MB."""
-MOST_WORKERS = 4
-
 NICENESS = 10
 
 Message: TypeAlias = dict[str, Any]
-Process: TypeAlias = "subprocess.Popen[bytes] | Copy"
+Process: TypeAlias = "subprocess.Popen[bytes]"
 
 
 def stand_back(pid: int = 0) -> None:
@@ -53,26 +43,6 @@ def stand_back(pid: int = 0) -> None:
 def made_for_decoding() -> bool:
     """Tell whether this process was started with the settings that decoding is faster with."""
     return DECODING.items() <= os.environ.items()
-
-
-def worker_count(source: Source, wanted: int | None) -> int:
-    """Return how many workers are to read a source, of so many `wanted` at most; 1 where they do not pay."""
-    if not source.seekable or source.size < PARALLEL_FROM:
-        return 1
-    return min(os.cpu_count() or 1, MOST_WORKERS) if wanted is None else wanted
-
-
-def source_facts(source: Source) -> dict[str, Any]:
-    """Return what another process must know of a source to read it, for JSON."""
-    return {
-        "path": source.path,
-        "file": str(source.file),
-        "kind": source.kind,
-        "packing": source.packing,
-        "encoding": source.encoding,
-        "size": source.size,
-        "mark": source.mark,
-    }
 
 
 class ChildrenError(Exception):
@@ -87,26 +57,18 @@ class Children:
         count: int,
         greeting: Message | None = None,
         *,
-        module: str = MODULE,
+        module: str,
         environment: Mapping[str, str] = DECODING,
-        copied: Callable[[], int] | None = None,
         behind: bool = False,
     ) -> None:
         """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
 
-        With `copied`, the module's main function, they are copies of this process, which must have one
-        thread, where there can be such. Raises ChildrenError if none can be started.
+        Raises ChildrenError if none can be started.
         """
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[Process] = []
         try:
-            if copied is not None and stands_copying():
-                copies: list[Copy] = []
-                for _ in range(count):  # all before the first thread
-                    copies.append(Copy(copied, copies))
-                    self._processes.append(copies[-1])
-            else:
-                self._processes += (_started(module, environment) for _ in range(count))
+            self._processes += (_started(module, environment) for _ in range(count))
             for number, process in enumerate(self._processes):
                 if behind:
                     stand_back(process.pid)

@@ -11,7 +11,7 @@ from .window import Window
 ARGUMENTS = frozenset({"args", "attr"})
 
 
-def scan_oversized(window: Window) -> tuple[Any, int, Problem]:
+def read_oversized(window: Window) -> tuple[Any, int, Problem]:
     """Pass over the element at the window's place; return it cut, its length in bytes, and the report.
 
     Strings over 4 KB and nested values over 64 KB are replaced by a note of their size. What is no object is

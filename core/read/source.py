@@ -16,7 +16,7 @@ import tempfile
 import weakref
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Protocol, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -122,6 +122,24 @@ class Source:
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
     _keep: object = field(default=None, repr=False, compare=False)
+
+    def to_message(self) -> dict[str, Any]:
+        """Return what another process must know of the source to read it, as a JSON object."""
+        return {
+            "path": self.path,
+            "file": str(self.file),
+            "kind": self.kind,
+            "packing": self.packing,
+            "encoding": self.encoding,
+            "size": self.size,
+            "fingerprint": self.fingerprint,
+            "mark": self.mark,
+        }
+
+    @classmethod
+    def from_message(cls, message: dict[str, Any]) -> Source:
+        """Return the source of a JSON object made by `to_message`."""
+        return cls(**{**message, "file": Path(message["file"])})
 
     @property
     def seekable(self) -> bool:

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError
-from .columns import I64, TIME_LIMIT, U32, AnyArray, Part
+from .batch import Batch, StringTable
+from .columns import TIME_LIMIT
 
 LANE_BUCKETS = 4096
 """Buckets that one lane holds at most, while all lanes together hold no more than MOST_BUCKETS."""
@@ -83,10 +85,12 @@ def most_buckets(lanes: int) -> int:
     return max(LEAST_BUCKETS, min(LANE_BUCKETS, MOST_BUCKETS // max(1, lanes)))
 
 
-def coarse_of(part: Part) -> Coarse:
-    """Return the picture of one part's slices and moments."""
+def coarse_of(batch: Batch, texts: StringTable) -> Coarse:
+    """Return the picture of one batch's slices and moments."""
     names: dict[LaneName, int] = {}
-    pieces = [piece for piece in (_timed(part, names), *_further(part, names)) if len(piece[0])]
+    pieces = [
+        piece for piece in (_timed(batch, texts, names), *_further(batch, texts, names)) if len(piece[0])
+    ]
     if not pieces:
         return nothing()
     lane, start, end = (np.concatenate(columns) for columns in zip(*pieces))
@@ -98,31 +102,31 @@ def coarse_of(part: Part) -> Coarse:
     return _within(_in_buckets(lanes, lane, begin, end, _shift_for(lane, begin, end, len(lanes))))
 
 
-def _timed(part: Part, names: dict[LaneName, int]) -> tuple[I64, I64, I64]:
+def _timed(batch: Batch, texts: StringTable, names: dict[LaneName, int]) -> tuple[I64, I64, I64]:
     """Return (lane, start, end) of slices and instants; threads in which none lies get no lane."""
-    table = part.tables.get("timed")
-    if table is None or not len(table["start"]):
+    table = batch.tables["timed"]
+    if not len(table["start"]):
         return _NONE
     track, start = table["track"], table["start"]
-    used = np.flatnonzero(np.bincount(track, minlength=len(part.tracks)))
-    to_lane = np.zeros(len(part.tracks), np.int64)
-    to_lane[used] = [_number(names, LaneName(THREAD, *part.tracks[number])) for number in used.tolist()]
+    used = np.flatnonzero(np.bincount(track))
+    to_lane = np.zeros(int(used[-1]) + 1, np.int64)
+    to_lane[used] = [_number(names, LaneName(THREAD, *texts.track(number))) for number in used.tolist()]
     return to_lane[track], start, start + np.minimum(table["duration"], TIME_LIMIT - 1)
 
 
-def _further(part: Part, names: dict[LaneName, int]) -> Iterator[tuple[I64, I64, I64]]:
+def _further(batch: Batch, texts: StringTable, names: dict[LaneName, int]) -> Iterator[tuple[I64, I64, I64]]:
     """Yield (lane, start, end) of async spans' ends and of counter samples."""
-    strings = len(part.strings)
+    strings = len(texts.offset)
     for kind, name, column in FURTHER:
-        table = part.tables.get(name)
-        if table is None or not len(table["start"]):
+        table = batch.tables[name]
+        if not len(table["start"]):
             continue
         keys, which = np.unique(
             table["track"].astype(np.int64) * strings + table[column], return_inverse=True
         )
         found = []
         for track, text in (divmod(key, strings) for key in keys.tolist()):
-            found.append(_number(names, LaneName(kind, part.tracks[track][0], "", part.strings[text])))
+            found.append(_number(names, LaneName(kind, texts.track(track)[0], "", texts.text(text))))
         yield np.array(found, np.int64)[which], table["start"], table["start"]
 
 
@@ -220,12 +224,12 @@ def _within(coarse: Coarse) -> Coarse:
     return coarse
 
 
-def write_picture(part: Part, folder: Path) -> Path:
-    """Write the picture of a part, and what its metadata call processes and threads, beside its part file."""
-    names = [m for m in part.metadata if m.name.startswith(("process_", "thread_"))][:MOST_NAMES]
-    about = {"number": part.number, "metadata": [astuple(event) for event in names]}
-    path = folder / f"{PICTURE}{part.number:06d}"
-    write_coarse(path, coarse_of(part), about)
+def write_picture(batch: Batch, texts: StringTable, folder: Path) -> Path:
+    """Write the picture of a batch, and what its metadata call processes and threads, to a file."""
+    names = [m for m in batch.metadata if m.name.startswith(("process_", "thread_"))][:MOST_NAMES]
+    about = {"number": batch.number, "metadata": [astuple(event) for event in names]}
+    path = folder / f"{PICTURE}{batch.number:06d}"
+    write_coarse(path, coarse_of(batch, texts), about)
     return path
 
 

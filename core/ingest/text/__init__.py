@@ -1,1 +1,0 @@
-"""Events read from their text as whole columns: those that are written alike differ in a few places only."""

@@ -1,0 +1,193 @@
+"""Batches that wait for the builder in one file without a name; columns come back when asked for."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..base.arrays import U32, AnyArray
+from ..base.errors import CacheError
+from .batch import Batch, PromotedColumn
+from .columns import Metadata
+from .problem import Problem
+
+NEVER_NARROWED = frozenset({"id_value"})
+"""ColumnBuffers whose values the builder changes: a smaller dtype may not hold what they become."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where an array lies in the file."""
+
+    offset: int
+    length: int  # entries
+    dtype: str
+
+
+class BatchStore:
+    """One temporary file that arrays are appended to, by several threads; a context manager that frees it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the file in a folder; CacheError where none can be written."""
+        try:
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise CacheError(f"cannot write to {folder}: {error.strerror}") from error
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._end = 0
+
+    def __enter__(self) -> BatchStore:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Free the file; what was read from it stays."""
+        self._file.close()
+
+    def write(self, arrays: Sequence[AnyArray]) -> list[Extent]:
+        """Append some arrays; CacheError on a full disk."""
+        size = sum(array.nbytes for array in arrays)
+        with self._lock:
+            offset, self._end = self._end, self._end + size
+        extents = []
+        buffers = []
+        for array in arrays:
+            extents.append(Extent(offset, len(array), array.dtype.str))
+            offset += array.nbytes
+            if array.nbytes:
+                buffers.append(np.ascontiguousarray(array).data.cast("B"))
+        self._write_all(buffers, offset - size)
+        return extents
+
+    def _write_all(self, buffers: list[memoryview], offset: int) -> None:
+        most = os.sysconf("SC_IOV_MAX")
+        try:
+            while buffers:
+                written = os.pwritev(self._file.fileno(), buffers[:most], offset)
+                offset += written
+                while buffers and written >= len(buffers[0]):
+                    written -= len(buffers.pop(0))
+                if written:
+                    buffers[0] = buffers[0][written:]
+        except OSError as error:
+            raise CacheError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def read(self, extent: Extent) -> AnyArray:
+        """Return an array."""
+        array = np.empty(extent.length, extent.dtype)
+        view = array.data.cast("B") if extent.length else memoryview(b"")
+        size = 0
+        while size < len(view):
+            count = os.preadv(self._file.fileno(), [view[size:]], extent.offset + size)
+            if not count:
+                raise CacheError(f"what was written to {self._folder} is gone")
+            size += count
+        return array
+
+
+class StoredColumns(Mapping[str, AnyArray]):
+    """The columns of one table; each is read when it is asked for."""
+
+    def __init__(self, store: BatchStore, extents: Mapping[str, Extent]) -> None:
+        """Take where they lie."""
+        self._store = store
+        self._extents = extents
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """Return one column."""
+        return self._store.read(self._extents[name])
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._extents)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._extents)
+
+
+class StoredPromoted(Mapping[str, PromotedColumn]):
+    """Promoted arguments of one batch; each is read when it is asked for."""
+
+    def __init__(self, store: BatchStore, extents: Mapping[str, tuple[Extent, Extent]]) -> None:
+        """Take where ordinals and values lie."""
+        self._store = store
+        self._extents = extents
+
+    def __getitem__(self, key: str) -> PromotedColumn:
+        """Return one column."""
+        ordinals, values = self._extents[key]
+        return PromotedColumn(self._store.read(ordinals), self._store.read(values))
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys."""
+        return iter(self._extents)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._extents)
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """A batch whose columns lie in a `BatchStore`; whole numbers may have smaller dtypes. See `Batch`."""
+
+    number: int
+    events: int
+    tables: Mapping[str, Mapping[str, AnyArray]]
+    promoted: Mapping[str, PromotedColumn]
+    metadata: Sequence[Metadata]
+    counts: Mapping[str, int]
+    problems: Sequence[Problem]
+    table: int
+    first_uses: U32
+    first_tracks: U32
+    exact_start: int | None
+    exact_end: int | None
+
+
+def store_batch(batch: Batch, store: BatchStore) -> StoredBatch:
+    """Write a batch, and return it as stored."""
+    names: list[tuple[str, str]] = []
+    arrays: list[AnyArray] = []
+    for table, columns in batch.tables.items():
+        for name, values in columns.items():
+            names.append((table, name))
+            arrays.append(values if name in NEVER_NARROWED else narrowed(values))
+    for column in batch.promoted.values():
+        arrays += [narrowed(column.ordinals), narrowed(column.values)]
+    extents = store.write(arrays)
+    tables: dict[str, dict[str, Extent]] = {table: {} for table in batch.tables}
+    for (table, name), extent in zip(names, extents):
+        tables[table][name] = extent
+    rest = iter(extents[len(names) :])
+    return StoredBatch(
+        number=batch.number,
+        events=batch.events,
+        tables={table: StoredColumns(store, columns) for table, columns in tables.items()},
+        promoted=StoredPromoted(store, {key: (next(rest), next(rest)) for key in batch.promoted}),
+        metadata=batch.metadata,
+        counts=batch.counts,
+        problems=batch.problems,
+        table=batch.table,
+        first_uses=batch.first_uses,
+        first_tracks=batch.first_tracks,
+        exact_start=batch.exact_start,
+        exact_end=batch.exact_end,
+    )
+
+
+def narrowed(values: AnyArray) -> AnyArray:
+    """Return whole numbers in the smallest dtype that holds them, all else as it is."""
+    if values.dtype.kind == "f" or values.dtype.itemsize == 1 or not len(values):
+        return values
+    low, high = values.min(), values.max()
+    dtype = np.result_type(np.min_scalar_type(low), np.min_scalar_type(high))
+    return values.astype(dtype) if dtype.itemsize < values.itemsize else values

@@ -1,0 +1,170 @@
+"""One chunk of an event array to a batch: the events that begin in it, wherever it was cut.
+
+Chunks lie on a grid of fixed size, whatever reads them. A thread begins a chunk at what looks like the begin
+of an event and reads up to the first event that begins behind the chunk. If that is not where the next chunk
+was begun, that one is read again from there: from the begin of the array on, each then begins at an event.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.errors import Cancelled
+from .batch import Batch
+from .oversized import read_oversized
+from .problem import Problem
+from .repair import Repair, RepairedEvent, Unreadable, closes_array, learn_habits
+from .scanner import PAD, NewScanner, Reason, Scanner, ScanStop, ScanText, ScanWatch
+from .text_source import TextCursor, TextSource
+from .tolerant import Habits
+from .window import Window
+
+CHUNK_SIZE = 8 << 20
+SLACK = 256 << 10
+"""So much text behind a chunk is read at once, for the end of its last event."""
+LOOK_BEHIND = 4 << 10
+"""So much text before a chunk is looked at, for an event that begins right at its begin."""
+LONGEST_EVENT = 16 << 20
+"""Longer events are not read whole: their fixed keys are picked out as they pass."""
+HABITS_FROM = 256 << 10
+"""The habits of a writer near a place are those of its cell of so many bytes."""
+FOLLOWING = 4 << 10
+"""So much text behind a bracket tells whether it closes the array."""
+_BETWEEN = re.compile(rb"\}[ \t\r\n]*+,?[ \t\r\n]*+\{")
+
+
+@dataclass(frozen=True)
+class ReadChunk:
+    """How far a chunk was read, and its batch."""
+
+    number: int
+    begin: int  # where its first event was taken to begin
+    end: int  # where the next event begins, or the text or the array ends
+    closed: bool  # `end` is behind the bracket that closes the array
+    ended: bool  # the text ended
+    batch: Batch
+
+
+class ChunkReader:
+    """Reads chunks with a scanner of its own; one per thread."""
+
+    def __init__(
+        self,
+        text: TextSource,
+        new_scanner: NewScanner,
+        *,
+        thread: int = 0,
+        chunk_size: int = CHUNK_SIZE,
+        longest: int = LONGEST_EVENT,
+    ) -> None:
+        """Take the text; chunks of it are read as they are asked for."""
+        self.watch = ScanWatch()
+        self.scanner: Scanner = new_scanner(self.watch)
+        self._source = text
+        self._thread = thread
+        self._chunk_size = chunk_size
+        self._longest = longest
+        self._buffer = np.zeros(chunk_size + SLACK + LOOK_BEHIND + PAD, np.uint8)
+        self._habits: dict[int, Habits] = {}
+        self._repair = Repair(text.read, self._habits_near)
+
+    def read(self, number: int, begin: int | None) -> ReadChunk:
+        """Read the chunk of a number, from an offset where an event may begin, or from where one seems to.
+
+        Its batch consists of views of memory that the next chunk uses.
+        """
+        cell = number * self._chunk_size
+        limit = max(cell + self._chunk_size, begin or 0)
+        self.scanner.begin()
+        if begin is None:
+            text = self._load(max(0, cell - LOOK_BEHIND), limit + SLACK)
+            begin = self._event_at(text, cell)
+        else:
+            text = self._load(begin, limit + SLACK)
+        at = begin
+        while True:
+            if self.watch.cancel[0]:
+                raise Cancelled
+            stop = self.scanner.scan(text, at - text.offset, limit - text.offset, self._longest)
+            at = text.offset + stop.at
+            if stop.reason is Reason.LIMIT:
+                break
+            closing = text.offset + stop.begin
+            if stop.reason is Reason.CLOSED and closes_array(self._source.read(closing, FOLLOWING)):
+                at = closing + 1
+                break
+            at, text = self._go_on(text, stop)
+        batch = self.scanner.finish(number, self._thread)
+        ended = stop.reason is Reason.LIMIT and text.is_last and stop.at >= text.size
+        return ReadChunk(number, begin, at, stop.reason is Reason.CLOSED, ended, batch)
+
+    def _go_on(self, text: ScanText, stop: ScanStop) -> tuple[int, ScanText]:
+        """Do what is to be done where the scanner stopped; return where to scan on, and the text there."""
+        at, begin = text.offset + stop.at, text.offset + stop.begin
+        if stop.reason is Reason.TEXT:
+            if text.size - stop.at <= self._longest:
+                more = max(2 * (text.size - stop.at), SLACK)
+                return at, self._load(at, at + more)
+            begin = self._event_begin(text, stop.at)
+            if not self._repair.swallowed(begin, self._longest):
+                return self._read_oversized(begin)
+        elif stop.reason is Reason.LONG:
+            return self._read_oversized(begin)
+        return self._mend(begin)
+
+    def _event_begin(self, text: ScanText, at: int) -> int:
+        data = text.bytes(at, text.size)
+        return text.offset + at + len(data) - len(data.lstrip(b" \t\r\n,"))
+
+    def _mend(self, begin: int) -> tuple[int, ScanText]:
+        mended = self._repair.mend(begin)
+        item, columns = mended.item, self.scanner.columns
+        if isinstance(item, RepairedEvent):
+            end = item.offset + item.length
+            self.scanner.writer.write(item.value, item.offset, end, repaired=True)
+            if item.why:
+                columns.report(Problem("repaired", 1, item.offset, item.why))
+        elif isinstance(item, Unreadable):
+            kind = "truncated" if item.cut_off else "unreadable"
+            columns.report(Problem(kind, 1, item.offset, item.why))
+            columns.new_block = True
+        return mended.resume, self._load(mended.resume, mended.resume + SLACK)
+
+    def _read_oversized(self, begin: int) -> tuple[int, ScanText]:
+        window = Window(TextCursor(self._source, begin), SLACK)
+        window.more()
+        value, length, problem = read_oversized(window)
+        self.scanner.writer.write(value, begin, begin + length, repaired=True)
+        self.scanner.columns.report(problem)
+        end = begin + length
+        return end, self._load(end, end + SLACK)
+
+    def _habits_near(self, offset: int) -> Habits:
+        cell = offset // HABITS_FROM
+        habits = self._habits.get(cell)
+        if habits is None:
+            habits = learn_habits(self._source.read(cell * HABITS_FROM, HABITS_FROM))
+            self._habits = {cell: habits}
+        return habits
+
+    def _event_at(self, text: ScanText, cell: int) -> int:
+        """Return the offset from which on an event seems to begin, at or after `cell`."""
+        low = max(text.offset, cell - LOOK_BEHIND) - text.offset
+        data = text.bytes(low, text.size)
+        for match in _BETWEEN.finditer(data, 0):
+            begin = text.offset + low + match.end() - 1
+            if begin >= cell:
+                return begin
+        return text.offset + text.size
+
+    def _load(self, begin: int, end: int) -> ScanText:
+        """Return the text from `begin` to about `end`."""
+        size = end - begin
+        if size + PAD > len(self._buffer):
+            self._buffer = np.zeros(size + PAD, np.uint8)
+        count = self._source.read_into(self._buffer[:size], begin)
+        self._buffer[count : count + PAD] = 0
+        return ScanText(self._buffer, begin, count, count < size)

@@ -1,0 +1,115 @@
+"""Where the event arrays of a source begin, and what stands around them.
+
+An array is taken for the events under `traceEvents` of the top object, whatever comes before it, as a bare
+array, as events one behind the other, in several documents one behind the other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from .envelope import Envelope, EnvelopeReader, Stop, envelope
+from .problem import Problem
+from .text_source import TextCursor, TextSource
+from .window import Window
+
+BLOCK_SIZE = 256 << 10
+_BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")
+_BEGIN = re.compile(rb"[\[{]")
+TRUNCATED = "the file ends within the event array; what was whole has been read"
+
+
+@dataclass(frozen=True)
+class EventArray:
+    """An array of events: where its first element may begin, and its form."""
+
+    begin: int
+    form: str  # "object", "array" or "lines"
+
+
+class Documents:
+    """Finds one event array after the other; between two calls of `next` the caller reads the events."""
+
+    def __init__(self, text: TextSource, block_size: int = BLOCK_SIZE) -> None:
+        """Stand at the beginning of a text, of which `block_size` bytes are read at a time."""
+        self._block_size = block_size
+        self.form = ""
+        self._text = text
+        self._problems: list[Problem] = []
+        self._window = Window(TextCursor(text, text.start), block_size)
+        self._envelope = EnvelopeReader(self._window)
+        self._array: EventArray | None = None
+
+    @property
+    def envelope(self) -> Envelope:
+        """The keys around the events, so far."""
+        return envelope(self._envelope.values, self.form or "object")
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there was an array of events, even an empty one."""
+        return bool(self.form)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What was wrong outside of the events, so far, in file order; each kind and reason once."""
+        joined: dict[tuple[str, str], Problem] = {}
+        for problem in sorted([*self._problems, *self._envelope.problems], key=lambda p: p.offset or 0):
+            key = problem.kind, problem.message
+            first = joined.get(key)
+            joined[key] = problem if first is None else replace(first, count=first.count + problem.count)
+        return list(joined.values())
+
+    def next(self, end: int = 0, *, closed: bool = False) -> EventArray | None:
+        """Return the next array; `end`: where the one before was read to, behind its bracket if `closed`."""
+        stop = None
+        if self._array is not None:
+            if not closed:
+                if self._array.form == "object":
+                    self._problems.append(Problem("truncated", 1, end, TRUNCATED))
+                return None
+            self._window = Window(TextCursor(self._text, end), self._block_size)
+            self._envelope.move(self._window)
+            if self._array.form == "object":
+                stop = self._envelope.resume()
+        while True:
+            if stop is Stop.EVENTS:
+                return self._found("object")
+            if stop is Stop.EVENT:
+                return self._found("lines")
+            if stop is Stop.CUT_OFF:
+                message = "the file ends within the keys around the events"
+                self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
+            if not self._next_document():
+                return None
+            if self._window.data[self._window.at] == ord("["):
+                self._window.at += 1
+                return self._found("array")
+            stop = self._envelope.read_object()
+
+    def _found(self, form: str) -> EventArray:
+        if not (form == "lines" and self.form == "lines"):
+            self.form = "concatenated" if self.form else form
+        self._array = EventArray(self._window.offset, form)
+        return self._array
+
+    def _next_document(self) -> bool:
+        """Go to the next bracket that may begin a document; what stands before it is reported."""
+        window = self._window
+        garbage: int | None = None
+        while True:
+            match = _BETWEEN_DOCUMENTS.match(window.data, window.at)
+            window.at = match.end() if match else window.at
+            if window.left:
+                begin = _BEGIN.search(window.data, window.at)
+                if begin is None or begin.start() > window.at:
+                    garbage = window.offset if garbage is None else garbage
+                window.at = begin.start() if begin else len(window.data)
+                if begin is not None:
+                    break
+            if not window.more():
+                break
+        if garbage is not None:
+            self._problems.append(Problem("unreadable", 1, garbage, "text that belongs to no event"))
+        return window.left > 0

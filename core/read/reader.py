@@ -1,0 +1,327 @@
+"""Reading a source: chunk by chunk, by as many threads as there are cores, into batches in file order.
+
+The native scanner lets other threads run while it works. Chunks are read in file order, or, where a picture
+is drawn meanwhile, the end of the file first, then spread over it; the result does not depend on it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+from ..base.errors import Cancelled, UnreadableError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..native.library import native_library
+from .batch import ColumnBuffers, PlainNumbering, StringTable
+from .batch_store import BatchStore, StoredBatch, store_batch
+from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
+from .coarse import write_picture
+from .documents import Documents
+from .envelope import Envelope
+from .problem import Problem
+from .promoted import PromotedTable
+from .report import NO_EVENTS, add_counts, merge_problems
+from .scan_native import NativeScanner
+from .scan_reference import ReferenceScanner
+from .scanner import NewScanner, Scanner, ScanWatch
+from .source import Source
+from .text_source import TextSource, text_source
+
+NATIVE, PYTHON = "native", "python"
+MOST_THREADS = 4
+THREADS_FROM = 16 << 20
+"""Smaller sources are read by one thread."""
+POLL_S = 0.02
+"""So often it is asked whether the source is still wanted."""
+RELEASE_BEHIND = 1 << 20
+"""Inflated text is held so far behind where reading stands: damage is judged by what stands around it."""
+
+Pictured: TypeAlias = Callable[[Path], None]
+"""Takes the file of a batch's picture; it may be removed afterwards."""
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """What reading a whole source came to; batches in file order."""
+
+    batches: tuple[StoredBatch, ...]
+    tables: tuple[StringTable, ...]  # by reading thread, see `Batch.table`
+    envelope: Envelope
+    events: int
+    counts: dict[str, int]
+    problems: tuple[Problem, ...]
+    decoder: str  # NATIVE or PYTHON: which scanner read
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A chunk to be read, from `begin` or from where an event seems to begin; in the how-manieth array."""
+
+    array: int
+    number: int
+    begin: int | None
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A chunk that was read: see `ReadChunk`."""
+
+    job: _Job
+    begin: int
+    end: int
+    closed: bool
+    ended: bool
+    batch: StoredBatch
+    picture: Path | None
+
+
+def scanner_name(decoder: str) -> str:
+    """Return which scanner reads where `decoder` is asked for: the plain one where there is no library."""
+    return NATIVE if decoder == NATIVE and native_library().functions is not None else PYTHON
+
+
+def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
+    """Return what makes scanners of a name."""
+
+    def make(watch: ScanWatch) -> Scanner:
+        if decoder == NATIVE:
+            return NativeScanner(promoted, watch)
+        return ReferenceScanner(ColumnBuffers(promoted), PlainNumbering(), watch)
+
+    return make
+
+
+def thread_count(source: Source, threads: int | None, decoder: str) -> int:
+    """Return how many threads are to read a source; Python's own scanner runs in one at a time anyway."""
+    if scanner_name(decoder) == PYTHON or (source.seekable and source.size < THREADS_FROM):
+        return 1
+    return min(os.cpu_count() or 1, MOST_THREADS) if threads is None else threads
+
+
+class SourceReading:
+    """One source being read; a context manager that leaves no thread behind."""
+
+    def __init__(
+        self,
+        source: Source,
+        folder: Path,
+        store: BatchStore,
+        *,
+        decoder: str = NATIVE,
+        threads: int | None = None,
+        chunk_size: int = CHUNK_SIZE,
+        longest: int = LONGEST_EVENT,
+        progress: ProgressCallback = no_progress,
+        cancelled: CancelledCallback = never,
+        pictured: Pictured | None = None,
+    ) -> None:
+        """Open the source; batches are written to `store`, pictures to `folder`."""
+        self._store = store
+        self.decoder = scanner_name(decoder)
+        self._source = source
+        self._folder = folder
+        self._chunk_size = chunk_size
+        self._promoted = PromotedTable()
+        self._progress = progress
+        self._cancelled = cancelled
+        self._pictured = pictured
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._results: SimpleQueue[_Done | BaseException] = SimpleQueue()
+        self._text: TextSource = text_source(source)
+        self._readers = [
+            ChunkReader(
+                self._text,
+                new_scanner(self.decoder, self._promoted),
+                thread=thread,
+                chunk_size=chunk_size,
+                longest=longest,
+            )
+            for thread in range(thread_count(source, threads, decoder))
+        ]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(reader,), daemon=True) for reader in self._readers
+        ]
+        self._events = 0
+        self._ahead: int | None = None
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> SourceReading:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all threads, whatever they do."""
+        for reader in self._readers:
+            reader.watch.cancel[0] = 1
+        for _thread in self._threads:
+            self._jobs.put(None)
+        self._text.stop()
+        for thread in self._threads:
+            thread.join()
+        self._text.close()
+
+    def read(self) -> ReadResult:
+        """Read everything. Raises UnreadableError, CacheError on a full disk, Cancelled."""
+        documents = Documents(self._text)
+        batches: list[StoredBatch] = []
+        array, count = documents.next(), 0
+        while array is not None:
+            self._ahead = None
+            end, closed = self._read_array(array.begin, count, batches)
+            array, count = documents.next(end, closed=closed), count + 1
+        problems = [*documents.problems, *([self._text.damage] if self._text.damage else [])]
+        if not documents.has_events:
+            if problems:
+                raise UnreadableError(f"{self._source.path}: no trace events in it")
+            problems = [Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents")]
+        self._tell()
+        return ReadResult(
+            tuple(batches),
+            tuple(reader.scanner.table() for reader in self._readers),
+            documents.envelope,
+            sum(batch.events for batch in batches),
+            add_counts([*(batch.counts for batch in batches), {p.kind: p.count for p in problems}]),
+            merge_problems([*(batch.problems for batch in batches), problems]),
+            self.decoder,
+        )
+
+    # -- threads -------------------------------------------------------------------------------------------
+
+    def _serve(self, reader: ChunkReader) -> None:
+        """Read chunks until there are no more jobs."""
+        while (job := self._jobs.get()) is not None:
+            try:
+                self._results.put(self._read_chunk(reader, job))
+            except BaseException as error:
+                self._results.put(error)
+
+    def _read_chunk(self, reader: ChunkReader, job: _Job) -> _Done:
+        chunk = reader.read(job.number, job.begin)
+        batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
+        picture = None
+        if self._pictured is not None and batch.events:
+            picture = write_picture(batch, reader.scanner.table(), self._folder)
+        stored = store_batch(batch, self._store)
+        return _Done(job, chunk.begin, chunk.end, chunk.closed, chunk.ended, stored, picture)
+
+    # -- one array -----------------------------------------------------------------------------------------
+
+    def _read_array(self, begin: int, array: int, batches: list[StoredBatch]) -> tuple[int, bool]:
+        """Read the events from `begin` on into batches; return where they end, and whether in a bracket."""
+        number = begin // self._chunk_size  # the chunk that is next in file order, and where it begins
+        jobs = self._chunks(number)
+        again: deque[_Job] = deque([_Job(array, number, begin)])
+        results: dict[int, _Done] = {}
+        running = 0
+        while True:
+            while running < len(self._threads):
+                job = again.popleft() if again else self._next_job(jobs, array, number)
+                if job is None:
+                    break
+                self._jobs.put(job)
+                running += 1
+            result = self._result()
+            running -= 1
+            results[result.job.number] = result
+            while (done := results.get(number)) is not None:
+                if done.begin != begin:  # the chunk was cut where no event begins
+                    del results[number]
+                    again.append(_Job(array, number, begin))
+                    break
+                del results[number]
+                self._text.release(done.end - RELEASE_BEHIND)
+                if done.batch.events or done.batch.problems:
+                    batches.append(done.batch)
+                if done.closed or done.ended:
+                    for _ in range(running):
+                        self._result()
+                    return done.end, done.closed
+                number, begin = number + 1, done.end
+
+    def _chunks(self, first: int) -> Iterator[int]:
+        """Return the numbers of all chunks behind the first, in the order in which they are to be read."""
+        if not self._source.seekable:
+            return itertools.count(first + 1)
+        count = (self._source.size - 1) // self._chunk_size - first
+        order = range(count) if self._pictured is None else spread(count)
+        return (first + 1 + number for number in order)
+
+    def _next_job(self, numbers: Iterator[int], array: int, current: int) -> _Job | None:
+        """Return the next chunk to be read, None if there is none, or text would have to be held for it."""
+        if self._ahead is None:
+            self._ahead = next(numbers, None)
+        number = self._ahead
+        if number is None or (not self._source.seekable and number > current + len(self._threads)):
+            return None
+        self._ahead = None
+        return _Job(array, number, None)
+
+    def _result(self) -> _Done:
+        """Return the next chunk that has been read, telling progress meanwhile."""
+        while True:
+            if self._cancelled():
+                raise Cancelled
+            self._tell()
+            try:
+                result = self._results.get(timeout=POLL_S)
+            except Empty:
+                continue
+            if isinstance(result, BaseException):
+                raise result
+            self._events += result.batch.events
+            if result.picture is not None and self._pictured is not None:
+                self._pictured(result.picture)
+            return result
+
+    def _tell(self) -> None:
+        done = self._text.position_on_disk()
+        if done is None:
+            done = min(self._source.size, sum(int(reader.watch.progress[0]) for reader in self._readers))
+        self._progress(Progress("reading", done, self._source.size, self._events))
+
+
+def spread(count: int) -> list[int]:
+    """Return 0..count-1 with the last first, then in bit-reversed order: early ones lie far apart."""
+    if not count:
+        return []
+    bits = max(1, (count - 1).bit_length())
+    numbers = (int(f"{number:0{bits}b}"[::-1], 2) for number in range(1 << bits))
+    return [count - 1, *(number for number in numbers if number < count - 1)]
+
+
+def read_source(
+    source: Source,
+    folder: Path,
+    store: BatchStore,
+    *,
+    decoder: str = NATIVE,
+    threads: int | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+    pictured: Pictured | None = None,
+) -> ReadResult:
+    """Read a source into batches, whose columns lie in `store`.
+
+    `pictured`, where given, is called with the file, in `folder`, of each batch's picture (see `coarse`).
+    Sound JSON without events is an empty trace with a problem. Raises UnreadableError where neither an event
+    nor that stands in the source, CacheError on a full disk, Cancelled.
+    """
+    with SourceReading(
+        source,
+        folder,
+        store,
+        decoder=decoder,
+        threads=threads,
+        progress=progress,
+        cancelled=cancelled,
+        pictured=pictured,
+    ) as reading:
+        return reading.read()

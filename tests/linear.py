@@ -1,0 +1,60 @@
+"""Holds work to linear time: in processor time, so that the machine's load does not count."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+REPEATS = 5
+FACTOR = 4
+MOST_RATIO = 8.0
+LEAST_S = 0.01
+"""Shorter times count as this long: they are mostly what does not depend on the input."""
+
+
+class SlowError(AssertionError):
+    """The work took more processor time than it may."""
+
+
+def assert_linear(prepare: Callable[[int], Callable[[], object]], n: int) -> None:
+    """Assert that work on an input of 4n takes at most 8 times what it takes for n.
+
+    `prepare(size)` makes an input of a size and returns the work on it, which is repeated. Of five runs the
+    fastest counts. Work on 4n is stopped once it is over the limit.
+    """
+    work = prepare(n)
+    limit = MOST_RATIO * max(LEAST_S, min(_seconds(work) for _ in range(REPEATS)))
+    work = prepare(FACTOR * n)
+    for _ in range(REPEATS):
+        try:
+            with _stopped_after(limit):
+                if _seconds(work) <= limit:
+                    return
+        except SlowError:
+            continue
+    raise SlowError(
+        f"an input of {FACTOR * n:,} takes more than {limit:.2f} s, {MOST_RATIO:.0f} times that of {n:,}"
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SlowError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds + 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

@@ -1,0 +1,138 @@
+"""Reading texts and files in tests: what elements come of them, in chunks of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from tests.batches import Part, parts_of_batches
+from tracelane.core.base.arrays import U8
+from tracelane.core.read.batch import Batch, ColumnBuffers, PlainNumbering, StringTable
+from tracelane.core.read.batch_store import BatchStore
+from tracelane.core.read.chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
+from tracelane.core.read.documents import BLOCK_SIZE, Documents
+from tracelane.core.read.envelope import Envelope
+from tracelane.core.read.problem import Problem
+from tracelane.core.read.promoted import PromotedTable
+from tracelane.core.read.reader import NATIVE, ReadResult, SourceReading, new_scanner, scanner_name
+from tracelane.core.read.scan_reference import ReferenceScanner
+from tracelane.core.read.scanner import Scanner, ScanWatch
+from tracelane.core.read.source import open_source
+from tracelane.core.read.text_source import text_source
+
+
+class MemoryText:
+    """A text in memory as a `TextSource`."""
+
+    start = 0
+    damage: Problem | None = None
+
+    def __init__(self, data: bytes) -> None:
+        """Take the text."""
+        self._data = np.frombuffer(data, np.uint8)
+
+    def read_into(self, buffer: U8, offset: int) -> int:
+        """Fill a buffer."""
+        part = self._data[offset : offset + len(buffer)]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return some text."""
+        return self._data[offset : offset + size].tobytes()
+
+    def release(self, offset: int) -> None:
+        """Do nothing."""
+
+    def position_on_disk(self) -> int | None:
+        """Return nothing."""
+        return None
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class ReadText:
+    """The elements of a text in file order, what was wrong with it, and what stands around them."""
+
+    elements: list[Any] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    envelope: Envelope = field(default_factory=Envelope)
+    has_events: bool = False
+    form: str = ""
+
+
+def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_EVENT) -> ReadText:
+    """Read a text by the plain scanner, chunk after chunk."""
+    text = MemoryText(data)
+    result = ReadText()
+
+    def recording(watch: ScanWatch) -> Scanner:
+        scanner = ReferenceScanner(ColumnBuffers(PromotedTable()), PlainNumbering(), watch)
+        write = scanner.writer.write
+
+        def noted(element: object, begin: int, end: int, **how: bool) -> None:
+            result.elements.append(element)
+            write(element, begin, end, **how)
+
+        scanner.writer.write = noted  # type: ignore[method-assign]
+        return scanner
+
+    reader = ChunkReader(text, recording, chunk_size=chunk_size, longest=longest)
+    documents = Documents(text, min(chunk_size, BLOCK_SIZE))
+    array = documents.next()
+    while array is not None:
+        number, begin = array.begin // chunk_size, array.begin
+        while True:
+            chunk = reader.read(number, begin)
+            result.problems += chunk.batch.problems
+            number, begin = number + 1, chunk.end
+            if chunk.closed or chunk.ended:
+                break
+        array = documents.next(chunk.end, closed=chunk.closed)
+    result.problems += documents.problems
+    result.envelope, result.has_events, result.form = documents.envelope, documents.has_events, documents.form
+    return result
+
+
+def read_file(path: Path, chunk_size: int = CHUNK_SIZE) -> ReadText:
+    """Read a file of any packing likewise."""
+    stream = open_source(path).open()
+    data = stream.read(1 << 30)
+    stream.close()
+    return read_text(data, chunk_size)
+
+
+def batches_of_file(path: Path, chunk_size: int = CHUNK_SIZE) -> Iterator[tuple[Batch, StringTable]]:
+    """Yield the batches of a file's first event array, each good until the next, by the scanner there is."""
+    text = text_source(open_source(path))
+    reader = ChunkReader(text, new_scanner(scanner_name(NATIVE), PromotedTable()), chunk_size=chunk_size)
+    documents = Documents(text)
+    array = documents.next()
+    if array is not None:
+        number, begin = array.begin // chunk_size, array.begin
+        while True:
+            chunk = reader.read(number, begin)
+            if chunk.batch.events:
+                yield chunk.batch, reader.scanner.table()
+            number, begin = number + 1, chunk.end
+            if chunk.closed or chunk.ended:
+                break
+    text.close()
+
+
+def read_parts(path: Path, **options: Any) -> tuple[ReadResult, list[Part]]:
+    """Read a file with all that belongs to it, and return its batches by themselves as well."""
+    with TemporaryDirectory() as folder, BatchStore(Path(folder)) as store:
+        with SourceReading(open_source(path), Path(folder), store, **options) as reading:
+            result = reading.read()
+        return result, parts_of_batches(result.batches, result.tables)
