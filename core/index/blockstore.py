@@ -182,6 +182,7 @@ def write_block_store(
     try:
         make_private_folder(derived)
         building = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=derived))
+        make_private_folder(building)
     except OSError as error:
         raise CacheError(f"cannot write in {derived}: {error.strerror or error}") from None
     try:

@@ -144,6 +144,7 @@ def test_numbers_out_of_bounds_are_damage(folder: Path, column: str, value: int)
         index.column("blocks.length")
 
 
+@pytest.mark.slow
 def test_damage_at_random(tmp_path: Path) -> None:
     """Whatever is damaged or crafted, each command answers as before or with one clear line."""
     findings = fuzz(600, 12, tmp_path, most=30)

@@ -1,0 +1,204 @@
+"""What others on the host may plant or read: the cache is for its owner alone, whatever lies in it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete
+from tracelane.core.base.private import (
+    make_private_folder,
+    open_private,
+    read_private,
+    read_sealed_json,
+    sealed,
+    unsealed,
+    write_private,
+    write_sealed_json,
+)
+from tracelane.core.index.blockstore import write_block_store
+from tracelane.core.index.cache import LOCK, cache_root, locate
+from tracelane.core.index.cached import list_cache
+from tracelane.core.index.store import Index
+from tracelane.core.trace import Trace, open_trace
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+SOMEBODY = 54321
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([complete(10 * n, 5, f"op{n % 3}") for n in range(40)]))
+    return path
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o777 if os.geteuid() == 0 else 0o077], ids=oct)
+def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def root() -> Path:
+    found = cache_root()
+    assert found is not None
+    return found
+
+
+def slices(trace: Trace) -> int:
+    return int(trace.indexes[0].ledger["slices"])
+
+
+@pytest.mark.usefixtures("_umask")
+def test_modes_do_not_depend_on_the_umask(trace_file: Path) -> None:
+    """All folders of the cache have mode 0700 and all files 0600: indexes, locks and what is derived."""
+    trace = open_trace(trace_file)
+    write_block_store(trace.indexes[0])
+    write_sealed_json(trace.indexes[0].folder / "derived" / "x.json", {"a": 1})
+    paths = [root(), *root().rglob("*")]
+    assert len(paths) > 30
+    for path in paths:
+        wanted = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+
+
+def test_a_cache_that_others_could_enter_is_closed(trace_file: Path) -> None:
+    """Folders that an older version left open are for their owner alone again."""
+    open_trace(trace_file)
+    version = list_cache()[0].folder.parent
+    root().chmod(0o755)
+    version.chmod(0o777)
+    other = trace_file.with_name("other.json")
+    other.write_bytes(trace_file.read_bytes())
+    open_trace(other)
+    assert stat.S_IMODE(root().stat().st_mode) == stat.S_IMODE(version.stat().st_mode) == 0o700
+
+
+@as_root
+@pytest.mark.parametrize("what", ["index", "version"])
+def test_an_index_of_another_user_is_not_used(trace_file: Path, what: str) -> None:
+    """An index, or a folder with one, that somebody else owns counts as not there, and the trace opens."""
+    folder = open_trace(trace_file).indexes[0].folder
+    owned = folder if what == "index" else folder.parent
+    os.chown(owned, SOMEBODY, SOMEBODY)
+    trace = open_trace(trace_file)
+    assert slices(trace) == 40
+    if what == "index":
+        assert trace.indexes[0].folder == folder and folder.stat().st_uid == 0  # replaced by one of ours
+    else:
+        assert trace.indexes[0].folder != folder
+        assert "belongs to another user" in trace.sources[0].notes[0]
+
+
+def test_a_link_in_the_place_of_an_index_is_not_followed(trace_file: Path, tmp_path: Path) -> None:
+    """A planted link to another folder is replaced by an index, and what it leads to stays as it is."""
+    folder = open_trace(trace_file).indexes[0].folder
+    elsewhere = tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = sorted(path.name for path in elsewhere.iterdir())
+    trace = open_trace(trace_file)
+    assert slices(trace) == 40 and not folder.is_symlink()
+    assert sorted(path.name for path in elsewhere.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_planted_lock_is_neither_followed_nor_waited_for(
+    trace_file: Path, tmp_path: Path, kind: str
+) -> None:
+    """Where something else lies in the place of a lock, indexing goes on without it."""
+    place = locate({"size": 1})
+    source = open_trace(trace_file)
+    key = source.indexes[0].folder.name
+    source.close()
+    target = tmp_path / "target"
+    for name in (f"{LOCK}{key}", f"{LOCK}{key}.build"):
+        lock = place.folder.parent / name
+        lock.unlink(missing_ok=True)
+        if kind == "link":
+            lock.symlink_to(target)
+        elif kind == "pipe":
+            os.mkfifo(lock)
+        else:
+            lock.mkdir()
+    trace_file.touch()  # same contents, another time: indexed anew
+    assert slices(open_trace(trace_file)) == 40
+    assert not target.exists()
+
+
+@as_root
+def test_a_lock_that_another_user_holds_holds_nobody_up(trace_file: Path) -> None:
+    """A lock file of somebody else, held for good, does not keep an index from being built."""
+    folder = open_trace(trace_file).indexes[0].folder
+    lock = folder.parent / f"{LOCK}{folder.name}.build"
+    os.chown(lock, SOMEBODY, SOMEBODY)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (folder / "rows.table").unlink()
+        assert slices(open_trace(trace_file)) == 40
+
+
+def test_files_of_ours_alone_are_read(tmp_path: Path) -> None:
+    """Neither a link, a pipe, a folder nor a file longer than it can be is read."""
+    folder = tmp_path / "private"
+    make_private_folder(folder)
+    write_private(folder / "file", b"12345")
+    assert read_private(folder / "file", 5) == b"12345"
+    (folder / "link").symlink_to(folder / "file")
+    os.mkfifo(folder / "pipe")
+    for name, most in (("file", 4), ("link", 99), ("pipe", 99), (".", 99)):
+        with pytest.raises(OSError):
+            read_private(folder / name, most)
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    (tmp_path / "elsewhere").symlink_to(folder)
+    with pytest.raises(OSError):
+        make_private_folder(tmp_path / "elsewhere")
+
+
+@as_root
+def test_what_another_user_owns_is_refused(tmp_path: Path) -> None:
+    """A folder or file that is somebody else's is refused by name."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("theirs", "file"):
+        os.chown(tmp_path / name, SOMEBODY, SOMEBODY)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        make_private_folder(tmp_path / "theirs")
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        open_private(tmp_path / "file")
+
+
+@pytest.mark.parametrize("at", range(14))
+def test_a_sealed_value_is_what_was_written_or_none(tmp_path: Path, at: int) -> None:
+    """Any changed byte is found; a whole value comes back as it was."""
+    path = tmp_path / "folder" / "value.json"
+    write_sealed_json(path, [1, 22])
+    assert read_sealed_json(path) == [1, 22]
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match="checksum"):
+        read_sealed_json(path)
+    with pytest.raises(ValueError, match="checksum"):
+        unsealed(sealed(b"x")[:-1])
+
+
+def test_deep_json_is_damage(tmp_path: Path) -> None:
+    """A value nested too deeply to be read is an error with a sentence, in an index's manifest, too."""
+    deep = b"[" * 100_000 + b"]" * 100_000
+    path = tmp_path / "deep"
+    path.write_bytes(sealed(deep))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_sealed_json(path)
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "manifest.json").write_bytes(deep)
+    with pytest.raises(Exception, match="damaged") as caught:
+        Index.open(tmp_path / "index")
+    assert "\n" not in str(caught.value)
