@@ -19,6 +19,8 @@ from .groups import Groups, Labels
 
 Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]
 """An id is a number or text that identifies something; an object is a list or mapping, in JSON only."""
+WHOLE: frozenset[Unit] = frozenset({"ns", "count", "bytes", "id"})
+"""Units of what is counted in whole numbers, means aside."""
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
 ARG = "arg:"
@@ -238,17 +240,18 @@ class Table:
         return np.array(here, np.int64), np.array([*there, *left], np.int64)
 
     def value(self, row: int, key: str) -> Any:
-        """Return one value as a plain Python value; NaN is None (JSON has no NaN)."""
-        value: Any = self.data[key][row]
-        if isinstance(value, np.generic):
-            value = value.item()
-        return None if isinstance(value, float) and value != value else value
+        """Return one value as a plain Python value: none for NaN (JSON has no NaN), a whole number where a
+        time, a size or a count is one, though others of its column may be missing.
+        """
+        unit: Unit = next((column.unit for column in self.columns if column.key == key), "number")
+        return _plain(self.data[key][row], unit)
 
     def rows(self, order: I64 | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield rows as dictionaries by column key, in the given order."""
         places = range(len(self)) if order is None else order.tolist()
+        columns = [(column.key, column.unit, self.data[column.key]) for column in self.columns]
         for row in list(places)[:limit]:
-            yield {column.key: self.value(row, column.key) for column in self.columns}
+            yield {key: _plain(values[row], unit) for key, unit, values in columns}
 
 
 @dataclass(frozen=True)
@@ -341,6 +344,17 @@ def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
         none = np.isnan(values[order])
         order = np.concatenate([order[~none], order[none]])
     return order
+
+
+def _plain(value: Any, unit: Unit) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if value != value:
+            return None
+        if unit in WHOLE and value.is_integer():
+            return int(value)
+    return value
 
 
 def _values(column: Column, values: list[Any]) -> Values:

@@ -39,6 +39,17 @@ def test_rows_become_columns_and_come_back() -> None:
     assert (table.jump(0), table.jump(1), len(table)) == ((1, 7), None, 2)
 
 
+def test_whole_numbers_are_written_as_such() -> None:
+    """Times and sizes are whole numbers also where some of their column are missing; shares are not."""
+    columns = (NS, Column("bytes", "bytes", "bytes"), Column("share", "share", "share"))
+    rows = [{"ns": 5, "bytes": None, "share": 1.0}, {"ns": None, "bytes": 7, "share": None}]
+    table = Table.from_rows("t", "T", "all", columns, rows)
+    assert [repr(value) for row in table.rows() for value in row.values()] == [
+        "5", "None", "1.0", "None", "7", "None",
+    ]  # fmt: skip
+    assert repr(table.value(0, "ns")) == "5"
+
+
 @given(ROWS)
 def test_take_keeps_rows_together(rows: list[tuple[str, int]]) -> None:
     """Rows are taken by number, by mask and by slice, each with its slice to jump to."""
