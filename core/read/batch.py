@@ -167,6 +167,8 @@ class ColumnBuffers:
             np.empty(ROOMS["timed"], column.kind.value) for column in promoted.columns
         ]
         self.promoted_count = np.zeros(len(promoted.columns), np.int64)
+        self.grown_times = 0
+        """How often arrays have been replaced by larger ones: whoever holds their addresses looks."""
         self.begin()
 
     def begin(self) -> None:
@@ -195,6 +197,7 @@ class ColumnBuffers:
 
     def grow(self, table: str, least: int = 0) -> None:
         """Make at least twice the room for a table."""
+        self.grown_times += 1
         columns = self.tables[table]
         size = len(next(iter(columns.values())))
         size = max(2 * size, least)

@@ -163,6 +163,7 @@ class NativeScanner:
         self._struct = struct = ScanStruct()
         self._capacity = np.zeros(len(self.columns.count), np.int64)
         self._gaps = (GapStruct * GAPS)()
+        self._grown_times = -1
         struct.gaps = ctypes.addressof(self._gaps)
         struct.cancel, struct.progress = watch.cancel.ctypes.data, watch.progress.ctypes.data
         struct.count, struct.capacity = self.columns.count.ctypes.data, self._capacity.ctypes.data
@@ -198,8 +199,11 @@ class NativeScanner:
         struct.cname_column = -1 if promoted.cname is None else promoted.cname
 
     def _hand_over(self) -> None:
-        """Tell C where the columns are."""
+        """Tell C where the columns are, if they are not where they were."""
         columns, struct = self.columns, self._struct
+        if columns.grown_times == self._grown_times:
+            return
+        self._grown_times = columns.grown_times
         arrays = [column for name in columns.names for column in columns.tables[name].values()]
         self._addresses = _addresses(arrays)
         self._ordinals, self._values = (
@@ -229,6 +233,7 @@ class NativeScanner:
         struct.text, struct.offset, struct.end = text.data.ctypes.data, text.offset, text.size
         struct.is_last, struct.limit, struct.longest = text.is_last, limit, longest
         while True:
+            self._hand_over()  # Python may have written events meanwhile
             struct.at, struct.ordinal, struct.new_block = at, columns.ordinal, columns.new_block
             status = self._functions.tl_scan(ctypes.byref(struct))
             at, columns.ordinal, columns.new_block = struct.at, struct.ordinal, bool(struct.new_block)
@@ -246,7 +251,6 @@ class NativeScanner:
                 at = self._left_to_python(only, at)
             elif struct.reason == _TOO_DEEP:
                 stop = self._reference.scan(text, at, struct.begin + 1, longest)
-                self._hand_over()
                 if stop.reason is not Reason.LIMIT:
                     return stop
                 at = stop.at
@@ -259,7 +263,6 @@ class NativeScanner:
         """Let the plain scanner read the one element that a text ends with."""
         stop = self._reference.scan(text, at, text.size, text.size)
         assert stop.reason is Reason.LIMIT
-        self._hand_over()
         return stop.at
 
     def _grow(self, needed: int) -> None:
@@ -267,7 +270,6 @@ class NativeScanner:
             self._numbering.grow(needed, 2 * self._struct.longest if needed == _NEED_BLOB else 0)
             return
         self.columns.grow(self.columns.names[needed])
-        self._hand_over()
 
     def finish(self, number: int, thread: int) -> Batch:
         """Return the batch."""

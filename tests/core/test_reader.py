@@ -109,6 +109,17 @@ def test_broken_events_are_counted(tmp_path: Path) -> None:
     assert text[result.problems[0].offset :].startswith('{"ph"')
 
 
+def test_any_number_of_events_is_repaired(tmp_path: Path) -> None:
+    """Rooms of the columns grow with repaired events as they do with sound ones, for either scanner."""
+    texts = [event(n).replace("1.5", "NaN" if n % 2 else "1.5", 1) for n in range(6000)]
+    path = write(tmp_path, FORMS["object"](texts))
+    results = [read_parts(path, decoder=decoder) for decoder in ("native", "python")]
+    for result, parts in results:
+        assert result.counts["repaired"] == result.counts["no_usable_time"] == 3000
+        assert whole(parts)["events"] == 6000
+    assert whole(results[0][1]) == whole(results[1][1])
+
+
 def test_exact_time_beside_repaired_events(tmp_path: Path) -> None:
     """Epoch stamps keep their ns although one of the events is no JSON."""
     texts = [event(n).replace(f'"ts": {n / 8}', f'"ts": 1712195495505{n:03d}.{n:03d}') for n in range(40)]
