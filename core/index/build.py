@@ -40,7 +40,7 @@ from .loops import NONE
 from .promoted import promoted_jobs
 from .store import checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST
-from .workers import Job, Worker, Workers
+from .workers import BuildJob, Worker, Workers
 
 STAGE = "index"
 MOST_THREADS = 4
@@ -131,7 +131,7 @@ class _Build:
         slot_of = self.scratch.full(batches.events, "u4", NONE)
         tables, flow_counts = self._write_lanes(lanes, slot_of)
         with Scratch(self.folder) as scratch:
-            jobs: list[Job] = [
+            jobs: list[BuildJob] = [
                 lambda worker: self._draw(tables),
                 self._write_rest,
                 *promoted_jobs(batches, tables.slices, tables.instants, slot_of, columns),
@@ -192,7 +192,7 @@ class _Build:
                 lanes, writer, events, self.counters, columns, self.category_dtype, slot_of, self.cancelled
             )
 
-            def finish(name: str) -> Job:
+            def finish(name: str) -> BuildJob:
                 return lambda worker: columns.finish(name)
 
             def flows_out(worker: Worker) -> None:

@@ -17,7 +17,7 @@ from .batches import NumberedBatches
 from .column_files import Scratch
 from .id_lanes import AsyncEvents, AsyncLane
 from .loops import BEGINS
-from .workers import Job, Worker, Workers
+from .workers import BuildJob, Worker, Workers
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 FLOW_COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
@@ -120,7 +120,7 @@ def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Tabl
 
 def _place(
     batches: NumberedBatches, table: str, columns: Table, first_of_track: U64, threads: int
-) -> list[Job]:
+) -> list[BuildJob]:
     """Return jobs that put the events of all batches where their tracks lie, in file order; each takes
     batches that follow one another.
     """
@@ -128,7 +128,7 @@ def _place(
     if not lengths.sum():
         return []
     cuts = np.searchsorted(np.cumsum(lengths), np.arange(1, threads) * (lengths.sum() / threads))
-    jobs: list[Job] = []
+    jobs: list[BuildJob] = []
     following = first_of_track
     for numbers in np.split(np.arange(len(lengths)), cuts):
         some = numbers.tolist()

@@ -14,7 +14,7 @@ from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
 from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneRows, Loops
-from .workers import Job, Worker
+from .workers import BuildJob, Worker
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _PAIR = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.PAIR)
@@ -114,7 +114,7 @@ class LaneWriter:
         """How many slices there are."""
         return int(self._positions[-1])
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[BuildJob]:
         """Return a job per group."""
         return [partial(self._write, lanes) for lanes in self._events.groups()]
 

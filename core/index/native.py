@@ -36,6 +36,7 @@ class NativeLoops:
 
     def _call(self, name: str, *arguments: int | AnyArray | None) -> None:
         """Call a function that takes numbers and arrays and ends when asked to."""
+        self._cancel.check()
         if getattr(self._functions, name)(*map(_argument, arguments), _argument(self._cancel.byte)):
             raise Cancelled
 

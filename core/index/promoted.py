@@ -14,7 +14,7 @@ from ..base.arrays import U32
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, smallest_integer
-from .workers import Job, Worker
+from .workers import BuildJob, Worker
 
 PIECE = 1 << 18
 """Slots that are looked through at once."""
@@ -23,7 +23,7 @@ _DTYPES = {Kind.TEXT: "u4", Kind.FLOAT: "f8", Kind.INTEGER: "i8"}
 
 def promoted_jobs(
     batches: NumberedBatches, slices: int, instants: int, slot_of: U32, columns: ColumnFiles
-) -> list[Job]:
+) -> list[BuildJob]:
     """Return a job per argument that occurs, which writes its columns; those of many values first."""
     sizes: Counter[str] = Counter()
     for batch in batches.batches:

@@ -28,7 +28,7 @@ class Worker:
     rooms: Rooms
 
 
-Job: TypeAlias = Callable[[Worker], None]
+BuildJob: TypeAlias = Callable[[Worker], None]
 
 
 class Workers:
@@ -52,7 +52,9 @@ class Workers:
             return PlainLoops(cancel)
         return NativeLoops(self._functions, cancel, rooms)
 
-    def run(self, jobs: Sequence[Job], allocate: Allocate, watch: Callable[[], None] = lambda: None) -> None:
+    def run(
+        self, jobs: Sequence[BuildJob], allocate: Allocate, watch: Callable[[], None] = lambda: None
+    ) -> None:
         """Run all jobs, the first ones first; `watch` is called now and then, and at the end.
 
         Room is taken by `allocate`. Raises what a job raises, and Cancelled.
