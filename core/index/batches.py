@@ -72,6 +72,8 @@ class NumberedBatches:
         self.first_ordinal: list[int] = np.cumsum([0, *(batch.events for batch in batches)]).tolist()
         self.events = self.first_ordinal.pop()
         self.strings = SourceStrings(tables, loops, allocate)
+        self._lengths: dict[str, list[int]] = {}
+        self._track_counts: dict[str, I64] = {}
         self._number_tracks(tables, check)
         self._number_categories(check)
 
@@ -149,17 +151,23 @@ class NumberedBatches:
         }
 
     def track_counts(self, table: str, numbers: Sequence[int] | None = None) -> I64:
-        """Return how many entries each track has in a table, in all or some batches."""
+        """Return how many entries each track has in a table, in all batches or some."""
+        if numbers is None and table in self._track_counts:
+            return self._track_counts[table]
         counts = np.zeros(len(self.tracks), np.int64)
         for number in range(len(self.batches)) if numbers is None else numbers:
-            batch = self.batches[number]
-            if len(batch.tables.get(table, {}).get("track", ())):
+            if table in self.batches[number].tables:
                 np.add.at(counts, self.values(number, table, "track"), 1)
+        if numbers is None:
+            self._track_counts[table] = counts
         return counts
 
     def lengths(self, table: str) -> list[int]:
         """Return how many entries each batch has in a table."""
-        return [len(batch.tables.get(table, {}).get("start", ())) for batch in self.batches]
+        if table not in self._lengths:
+            tables = (batch.tables.get(table) for batch in self.batches)
+            self._lengths[table] = [0 if one is None else len(one["ordinal"]) for one in tables]
+        return self._lengths[table]
 
     def promoted_strings(self, number: int, strings: AnyArray) -> U32:
         """Return the numbers of strings that one batch has as promoted values."""

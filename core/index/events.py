@@ -130,10 +130,12 @@ def _place(
     cuts = np.searchsorted(np.cumsum(lengths), np.arange(1, threads) * (lengths.sum() / threads))
     jobs: list[BuildJob] = []
     following = first_of_track
-    for numbers in np.split(np.arange(len(lengths)), cuts):
+    ranges = np.split(np.arange(len(lengths)), cuts)
+    for numbers in ranges:
         some = numbers.tolist()
         jobs.append(partial(_place_batches, batches, table, columns, some, following.copy()))
-        following = following + batches.track_counts(table, some).astype(np.uint64)
+        if numbers is not ranges[-1]:
+            following = following + batches.track_counts(table, some).astype(np.uint64)
     return jobs
 
 
