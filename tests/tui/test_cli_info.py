@@ -8,18 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import CASES, needs_cases
 from tests.events import complete
+from tracelane.core import open_trace
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
+from tracelane.tui.panels.problems import ledger_state
 
 from .cli_process import tracelane
 
 FIELDS = [
     *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
+    *("pairs", "counter_events", "flow_events", "async_events"),
     *(
         "flows",
         "unmatched_begin",
         "unmatched_end",
+        "mismatched_ends",
+        "without_time",
+        "not_objects",
+        "negative_durations",
+        "missing_durations",
         "repaired",
         "oversized",
         "unreadable",
@@ -147,3 +156,17 @@ def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
         for name in ("orjson", "ijson")
     ]
     assert told[0] == told[1] != ""
+
+
+@needs_cases
+def test_what_stands_in_no_lane_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Events without a usable time and elements that are no objects are counted, and not all is well."""
+    path = str(CASES / "adversarial" / "lost.json")
+    assert main(["info", path, "--json", "--index-dir", str(tmp_path)]) == 0
+    got = json.loads(capsys.readouterr().out)
+    counts = {key: got[key] for key in ("events", "without_time", "not_objects", "negative_durations")}
+    assert counts == {"events": 19, "without_time": 9, "not_objects": 3, "negative_durations": 1}
+    trace = open_trace([path], index_dir=tmp_path)
+    text, all_well = ledger_state(trace.sources)
+    assert not all_well and "9 without a usable time, 3 no objects" in text
+    trace.close()

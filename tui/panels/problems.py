@@ -59,7 +59,12 @@ def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
     for source in sources:
         for kind, count, offset, _ in _problems(source):
             losses.append((kind, count, offset))
-    noted = [entry for entry in losses if entry[0] in LOSSES]
+        losses += [
+            (text, count, None)
+            for term, text in LOST_TERMS.items()
+            if (count := int(source.ledger.get(term, 0))) > 0
+        ]
+    noted = [entry for entry in losses if entry[0] in LOSSES or entry[0] in LOST_TERMS.values()]
     if not noted and not events:
         return "no events in it", True
     if not noted:
@@ -73,6 +78,10 @@ def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
     return f"{format_count(events)} read, {', '.join(parts)}", False
 
 
+LOST_TERMS = {"without_time": "without a usable time", "not_objects": "no objects"}
+"""Terms of the read report for events that stand in no lane, in words; those that are unreadable are told as
+problems.
+"""
 LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", "damaged"})
 """Kinds of problems that the header speaks of; the others are in the panel only."""
 

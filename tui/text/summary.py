@@ -16,13 +16,35 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 COUNTS = ("events", "slices", "instants", "counter_samples", "metadata", "async_spans")
-TROUBLE = ("unmatched_begin", "unmatched_end", "repaired", "oversized", "unreadable")
+TERMS = ("pairs", "counter_events", "flow_events", "async_events")
+"""Further kinds of events: with slices, instants, metadata, what is unmatched and what is lost they add up to
+all events of a file.
+"""
+LOST = ("without_time", "not_objects", "unreadable")
+"""Events that stand in no lane."""
+TROUBLE = (
+    "unmatched_begin",
+    "unmatched_end",
+    "mismatched_ends",
+    "without_time",
+    "not_objects",
+    "negative_durations",
+    "missing_durations",
+    "repaired",
+    "oversized",
+    "unreadable",
+)
 FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
 PROBLEM = ("kind", "count", "offset", "message")
 NAMES = {
     "metadata": ("metadata event",),
     "unmatched_begin": ("begin without an end", "begins without an end"),
     "unmatched_end": ("end without a begin", "ends without a begin"),
+    "mismatched_ends": ("end that names another slice", "ends that name another slice"),
+    "without_time": ("event without a usable time", "events without a usable time"),
+    "not_objects": ("element that is no object", "elements that are no objects"),
+    "negative_durations": ("negative duration", "negative durations"),
+    "missing_durations": ("missing duration", "missing durations"),
     "repaired": ("event repaired", "events repaired"),
     "oversized": ("event too large to keep whole", "events too large to keep whole"),
     "unreadable": ("event unreadable", "events unreadable"),
@@ -42,6 +64,8 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
         "path": str(info.path),
         "form": info.form,
         **{key: int(ledger.get(key, 0)) for key in COUNTS},
+        "instants": int(ledger.get("instant_events", 0)),
+        **{key: int(ledger.get(key, 0)) for key in TERMS},
         "flows": {
             category: {key: int(counts.get(key, 0)) for key in FLOW_COUNTS}
             for category, counts in flows.items()
@@ -93,7 +117,9 @@ def summary(trace: Trace, lanes: bool = True) -> str:
 
 def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     info = trace.sources[number]
-    ledger = info.ledger
+    ledger: Mapping[str, Any] = info.ledger
+    if "instant_events" in ledger:
+        ledger = {**ledger, "instants": ledger["instant_events"]}
     if "events" not in ledger:  # a telemetry log
         yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'counter_samples')}"
         yield from _problems(info)
