@@ -22,6 +22,7 @@ class LaunchSide:
 
     launches: U32
     starts: I64
+    ambiguous: AnyArray  # bool: the launch is doubtful, see query.launches
 
 
 def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
@@ -29,12 +30,14 @@ def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
     found = scope.trace.launches(work.source)
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)
+    ambiguous = np.zeros(len(work), np.bool_)
     if len(found.kernels) and len(work):
         place = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
         known = (found.kernels[place] == work.positions) & IS_CALL[found.via[place]]
         launches[known] = found.launch[place[known]]
         starts[known] = trace_starts(scope, work.source, launches[known])
-    return LaunchSide(launches, starts)
+        ambiguous[known] = found.ambiguous[place[known]]
+    return LaunchSide(launches, starts, ambiguous)
 
 
 def trace_starts(scope: Scope, source: int, positions: AnyArray) -> I64:

@@ -1,8 +1,14 @@
-"""From the launch call to the kernel: how long the call took, how long the work waited, how many queued."""
+"""From the launch call to the kernel: how long the call took, how long the work waited, how many queued.
+
+A launch is a call, whatever it starts: a graph launch that started 544 kernels is one launch, and its time
+counts once. The delay of a call runs from its end to the start of its first work, and has two parts:
+*waiting*, in which the stream of that work was busy with earlier work, and *latency*, the rest. HTA counts
+pairs of call and work instead; its numbers are those of the table `pairs`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,9 +35,12 @@ COLUMNS = (
     Column("call_ns", "calls", "ns"),
     Column("call_mean_ns", "mean", "ns"),
     Column("call_max_ns", "max", "ns"),
-    Column("kernel_ns", "kernels", "ns"),
+    Column("kernels", "kernels", "count"),
+    Column("kernel_ns", "kernel time", "ns"),
     Column("kernel_mean_ns", "mean", "ns"),
     Column("delay_ns", "delay", "ns"),
+    Column("waiting_ns", "of it waiting", "ns"),
+    Column("latency_ns", "latency", "ns"),
     Column("delay_mean_ns", "mean", "ns"),
     Column("delay_median_ns", "median", "ns"),
     Column("delay_p95_ns", "p95", "ns"),
@@ -54,11 +63,21 @@ OUTLIER_COLUMNS = (
     Column("kernel", "kernel", "text", is_name=True),
     Column("launch", "launch call", "text", is_name=True),
     Column("delay_ns", "delay", "ns"),
+    Column("waiting_ns", "of it waiting", "ns"),
     Column("call_ns", "call", "ns"),
     Column("kernel_ns", "kernel", "ns"),
     Column("rank", "rank", "text"),
     Column("device", "device", "text"),
     Column("stream", "stream", "text"),
+)
+PAIR_COLUMNS = (
+    Column("count", "pairs", "count"),
+    Column("call_ns", "calls", "ns"),
+    Column("kernel_ns", "kernels", "ns"),
+    Column("delay_ns", "delay", "ns"),
+    Column("short_kernels", "shorter than their call", "count"),
+    Column("long_calls", "call > 50 µs", "count"),
+    Column("long_delays", "delay > 100 µs", "count"),
 )
 STATISTICS_COLUMNS = (
     Column("of", "of", "text"),
@@ -86,12 +105,22 @@ class DeviceLaunches:
     calls: I64
     kernel_starts: I64
     kernel_times: I64
+    free_from: I64  # when the stream had done all that began there before, trace time; the least int64: never
     without: int  # slices whose launch the trace does not tell
+    ambiguous: int  # whose launch is doubtful: another is as likely, or it begins after its work
 
     @cached_property
     def delays(self) -> I64:
         """How long each piece of work waited after its call was done."""
         waited: I64 = np.maximum(0, self.kernel_starts - self.call_starts - self.calls)
+        return waited
+
+    @cached_property
+    def waiting(self) -> I64:
+        """The part of each delay in which the stream was busy with earlier work."""
+        ends = self.call_starts + self.calls
+        free = np.minimum(np.maximum(self.free_from, ends), self.kernel_starts)
+        waited: I64 = np.maximum(0, free - ends)
         return waited
 
     def queue(self, stream: str, *, finished: bool = False) -> tuple[I64, I64]:
@@ -112,30 +141,93 @@ class LaunchTimes:
     origin: int
     devices: tuple[DeviceLaunches, ...]
 
-    @property
-    def calls(self) -> I64:
-        """How long each call took, over all devices."""
-        return concatenated([device.calls for device in self.devices])
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Each piece of work with its call, over all devices."""
+        devices = self.devices
+        sources = [np.full(len(device.kernels), device.work.device.source, np.int64) for device in devices]
+        return Pairs(
+            concatenated(sources),
+            concatenated([device.launches for device in devices], np.uint32),
+            concatenated([device.kernels for device in devices], np.uint32),
+            concatenated([device.calls for device in devices]),
+            concatenated([device.kernel_starts for device in devices]),
+            concatenated([device.kernel_times for device in devices]),
+            concatenated([device.delays for device in devices]),
+            concatenated([device.waiting for device in devices]),
+        )
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Each call with what it launched, over all devices."""
+        return calls_of(self.pairs)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Device work and the calls that launched it, a row per piece of work; ns."""
+
+    sources: I64
+    launches: U32  # positions
+    kernels: U32  # positions
+    call_ns: I64
+    starts: I64  # of the work, trace time
+    kernel_ns: I64
+    delay_ns: I64
+    waiting_ns: I64
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Launch calls, a row per call, in order of source and position; ns."""
+
+    sources: I64
+    launches: U32  # positions
+    first: I64  # the row of Pairs that holds its first work
+    call_ns: I64
+    kernels: I64  # pieces of work that it launched
+    kernel_ns: I64  # their sum
+    delay_ns: I64  # from the end of the call to the start of the first of them
+    waiting_ns: I64
 
     @property
-    def kernel_times(self) -> I64:
-        """How long the work of each call took, over all devices."""
-        return concatenated([device.kernel_times for device in self.devices])
+    def latency_ns(self) -> I64:
+        """The part of the delay in which the stream had nothing earlier to do."""
+        return self.delay_ns - self.waiting_ns
 
-    @property
-    def delays(self) -> I64:
-        """How long each piece of work waited after its call was done, over all devices."""
-        return concatenated([device.delays for device in self.devices])
+
+def calls_of(pairs: Pairs) -> Calls:
+    """Return each call once, with the first of its work and the sums of all of it."""
+    order = np.lexsort((pairs.kernels, pairs.starts, pairs.launches, pairs.sources))
+    sources, launches = pairs.sources[order], pairs.launches[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (sources[1:] != sources[:-1]) | (launches[1:] != launches[:-1])
+    begins = np.flatnonzero(fresh)
+    first = order[begins]
+    groups = Groups(np.cumsum(fresh) - 1, len(begins))
+    return Calls(
+        pairs.sources[first],
+        pairs.launches[first],
+        first,
+        pairs.call_ns[first],
+        groups.counts,
+        groups.sums(pairs.kernel_ns[order]),
+        pairs.delay_ns[first],
+        pairs.waiting_ns[first],
+    )
 
 
 def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
-    """Return the launches by call, the queues of the streams, the longest delays, and the sums of all."""
+    """Return the launches by call, the queues of the streams, the longest delays, statistics over all calls,
+    and the sums over all pairs of call and work.
+    """
     found = launches(scope)
     tables = {
         "launches": lambda: launch_table(found),
         "queues": lambda: queue_table(found),
         "outliers": lambda: outlier_table(found, limit or OUTLIERS),
         "statistics": lambda: statistics_table(found),
+        "pairs": lambda: pair_table(found),
     }
     return Tables(found.scope, found.origin, tables)
 
@@ -143,8 +235,9 @@ def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
 def launch_metrics(scope: Scope) -> list[Metric]:
     """Return how many launches there are, how long their calls take and how long their work waits."""
     found = launches(scope)
-    metrics = [Metric("launches.calls", "count", len(found.calls))]
-    for key, values in (("call", found.calls), ("delay", found.delays)):
+    calls = found.calls
+    metrics = [Metric("launches.calls", "count", len(calls.launches))]
+    for key, values in (("call", calls.call_ns), ("delay", calls.delay_ns)):
         of_key = _statistics(values)
         metrics += [
             Metric(f"launches.{key}.{stat}", "ns", of_key[f"{stat}_ns"]) for stat in ("median", "p95", "max")
@@ -155,6 +248,7 @@ def launch_metrics(scope: Scope) -> list[Metric]:
 def launches(scope: Scope) -> LaunchTimes:
     """Return the launches of the device work that starts in a scope, joined by flow, else by correlation."""
     found = []
+    free = free_streams(scope)
     for work in work_of(scope):
         side = launch_sides(scope, work)
         index = work.index
@@ -176,42 +270,77 @@ def launches(scope: Scope) -> LaunchTimes:
                 calls,
                 work.starts[known],
                 index.duration(work.positions[known]),
+                free[work.device.source, work.device.process].at(work.positions[known]),
                 int(whole.sum() - known.sum()),
+                int(side.ambiguous[known].sum()),
             )
         )
     return LaunchTimes(scope.text, scope.origin, tuple(found))
 
 
+@dataclass(frozen=True)
+class FreeStreams:
+    """For the work of one device: until when its stream was busy with what began there before."""
+
+    positions: U32  # ascending
+    times: I64  # trace time; the least int64 for the first on its stream
+
+    def at(self, positions: AnyArray) -> I64:
+        """Return the time for some of the work, by position."""
+        times: I64 = self.times[np.searchsorted(self.positions, positions)]
+        return times
+
+
+def free_streams(scope: Scope) -> dict[tuple[int, int], FreeStreams]:
+    """Return by (source, process) when streams were free: of the whole trace, as work before a range may
+    reach into it.
+    """
+    free = {}
+    for work in work_of(replace(scope, range=None, where=None, work=None)):
+        times = np.full(len(work), np.iinfo(np.int64).min)
+        for _, places in work.by_stream():
+            times[places[1:]] = np.maximum.accumulate(work.ends[places])[:-1]
+        free[work.device.source, work.device.process] = FreeStreams(work.positions, times)
+    return free
+
+
 def launch_table(found: LaunchTimes) -> Table:
     """Return a row per launch call's name, most launches first."""
     labels = Labels()
-    codes = [labels.of_slices(device.work.index, device.launches) for device in found.devices]
-    groups = Groups(concatenated(codes), len(labels))
-    call, kernel, delay = found.calls, found.kernel_times, found.delays
-    calls, kernels, of_delay = groups.sums(call), groups.sums(kernel), groups.statistics(delay)
+    calls, pairs = found.calls, found.pairs
+    codes = np.zeros(len(calls.launches), np.int64)
+    indexes = {device.work.device.source: device.work.index for device in found.devices}
+    for source, index in indexes.items():
+        own = np.flatnonzero(calls.sources == source)
+        codes[own] = labels.of_slices(index, calls.launches[own])
+    groups = Groups(codes, len(labels))
+    of_delay = groups.statistics(calls.delay_ns)
     count = of_delay["count"]
+    call_ns, kernels, kernel_ns = (
+        groups.sums(values) for values in (calls.call_ns, calls.kernels, calls.kernel_ns)
+    )
     data: dict[str, Values] = {
         "name": list(labels),
         "count": count,
-        "call_ns": calls,
-        "call_mean_ns": calls / count,
-        "call_max_ns": groups.most(call),
-        "kernel_ns": kernels,
-        "kernel_mean_ns": kernels / count,
+        "call_ns": call_ns,
+        "call_mean_ns": call_ns / count,
+        "call_max_ns": groups.most(calls.call_ns),
+        "kernels": kernels,
+        "kernel_ns": kernel_ns,
+        "kernel_mean_ns": kernel_ns / kernels,
         "delay_ns": of_delay["total_ns"],
+        "waiting_ns": groups.sums(calls.waiting_ns),
+        "latency_ns": groups.sums(calls.latency_ns),
         "delay_mean_ns": of_delay["mean_ns"],
         "delay_median_ns": of_delay["median_ns"],
         "delay_p95_ns": of_delay["p95_ns"],
         "delay_max_ns": of_delay["max_ns"],
-        "short_kernels": groups.counts_where(kernel < call),
-        "long_calls": groups.counts_where(call > LONG_CALL_NS),
-        "long_delays": groups.counts_where(delay > LONG_DELAY_NS),
+        "short_kernels": groups.counts_where(calls.kernel_ns < calls.call_ns),
+        "long_calls": groups.counts_where(calls.call_ns > LONG_CALL_NS),
+        "long_delays": groups.counts_where(calls.delay_ns > LONG_DELAY_NS),
     }
-    positions = concatenated([device.kernels for device in found.devices], np.uint32)
-    sources = np.repeat(
-        np.array([device.work.device.source for device in found.devices], np.int64),
-        [len(device.kernels) for device in found.devices],
-    )
+    ambiguous = sum(device.ambiguous for device in found.devices)
+    notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
     return Table(
         "launches",
         "Launches",
@@ -219,23 +348,43 @@ def launch_table(found: LaunchTimes) -> Table:
         COLUMNS,
         data,
         {
-            "count": len(delay),
+            "count": len(calls.launches),
+            "kernels": len(pairs.kernels),
             "without_launch": sum(device.without for device in found.devices),
-            "short_kernels": int((kernel < call).sum()),
-            "long_calls": int((call > LONG_CALL_NS).sum()),
-            "long_delays": int((delay > LONG_DELAY_NS).sum()),
+            "ambiguous": ambiguous,
         },
-        positions=positions[of_delay["longest"]],
-        sources=sources[of_delay["longest"]],
+        notes if ambiguous else (),
+        positions=pairs.kernels[calls.first[of_delay["longest"]]],
+        sources=calls.sources[of_delay["longest"]],
     ).sort("count")
 
 
+def pair_table(found: LaunchTimes) -> Table:
+    """Return the sums over all pairs of call and work, as HTA counts them: a call that launched three kernels
+    is three pairs.
+    """
+    pairs = found.pairs
+    row = {
+        "count": len(pairs.kernels),
+        "call_ns": int(pairs.call_ns.sum()),
+        "kernel_ns": int(pairs.kernel_ns.sum()),
+        "delay_ns": int(pairs.delay_ns.sum()),
+        "short_kernels": int((pairs.kernel_ns < pairs.call_ns).sum()),
+        "long_calls": int((pairs.call_ns > LONG_CALL_NS).sum()),
+        "long_delays": int((pairs.delay_ns > LONG_DELAY_NS).sum()),
+    }
+    return Table.from_rows("pairs", "Pairs", found.scope, PAIR_COLUMNS, [row], is_drawn=False)
+
+
 def statistics_table(found: LaunchTimes) -> Table:
-    """Return a row for all calls, one for what they launched and one for the delays in between."""
+    """Return a row for all calls, one for what they launched, and one each for the delays and their parts."""
+    calls = found.calls
     rows = [
-        {"of": "call", **_statistics(found.calls)},
-        {"of": "kernel", **_statistics(found.kernel_times)},
-        {"of": "delay", **_statistics(found.delays)},
+        {"of": "call", **_statistics(calls.call_ns)},
+        {"of": "kernel", **_statistics(found.pairs.kernel_ns)},
+        {"of": "delay", **_statistics(calls.delay_ns)},
+        {"of": "waiting", **_statistics(calls.waiting_ns)},
+        {"of": "latency", **_statistics(calls.latency_ns)},
     ]
     columns = STATISTICS_COLUMNS
     return Table.from_rows("statistics", "Statistics", found.scope, columns, rows, is_drawn=False)
@@ -265,18 +414,19 @@ def queue_table(found: LaunchTimes) -> Table:
     return Table.from_rows("queues", "Queue length", found.scope, QUEUE_COLUMNS, rows)
 
 
-def outlier_table(found: LaunchTimes, limit: int = 20) -> Table:
-    """Return the launches whose work waited longest, beyond the limit of an outlier."""
-    ranked = []
-    for number, device in enumerate(found.devices):
-        delays = device.delays
-        least = np.partition(delays, -limit)[-limit] if len(delays) > limit else 0
-        hits = np.flatnonzero(delays >= max(least, LONG_DELAY_NS + 1))
-        hits = hits[np.argsort(-delays[hits], kind="stable")[:limit]]
-        ranked += [(-int(delays[at]), number, int(at)) for at in hits]
-    ranked = sorted(ranked)[:limit]
-    rows = [_outlier(found, found.devices[number], at) for _, number, at in ranked]
-    jumps = [(found.devices[n].work.device.source, int(found.devices[n].kernels[at])) for _, n, at in ranked]
+def outlier_table(found: LaunchTimes, limit: int = OUTLIERS) -> Table:
+    """Return the calls whose first work waited longest, beyond the limit of an outlier."""
+    delays, first = found.calls.delay_ns, found.calls.first
+    late = np.flatnonzero(delays > LONG_DELAY_NS)
+    late = late[np.argsort(-delays[late], kind="stable")[:limit]]
+    edges = np.cumsum([len(device.kernels) for device in found.devices])
+    rows, jumps = [], []
+    for pair in first[late].tolist():
+        number = int(np.searchsorted(edges, pair, "right"))
+        device = found.devices[number]
+        at = pair - (int(edges[number - 1]) if number else 0)
+        rows.append(_outlier(found, device, at))
+        jumps.append((device.work.device.source, int(device.kernels[at])))
     return Table.from_rows("outliers", "Longest launch delays", found.scope, OUTLIER_COLUMNS, rows, jumps)
 
 
@@ -290,6 +440,7 @@ def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, A
         "kernel": kernel,
         "launch": launch,
         "delay_ns": int(device.delays[at]),
+        "waiting_ns": int(device.waiting[at]),
         "call_ns": int(device.calls[at]),
         "kernel_ns": int(device.kernel_times[at]),
         "rank": str(device.work.rank),

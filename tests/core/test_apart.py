@@ -20,6 +20,8 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, apart
 from tracelane.core.trace.apart import QUESTIONS, clock_troubles, findings_apart
 
+pytestmark = pytest.mark.slow
+
 ASKING = {"findings": findings_apart, "device-clocks": clock_troubles}
 
 

@@ -285,6 +285,7 @@ print(len(trace.lanes), trace.indexes[0].ledger["slices"])
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> None:
     """The second waits for the first and opens what it built; both show the trace."""
     both = [

@@ -96,6 +96,7 @@ def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
     assert gaps.claimed_ns <= 660_551_000 and bound.claimed_ns < gaps.claimed_ns
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_no_rule_fails_on_any_file(corpus_cache: Path) -> None:
     """Whatever opens is judged without an error; a rule speaks, is silent, or says what it lacks."""

@@ -23,6 +23,8 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
 
+pytestmark = pytest.mark.slow
+
 WAIT_S = 0.1
 
 

@@ -23,6 +23,8 @@ from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
 from tracelane.core.read.source import Source, open_source
 
+pytestmark = pytest.mark.slow
+
 EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"dur":3.5{3}}}'
 
 

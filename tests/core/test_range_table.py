@@ -96,6 +96,7 @@ def test_self_time_is_shared_out_whole(trace: Trace, range_: tuple[int, int] | N
     assert sum(float(row["share"] or 0) for row in table.rows()) == pytest.approx(1 if own else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range_", RANGES)
 @pytest.mark.parametrize("odd", [False, True])
 @pytest.mark.parametrize("chunk", [7, 1 << 20])

@@ -105,6 +105,7 @@ def running() -> str:
     return "".join(line for line in own.stdout.splitlines() if "scan_child" in line)
 
 
+@pytest.mark.slow
 def test_a_child_ends_with_its_search(trace: Trace, in_child: None) -> None:
     """Stopped, given up half way or finished, a search leaves no process behind."""
     asked = iter([False, False, True])
