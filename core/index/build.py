@@ -132,7 +132,7 @@ class _Build:
         tables, flow_counts = self._write_lanes(lanes, slot_of)
         with Scratch(self.folder) as scratch:
             jobs: list[BuildJob] = [
-                lambda worker: self._draw(tables),
+                lambda worker: self._draw(tables, worker),
                 self._write_rest,
                 *promoted_jobs(batches, tables.slices, tables.instants, slot_of, columns),
             ]
@@ -176,9 +176,10 @@ class _Build:
             events = events_by_lane(batches, drawn, self.asyncs, scratch, workers)
             flows = flows_by_track(batches, threads, scratch, workers)
             bound = scratch.full(int(flows.bounds[-1]), "u4", NONE)
+            known = correlations(batches, scratch, workers.check)
             writer = LaneWriter(
-                events, [isinstance(one, int) for one in drawn], flows, bound, correlations(batches, scratch),
-                columns, self.category_dtype, slot_of, scratch,
+                events, [isinstance(one, int) for one in drawn], flows, bound, known, columns,
+                self.category_dtype, slot_of, scratch,
             )  # fmt: skip
             arrows: list[FlowPairs] = []
             jobs = [lambda worker: arrows.append(paired(flows, batches, worker.loops)), *writer.jobs()]
@@ -196,7 +197,7 @@ class _Build:
                 return lambda worker: columns.finish(name)
 
             def flows_out(worker: Worker) -> None:
-                write_flows(arrows[0], flows, bound, columns, self.category_dtype, worker.loops)
+                write_flows(arrows[0], flows, bound, columns, self.category_dtype, worker)
 
             workers.run([flows_out, *map(finish, columns.unfinished)], scratch.array)
         counts = {
@@ -226,10 +227,9 @@ class _Build:
 
     # -- what speaks of positions, strings, blocks --------------------------------------------------------
 
-    def _draw(self, tables: LaneTables) -> None:
-        Drawing(self.columns, tables.rows, len(self.batches.categories), self.category_dtype).write(
-            _overview_span(tables)
-        )
+    def _draw(self, tables: LaneTables, worker: Worker) -> None:
+        drawing = Drawing(self.columns, tables.rows, len(self.batches.categories), self.category_dtype)
+        drawing.write(_overview_span(tables), worker.check)
 
     def _write_rest(self, worker: Worker) -> None:
         batches = self.batches

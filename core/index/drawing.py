@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +25,16 @@ class Drawing:
         self._categories, self._category_dtype = categories, category_dtype
         self._sums = self._row_categories = self._pyramid = self._samples = self._cells = 0
 
-    def write(self, span: tuple[int, int] | None) -> None:
-        """Write all drawing columns; `span`: what overviews show, None without slices."""
+    def write(self, span: tuple[int, int] | None, check: Callable[[], None]) -> None:
+        """Write all drawing columns; `span`: what overviews show, None without slices; `check` is called now
+        and then and may raise.
+        """
         edges = overview_edges(*span) if span is not None else []
         for batch in self._batches(RowKind.SLICES):
-            self._slices(batch, edges)
+            check()
+            self._slices(batch, edges, check)
         for batch in self._batches(RowKind.SAMPLES):
+            check()
             self._series(batch)
 
     def _batches(self, kind: RowKind) -> Iterator[I64]:
@@ -43,7 +47,7 @@ class Drawing:
             yield numbers[at:stop]
             at, done = stop, int(ends[stop - 1])
 
-    def _slices(self, batch: I64, edges: list[int]) -> None:
+    def _slices(self, batch: I64, edges: list[int], check: Callable[[], None]) -> None:
         columns, rows = self._columns, self._rows
         count = rows["count"][batch].astype(np.int64)
         begin = int(rows["first"][batch[0]])
@@ -77,6 +81,7 @@ class Drawing:
         for k in np.flatnonzero(count >= OVERVIEW_FROM).tolist():
             first, last = int(firsts[k]), int(firsts[k] + count[k])
             own = slice(first - begin, last - begin)
+            check()
             seen = overview(starts[first:last], duration[own], category[own], edges)
             columns.writer("overview.cell", "u2").append(seen.cell)
             columns.writer("overview.count", "u4").append(seen.count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
 from .format import COLUMNS
 from .loops import FLOW_COUNTS, Correlations, Loops
+from .workers import Worker
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,15 @@ def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPai
 
 
 def write_flows(
-    arrows: FlowPairs, flows: FlowEvents, bound: U32, columns: ColumnFiles, category_dtype: str, loops: Loops
+    arrows: FlowPairs,
+    flows: FlowEvents,
+    bound: U32,
+    columns: ColumnFiles,
+    category_dtype: str,
+    worker: Worker,
 ) -> None:
     """Write arrows by source, and their order by target; `bound`: the slice of each flow event."""
-    ordinal = flows.columns["ordinal"]
+    loops, ordinal = worker.loops, flows.columns["ordinal"]
     source, target = bound.take(arrows.source), bound.take(arrows.target)
     every = np.array([0, len(source)], np.uint64)
     target_ordinal, source_ordinal = ordinal.take(arrows.target), ordinal.take(arrows.source)
@@ -49,6 +56,7 @@ def write_flows(
         ("target_ordinal", target_ordinal),
         ("category", flows.columns["category"].take(arrows.source)),
     ):  # fmt: skip
+        worker.check()
         dtype = category_dtype if name == "category" else COLUMNS[f"flows.{name}"]
         columns.writer(f"flows.{name}", dtype).append(values.take(order))
     target = target.take(order)
@@ -57,20 +65,18 @@ def write_flows(
     columns.writer("flows.by_target", COLUMNS["flows.by_target"]).append(number if order is None else order)
 
 
-def correlations(batches: NumberedBatches, scratch: Scratch) -> Correlations:
-    """Return the correlations of all events."""
-    pieces = [
-        (batch.promoted["correlation"], first)
-        for batch, first in zip(batches.batches, batches.first_ordinal)
-        if "correlation" in batch.promoted
-    ]
-    size = sum(len(column.ordinals) for column, _ in pieces)
+def correlations(batches: NumberedBatches, scratch: Scratch, check: Callable[[], None]) -> Correlations:
+    """Return the correlations of all events; `check` is called per batch and may raise."""
+    some = [number for number, batch in enumerate(batches.batches) if "correlation" in batch.promoted]
+    size = sum(len(batches.batches[number].promoted["correlation"].ordinals) for number in some)
     ordinal, value = scratch.array(size, "u4"), scratch.array(size, "i8")
     at = 0
-    for column, first in pieces:
+    for number in some:
+        check()
+        column = batches.batches[number].promoted["correlation"]
         n = len(column.ordinals)
         ordinal[at : at + n] = column.ordinals
-        ordinal[at : at + n] += np.uint32(first)
+        ordinal[at : at + n] += np.uint32(batches.first_ordinal[number])
         value[at : at + n] = column.values
         at += n
     return Correlations(ordinal, value)

@@ -24,15 +24,13 @@ _DTYPES = {Kind.TEXT: "u4", Kind.FLOAT: "f8", Kind.INTEGER: "i8"}
 def promoted_jobs(
     batches: NumberedBatches, slices: int, instants: int, slot_of: U32, columns: ColumnFiles
 ) -> list[BuildJob]:
-    """Return a job per argument that occurs, which writes its columns; those of many values first."""
-    sizes: Counter[str] = Counter()
-    for batch in batches.batches:
-        sizes.update({key: len(column.ordinals) for key, column in batch.promoted.items()})
-    arguments = sorted(PROMOTED, key=lambda one: -sizes[one.key])
+    """Return a job per argument that occurs, which writes its columns; those of many batches first."""
+    occurrences = Counter(key for batch in batches.batches for key in batch.promoted)
+    arguments = sorted(PROMOTED, key=lambda one: -occurrences[one.key])
     return [
         partial(_write, batches, argument, slices, instants, slot_of, columns)
         for argument in arguments
-        if sizes[argument.key]
+        if occurrences[argument.key]
     ]
 
 

@@ -26,6 +26,8 @@ class Worker:
 
     loops: Loops
     rooms: Rooms
+    check: Callable[[], None]
+    """Raises Cancelled once that is asked for: for what takes long without loops."""
 
 
 BuildJob: TypeAlias = Callable[[Worker], None]
@@ -74,7 +76,7 @@ class Workers:
                     if job is None:
                         return
                     cancel.check()
-                    job(Worker(loops, rooms))
+                    job(Worker(loops, rooms, cancel.check))
             except BaseException as error:
                 errors.append(error)
                 cancel.set()
