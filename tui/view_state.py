@@ -11,6 +11,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import read_marks, read_object, shelf, write_marks
+from tracelane.core.index.inputs import check_there
 from tracelane.core.trace import Trace
 
 from .actions.view import limits
@@ -33,8 +34,7 @@ def saved_session(trace: Trace) -> Session | None:
 
 def import_marks(trace: Trace, path: Path) -> int:
     """Add the marks of a file to those kept of a trace; return how many are new. Raises TracelaneError."""
-    if not path.is_file():
-        raise UsageError(f"{path} is no file")
+    check_there([path])
     place = shelf(trace.indexes, "marks")
     if place is None:
         raise UsageError("of what comes from standard input no marks are kept")

@@ -28,17 +28,20 @@ State = tuple[int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """A file that is not what was read: longer, renamed by its writer, or written anew."""
+    """A file that is not what was read: longer, renamed by its writer, deleted, or written anew."""
 
     path: str
     grown: int = 0  # bytes; 0: renamed, or written anew
     renamed: str = ""
+    deleted: bool = False
 
     @property
     def text(self) -> str:
         """What happened, as the end of a sentence: "grew by 1.2 MB"."""
         if self.renamed:
             return f"is complete: {Path(self.renamed).name}"
+        if self.deleted:
+            return "was deleted"
         return f"grew by {format_bytes(self.grown)}" if self.grown else "was written anew"
 
 
@@ -46,6 +49,8 @@ def changes_text(changes: Sequence[Change]) -> str:
     """Return what happened to the files as one sentence's beginning."""
     if len(changes) == 1:
         return f"file {changes[0].text}"
+    if all(change.deleted for change in changes):
+        return f"{len(changes)} files were deleted"
     grown = sum(change.grown for change in changes)
     return f"{len(changes)} files changed" + (f", {format_bytes(grown)} more" if grown else "")
 
@@ -81,14 +86,16 @@ def states_read(indexes: Sequence[Index]) -> dict[str, State]:
 
 
 def changes_since(states: Mapping[str, State]) -> tuple[Change, ...]:
-    """Return the files that are no longer in these states; one that is gone without a trace is none."""
+    """Return the files that are no longer in these states."""
     found = []
     for path, (size, changed) in states.items():
         try:
             status = os.stat(path)
-        except OSError:
+        except OSError as error:
             if (whole := finished_name(path)) != path:
                 found.append(Change(path, renamed=whole))
+            elif isinstance(error, FileNotFoundError | NotADirectoryError):
+                found.append(Change(path, deleted=True))
             continue
         if (status.st_size, status.st_mtime_ns) != (size, changed):
             found.append(Change(path, max(0, status.st_size - size)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..base.errors import UnreadableError
@@ -53,6 +53,27 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             raise UnreadableError(f"{path}: is a directory without traces{writing}")
         found.extend(inside)
     return found
+
+
+def check_there(paths: Iterable[str | Path]) -> None:
+    """Raise UnreadableError, which names each, where there are paths that lead nowhere."""
+    reasons: dict[str, list[str]] = {}
+    for path in dict.fromkeys(map(str, paths)):
+        if path != STDIN and (reason := _missing(path)):
+            reasons.setdefault(reason, []).append(path)
+    if reasons:
+        raise UnreadableError("; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items()))
+
+
+def _missing(path: str) -> str:
+    """Return why there is nothing at a path, or behind a pattern; "" where there is something."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "" if any(map(os.path.exists, glob.glob(path))) else "no such file or directory"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
 
 
 def unfinished_notes(asked: Sequence[str | Path]) -> list[str]:

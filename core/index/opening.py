@@ -12,7 +12,7 @@ from ..base.progress import CancelledCallback, ProgressCallback, never, no_progr
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .ingest import has_no_event_array, ingest_index
-from .inputs import STDIN, expanded, unfinished_notes
+from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import index_several
 from .told import told_by, told_in
@@ -144,6 +144,7 @@ def meant_by(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None
     Raises UnreadableError, UsageError as `open_indexes` does.
     """
     named = tuple(asked)
+    check_there(named)
     files = expanded(asked)
     if STDIN in map(str, files) or (len(files) == 1 and choice == NEWEST):
         return Meant(named, tuple(Member(path, "") for path in files))

@@ -52,7 +52,7 @@ def test_growing_and_writing_anew(tmp_path: Path, length: int, what: str) -> Non
 
 
 def test_a_file_that_is_complete_has_another_name(tmp_path: Path) -> None:
-    """A `.tmp` that its writer renamed is found under its name; one that is gone for good is no change."""
+    """A `.tmp` that its writer renamed is found under its name; one that is gone for good was deleted."""
     path = tmp_path / "t.pt.trace.json.tmp"
     path.write_bytes(b"[]")
     before = state(path)
@@ -62,7 +62,8 @@ def test_a_file_that_is_complete_has_another_name(tmp_path: Path) -> None:
     assert changes_text(changes_since(before)) == "file is complete: t.pt.trace.json"
     assert finished_name(str(path)) == str(whole)
     whole.unlink()
-    assert changes_since(before) == ()
+    assert changes_since(before) == (Change(str(path), deleted=True),)
+    assert changes_text(changes_since(before)) == "file was deleted"
     assert finished_name(str(path)) == str(path)
 
 

@@ -88,6 +88,27 @@ async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
         assert app.wants_reload
 
 
+async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Header and footer tell that the file is gone, and R stays, as there is nothing to read; R opens it once
+    it is back.
+    """
+    monkeypatch.setattr(TracelaneApp, "watch_period_s", TICK_S)
+    async with open_viewer(opened(path), (120, 30)) as (app, pilot):
+        path.unlink()
+        await until_noticed(app, pilot)
+        await pilot.pause()
+        assert message(app) == "file was deleted"
+        assert "file was deleted" in screen_text(app).splitlines()[0]
+        await pilot.press("R")
+        await wait_until(pilot, lambda: message(app) == "file was deleted: there is nothing to read again")
+        assert app.is_running and not app.wants_reload
+        more(path)
+        await wait_until(pilot, lambda: "deleted" not in screen_text(app).splitlines()[0])
+        await pilot.press("R")
+        await wait_until_idle(app, pilot)
+        assert app.wants_reload
+
+
 async def test_what_came_through_a_pipe(path: Path) -> None:
     """It cannot be read again, and R says so."""
     trace = opened(path)

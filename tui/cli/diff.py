@@ -14,7 +14,7 @@ from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
 from .limits import parse_value
 from .options import choice_options, with_index_options
 from .scoped import STEP_NAME, WHERE, terminal_width
-from .sides import read_side
+from .sides import read_side, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -85,6 +85,7 @@ def diff(
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
     --run, --capture, --rank and --step-name are for both sides.
     """
+    from tracelane.core.index.inputs import check_there
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.metrics import metric_group_of
     from tracelane.tui.text.diff import told
@@ -95,6 +96,7 @@ def diff(
         raise UsageError("--fail-above and --min-time take no negative values")
     for name in names:
         metric_group_of(name)
+    check_there(split_side(side)[0] for side in (before, now))
     sides = [read_side(side, index_options, choice, step_name, where) for side in (before, now)]
     found = difference(sides[0], sides[1], least)
     held = _held(found, names)

@@ -29,6 +29,11 @@ MAKING = ("report", "diff", "check", "cache", "demo")
 asked for.
 """
 
+NEAR = 0.7
+"""Likeness, from 0 to 1, from which on a word is taken for a misspelt command."""
+LEAST_BEGUN = 3
+"""Letters of a command from which on they are taken for all of it."""
+
 EXIT_FAILED = 1
 EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
@@ -88,6 +93,22 @@ def tracelane() -> None:
     `tracelane TRACE…` opens traces, as `tracelane view TRACE…` does; alone it lists what there is to open.
     A file that is called like a command opens as ./info.
     """
+
+
+def misspelt(arguments: Sequence[str]) -> str:
+    """Return the command that a first word was probably meant to be, "" where it may well be a path."""
+    word = arguments[0] if arguments else ""
+    is_path = set(word) & set("/.*?[") or os.path.lexists(word)
+    if not word or word.startswith("-") or is_path or is_command(word):
+        return ""
+    if word in ("help", "version"):
+        return f"--{word}"
+    from difflib import get_close_matches
+
+    names = command_names()
+    begun = [name for name in names if len(word) >= LEAST_BEGUN and name.startswith(word.lower())]
+    near = begun or get_close_matches(word.lower(), names, 1, NEAR)
+    return near[0] if near else ""
 
 
 def with_command(arguments: Sequence[str]) -> list[str]:
@@ -166,6 +187,9 @@ def _run(arguments: list[str]) -> int:
             from .pick import pick
 
             return pick()
+        if meant := misspelt(arguments):
+            question = f"no file and no command is called {arguments[0]!r}: did you mean `tracelane {meant}`?"
+            return _fail(question, EXIT_USAGE)
         # Not tracelane.main(): it has its own answers to Ctrl+C and to a reader that goes away.
         with tracelane.make_context("tracelane", with_command(arguments)) as context:
             tracelane.invoke(context)

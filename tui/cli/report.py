@@ -58,14 +58,19 @@ def report(
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
+    from tracelane.core.index.inputs import check_there
     from tracelane.core.overlay.excerpt import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
 
+    from .sides import split_side
+
     for path in (out, bundle):
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
+    earlier = () if baseline is None else (split_side(baseline)[0],)
+    check_there((*opened.traces, *logs, *earlier))
     scope = opened.scope()
     overlay = _overlay(scope, logs, log_zone, lag, cards)
     example = example_of(scope)

@@ -55,6 +55,7 @@ def telemetry(
     kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all.
     """
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
+    from tracelane.core.index.inputs import check_there
     from tracelane.core.overlay.beside import logs_beside
     from tracelane.core.overlay.counter_table import counters_table
     from tracelane.core.overlay.lay_over import check_cards, lay_over
@@ -66,6 +67,7 @@ def telemetry(
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     options = log_options(log_zone, lag, cards)
+    check_there((*traces, *logs))
     trace = chosen_trace(traces, index_options, choice)
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)

@@ -108,6 +108,8 @@ def view(
     `-` reads from standard input, a directory stands for the traces in it. Where stdout is no terminal (or
     TERM is unset or dumb) one picture and a summary are printed instead.
     """
+    from tracelane.core.index.inputs import check_there
+
     if traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
@@ -119,6 +121,7 @@ def view(
         zone_of(tz)
     if waits:
         traces = wait_for(traces)
+    check_there((*traces, *logs, *([marks] if marks else [])))
 
     asked = Asked(
         begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets

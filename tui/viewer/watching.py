@@ -93,7 +93,10 @@ class Watching(Viewer):
 
     @property
     def _news(self) -> str:
-        return f"{changes_text(self._changes_seen)}; {self.keys_shown(command('reload')) or 'reload'} reloads"
+        news = changes_text(self._changes_seen)
+        if any(change.deleted for change in self._changes_seen):
+            return news  # what is not there cannot be read again
+        return f"{news}; {self.keys_shown(command('reload')) or 'reload'} reloads"
 
     def change_notes(self) -> list[Text]:
         """Return what the header says of changed files."""
@@ -114,6 +117,8 @@ class Watching(Viewer):
             self.say("the file system does not answer: nothing is reloaded")
         elif not watch.changes:
             self.say("nothing has changed since the trace was read")
+        elif any(change.deleted for change in watch.changes):
+            self.say(f"{changes_text(watch.changes)}: there is nothing to read again")
         else:
             self.wants_reload = True
             self.exit()
