@@ -3,7 +3,7 @@
  * The text is the inside of an event array. It is read strictly (RFC 8259, UTF-8, no lone surrogates), each byte
  * about once, and nothing is built of what no column holds. An event is first looked over: where the values of
  * the keys stand that count, and whether all of it is JSON. Only when its closing brace has been met is anything
- * written (`commit`), so that an event that is refused, cut off by the end of the text, or too large for a
+ * written (`write_event`), so that an event that is refused, cut off by the end of the text, or too large for a
  * capacity leaves no trace but strings that nothing refers to, and can be read again.
  *
  * What keeps it fast is that writers repeat themselves. The text between one value and the next (a *gap*, such as
@@ -1041,6 +1041,31 @@ static void write_block(struct tl_scan *scan, const u8 *begin, const u8 *end, in
     COLUMN(TL_BLOCK_LENGTH, i64)[row] = scan->offset + (end - scan->text) - offsets[row];
 }
 
+/* What tables of events have in common. */
+struct common {
+    u8 phase, flags;
+    u32 track, category, name;
+};
+
+/* Write the columns that tables begin with, of which the phase is the `first`. */
+static inline void write_common(struct tl_scan *scan, int first, i64 row, const struct common *common)
+{
+    COLUMN(first, u8)[row] = common->phase;
+    COLUMN(first + 1, u8)[row] = common->flags;
+    COLUMN(first + 2, u32)[row] = scan->ordinal;
+    COLUMN(first + 3, u32)[row] = common->track;
+    COLUMN(first + 4, u32)[row] = common->category;
+    COLUMN(first + 5, u32)[row] = common->name;
+}
+
+/* Write the columns that flows and async events end with, of which the kind of their id is the `first`. */
+static inline void write_id(struct tl_scan *scan, int first, i64 row, u8 kind, i64 id, i64 start)
+{
+    COLUMN(first, u8)[row] = kind;
+    COLUMN(first + 1, i64)[row] = id;
+    COLUMN(first + 2, i64)[row] = start;
+}
+
 /* Write the columns of the event that has been looked over. */
 static int write_event(struct reader *reader, const u8 *end)
 {
@@ -1122,7 +1147,7 @@ static int write_event(struct reader *reader, const u8 *end)
     }
     u32 category = (u32)category_number, text = (u32)name_number;
     u32 track = number_of_track(scan, (u32)pid, (u32)tid);
-    u8 flags = 0;
+    struct common common = {phase, 0, track, category, text};
     i64 row = scan->count[table];
     if (table != TL_TIMED && !number_of_id(reader, &id_kind, &id)) {
         goto unusual;
@@ -1134,14 +1159,9 @@ static int write_event(struct reader *reader, const u8 *end)
             if (scope->kind == STRING && scope->escaped) {
                 goto unusual;
             }
-            flags = is_text(scope, "p", 1) ? SCOPE_PROCESS : is_text(scope, "g", 1) ? SCOPE_GLOBAL : 0;
+            common.flags = is_text(scope, "p", 1) ? SCOPE_PROCESS : is_text(scope, "g", 1) ? SCOPE_GLOBAL : 0;
         }
-        COLUMN(TL_TIMED_PHASE, u8)[row] = phase;
-        COLUMN(TL_TIMED_FLAGS, u8)[row] = flags;
-        COLUMN(TL_TIMED_ORDINAL, u32)[row] = scan->ordinal;
-        COLUMN(TL_TIMED_TRACK, u32)[row] = track;
-        COLUMN(TL_TIMED_CATEGORY, u32)[row] = category;
-        COLUMN(TL_TIMED_NAME, u32)[row] = text;
+        write_common(scan, TL_TIMED_PHASE, row, &common);
         COLUMN(TL_TIMED_START, i64)[row] = start;
         COLUMN(TL_TIMED_DURATION, i64)[row] = duration;
         if ((event->arguments_seen || event->seen >> CNAME & 1) && !write_promoted(reader, cat->kind == STRING ? category : 0)) {
@@ -1152,26 +1172,13 @@ static int write_event(struct reader *reader, const u8 *end)
         if (value_of(event, BP)->escaped && value_of(event, BP)->kind == STRING) {
             goto unusual;
         }
-        COLUMN(TL_FLOW_PHASE, u8)[row] = phase;
-        COLUMN(TL_FLOW_FLAGS, u8)[row] = is_text(value_of(event, BP), "e", 1) ? BINDS_ENCLOSING : 0;
-        COLUMN(TL_FLOW_ORDINAL, u32)[row] = scan->ordinal;
-        COLUMN(TL_FLOW_TRACK, u32)[row] = track;
-        COLUMN(TL_FLOW_CATEGORY, u32)[row] = category;
-        COLUMN(TL_FLOW_NAME, u32)[row] = text;
-        COLUMN(TL_FLOW_ID_KIND, u8)[row] = id_kind;
-        COLUMN(TL_FLOW_ID_VALUE, i64)[row] = id;
-        COLUMN(TL_FLOW_START, i64)[row] = start;
+        common.flags = is_text(value_of(event, BP), "e", 1) ? BINDS_ENCLOSING : 0;
+        write_common(scan, TL_FLOW_PHASE, row, &common);
+        write_id(scan, TL_FLOW_ID_KIND, row, id_kind, id, start);
         break;
     case TL_ASYNCS:
-        COLUMN(TL_ASYNC_PHASE, u8)[row] = phase;
-        COLUMN(TL_ASYNC_FLAGS, u8)[row] = 0;
-        COLUMN(TL_ASYNC_ORDINAL, u32)[row] = scan->ordinal;
-        COLUMN(TL_ASYNC_TRACK, u32)[row] = track;
-        COLUMN(TL_ASYNC_CATEGORY, u32)[row] = category;
-        COLUMN(TL_ASYNC_NAME, u32)[row] = text;
-        COLUMN(TL_ASYNC_ID_KIND, u8)[row] = id_kind;
-        COLUMN(TL_ASYNC_ID_VALUE, i64)[row] = id;
-        COLUMN(TL_ASYNC_START, i64)[row] = start;
+        write_common(scan, TL_ASYNC_PHASE, row, &common);
+        write_id(scan, TL_ASYNC_ID_KIND, row, id_kind, id, start);
         break;
     default:
         if (!write_samples(reader, track, text, id_kind, id)) {

@@ -247,10 +247,19 @@ def zip_reader(path: Path) -> RawReader:
     """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
     import zipfile  # only for archives
 
+    damage = (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        ValueError,
+        OSError,
+        EOFError,
+        NotImplementedError,
+    )
     raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
     try:
         archive = zipfile.ZipFile(raw)
-    except zipfile.BadZipFile:
+    except damage:
         raw.close()
         return _cut_off_zip(path)
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
@@ -262,8 +271,8 @@ def zip_reader(path: Path) -> RawReader:
         if len(traces) != 1:
             names = ", ".join(m.filename for m in members[:8]) + (", …" if len(members) > 8 else "")
             raise UnreadableError(f"a zip archive must hold one trace; this one holds {names or 'nothing'}")
-        return FileReader(archive.open(traces[0]), raw, (zipfile.BadZipFile, zlib.error))
-    except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in an unknown way
+        return FileReader(archive.open(traces[0]), raw, damage)
+    except (RuntimeError, *damage) as error:  # encrypted, packed in an unknown way, or damaged
         raw.close()
         raise UnreadableError(f"cannot unpack the zip archive: {error}") from error
     except UnreadableError:

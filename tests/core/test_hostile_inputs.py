@@ -26,17 +26,6 @@ from tracelane.core.trace import Trace, open_trace
 DECODERS = ("native", "python")
 NUMBERS = count()
 
-LEXER_REREADS = "after a broken event the lexer looks again at all that follows"
-LONG_DECIMALS = "a time of more than 308 digits overflows a float and ends the reading of the file"
-ZIP_ERRORS = "errors of the zip module other than a bad directory are not taken for an unreadable file"
-DECODERS_DIFFER = "the decoders repair differently, or count what they repaired differently"
-
-
-def not_yet(*values: Any, reason: str, seconds: float = 0.0) -> Any:
-    """Return a case that fails today, and why; stopped after some seconds, if given."""
-    marks = [pytest.mark.xfail(strict=False, reason=reason)]
-    return pytest.param(*values, marks=[*marks, pytest.mark.timeout(seconds)] if seconds else marks)
-
 
 def read(path: Path, folder: Path, decoder: str = "native") -> Trace:
     """Read a file anew, in this process."""
@@ -145,13 +134,9 @@ HOSTILE: dict[str, tuple[Callable[[int], bytes], int]] = {
     for name, (before, unit, after, n) in REPEATED.items()
 } | {"arguments": (many_arguments, 10_000), "series of a counter": (many_series, 1_000)}
 
-REREAD = ("newlines after a broken event", "blanks after a broken event")
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [not_yet(name, reason=LEXER_REREADS) if name in REREAD else name for name in HOSTILE]
-)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_reading_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Four times as much of whatever a file is full of takes about four times as long to read."""
     data_of, n = HOSTILE[name]
@@ -283,9 +268,7 @@ PLACES = (
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@pytest.mark.parametrize(
-    "place", [*(not_yet(place, reason=LONG_DECIMALS) for place in PLACES[:2]), *PLACES[2:]]
-)
+@pytest.mark.parametrize("place", PLACES)
 def test_no_number_refuses_a_file(place: str, decoder: str, tmp_path: Path) -> None:
     """However many digits a number has, wherever it stands: other events are read, and all are counted."""
     for number in (*DIGITS, *EXPONENTS):
@@ -311,7 +294,6 @@ def test_no_number_in_the_envelope_refuses_a_file(where: str, decoder: str, tmp_
 
 
 @needs_cases
-@pytest.mark.xfail(strict=False, reason=LONG_DECIMALS)
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_integer_that_refused_a_file(decoder: str, tmp_path: Path) -> None:
     """A file with a duration of more than 308 digits opens."""
@@ -326,7 +308,6 @@ def zipped(data: bytes) -> bytes:
 
 
 @needs_cases
-@pytest.mark.xfail(strict=False, reason=ZIP_ERRORS)
 def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
     """It is said in one line that it cannot be read."""
     with pytest.raises(UnreadableError) as raised:
@@ -334,7 +315,6 @@ def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
     assert "z5.zip" in str(raised.value) and "\n" not in str(raised.value)
 
 
-@pytest.mark.xfail(strict=False, reason=ZIP_ERRORS)
 def test_damaged_archives_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """Whatever happens to a byte of a zip or gzip file, it is read as far as it goes, or refused."""
     whole = around(SLICE + b'"name":"other"}')
@@ -378,14 +358,7 @@ def columns_of(path: Path, folder: Path, decoder: str) -> dict[str, bytes] | str
 
 
 @needs_cases
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(not_yet(f"bad-{name}", reason=DECODERS_DIFFER) for name in ("2-14", "3-119", "3-304", "3-453")),
-        not_yet("bigint", reason=LONG_DECIMALS),
-        not_yet("hang1", reason=LEXER_REREADS, seconds=20),
-    ],
-)
+@pytest.mark.parametrize("name", ["bad-2-14", "bad-3-119", "bad-3-304", "bad-3-453", "bigint", "hang1"])
 def test_both_decoders_make_the_same_of_damaged_files(name: str, tmp_path: Path) -> None:
     """The same columns and counts, whichever decoder read it."""
     path = CASES / "trust" / f"{name}.json"
