@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 1
+FORMAT = 2
+"""2: strings are numbered as they are used first, and the read report counts every event once."""
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"
