@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.units import format_count
 from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
 from .told import Told
+
+if TYPE_CHECKING:
+    from ..read.source import Source
 
 CAPTURE_GAP_NS = 300 * SECOND
 """Ranks write their files within so long of each other; exporting a large trace takes its time."""
@@ -33,6 +37,7 @@ class Member:
     stamp_ns: int | None = None
     time_ns: int = 0  # its stamp, else when it was changed last
     stem: str = ""
+    source: Source | None = field(default=None, compare=False, repr=False)  # where it was looked into
 
     @property
     def title(self) -> str:

@@ -117,7 +117,7 @@ class Gathering:
     def _take(self, place: int) -> None:
         path = self.members[place].path
         try:
-            index = cached_index(path, index_dir=self._index_dir)
+            index = cached_index(path, index_dir=self._index_dir, source=self.members[place].source)
         except TracelaneError as error:
             self.failed[place] = _named(path, error)
             return
@@ -151,7 +151,7 @@ def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering |
         if not os.path.isfile(path):
             return None
         try:
-            wanted = wanted_index(path, options)
+            wanted = wanted_index(path, options, source=member.source)
         except UnreadableError as error:
             if path in meant.asked:
                 raise

@@ -11,7 +11,7 @@ from ..base.children import ChildrenError, made_for_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.report import NO_EVENTS
-from ..read.source import Source, open_source
+from ..read.source import Source, current_source
 from .cache import Place, discard, locate
 from .cached import touch
 from .changes import unfinished_note
@@ -33,15 +33,16 @@ def ingest_index(
     path: str | Path,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
+    source: Source | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a trace file, from the cache where the file has not changed since (and not
-    `force`); where much is to be read a process of its own builds it.
+    `force`); where much is to be read a process of its own builds it. `source`: the file as it was looked at.
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
-    wanted = wanted_index(path, options, progress=progress, cancelled=cancelled)
+    wanted = wanted_index(path, options, source=source, progress=progress, cancelled=cancelled)
     if not isinstance(wanted, tuple):
         return wanted
     return ingest_source(*wanted, options, progress=progress, cancelled=cancelled)
@@ -78,11 +79,12 @@ def wanted_index(
     path: str | Path,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
+    source: Source | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index | tuple[Source, Place]:
     """Return the index of a file from the cache, else what is to be read and where its index belongs."""
-    source = open_source(path, progress=progress, cancelled=cancelled)
+    source = current_source(path, source, progress=progress, cancelled=cancelled)
     place = locate(dict(source.fingerprint), options.index_dir)
     if options.force:
         return source, place
@@ -131,9 +133,11 @@ def has_no_event_array(index: Index) -> bool:
     return any(problem["kind"] == NO_EVENTS for problem in index.problems)
 
 
-def cached_index(path: str | Path, *, index_dir: Path | None = None) -> Index | None:
+def cached_index(
+    path: str | Path, *, index_dir: Path | None = None, source: Source | None = None
+) -> Index | None:
     """Return the index of a trace file if there is a usable one, None otherwise; writes nothing."""
-    source = open_source(path)
+    source = current_source(path, source)
     try:
         return _opened(locate(dict(source.fingerprint), index_dir), source)
     except DamagedIndexError:

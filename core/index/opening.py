@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..read.source import Source
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .ingest import has_no_event_array, ingest_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import index_several
-from .told import told_by, told_in
+from .told import Told, look_into, told_by
 
 if TYPE_CHECKING:
     from .store import Index
@@ -72,7 +73,11 @@ def open_meant(
 ) -> Opened:
     """Open files as `open_indexes` does."""
     written = index_several(
-        [member.path for member in meant.members], options, progress=progress, cancelled=cancelled
+        [member.path for member in meant.members],
+        options,
+        sources={member.path: member.source for member in meant.members},
+        progress=progress,
+        cancelled=cancelled,
     )
     found: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
@@ -83,7 +88,13 @@ def open_meant(
                 if path in written.refused:
                     raise written.refused[path]
                 force = options.force and path not in written.paths
-                index = ingest_index(path, options.with_force(force), progress=progress, cancelled=cancelled)
+                index = ingest_index(
+                    path,
+                    options.with_force(force),
+                    source=member.source,
+                    progress=progress,
+                    cancelled=cancelled,
+                )
                 if (error := not_meant(meant, path, index)) is not None:
                     index.close()
                     raise error
@@ -148,7 +159,15 @@ def meant_by(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None
     files = expanded(asked)
     if STDIN in map(str, files) or (len(files) == 1 and choice == NEWEST):
         return Meant(named, tuple(Member(path, "") for path in files))
-    members = members_of(files, lambda path: told_in(path, index_dir))
+    sources: dict[str | Path, Source] = {}
+
+    def told(path: str | Path) -> Told:
+        source, said = look_into(path, index_dir)
+        if source is not None:
+            sources[path] = source
+        return said
+
+    members = [replace(one, source=sources.get(one.path)) for one in members_of(files, told)]
     ranked = any(member.rank is not None for member in members)
     if choice == NEWEST and not ranked and all(path in asked for path in files):
         return Meant(named, tuple(members))

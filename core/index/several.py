@@ -12,7 +12,7 @@ from types import MappingProxyType, TracebackType
 from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..read.source import Source, open_source
+from ..read.source import Source, current_source
 from .cache import Place, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event
@@ -216,14 +216,16 @@ def index_several(
     paths: Sequence[str | Path],
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
+    sources: Mapping[str | Path, Source | None] = MappingProxyType({}),
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Written:
     """Write the indexes of those files that have none yet, side by side, where that takes less time.
 
-    What else cannot be indexed is passed over: opening it says why. Raises Cancelled.
+    `sources` are those of files that were looked into already. What else cannot be indexed is passed over:
+    opening it says why. Raises Cancelled.
     """
-    jobs = [job for path in paths if (job := _job(path, options)) is not None]
+    jobs = [job for path in paths if (job := _job(path, sources.get(path), options)) is not None]
     cores = options.threads or os.cpu_count() or 1
     if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
         return Written()
@@ -240,12 +242,12 @@ def index_several(
     return Written(frozenset(several.written), tuple(several.events), refused)
 
 
-def _job(path: str | Path, options: IndexOptions) -> Job | None:
+def _job(path: str | Path, source: Source | None, options: IndexOptions) -> Job | None:
     """Return what there is to do for a file, None where that is nothing, or not for another process."""
     if not os.path.isfile(path):
         return None
     try:
-        source = open_source(path)
+        source = current_source(path, source)
         place = locate(dict(source.fingerprint), options.index_dir)
     except (TracelaneError, OSError):
         return None

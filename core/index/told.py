@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import TracelaneError
+from ..base.private import read_private
 from ..read.envelope import EnvelopeReader
 from ..read.source import Source, TextStream, open_source
 from ..read.window import Window
@@ -19,6 +20,7 @@ from .version import FORMAT_VERSION, MANIFEST
 
 MOST_HEAD = 1 << 20
 """Bytes before the events that are looked at."""
+MOST_MANIFEST = 256 << 20
 TAIL = 64 * 1024
 _BLOCK = 1 << 16
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
@@ -53,18 +55,23 @@ def told_by(envelope: Mapping[str, Any]) -> Told:
 
 def told_in(path: str | Path, index_dir: Path | None = None) -> Told:
     """Return what a file says: before its events, else behind them, else in its cached index."""
+    return look_into(path, index_dir)[1]
+
+
+def look_into(path: str | Path, index_dir: Path | None = None) -> tuple[Source | None, Told]:
+    """Return a file as a source, None where it is none, and what it says as `told_in` does."""
     if not os.path.isfile(path):
-        return NOTHING
+        return None, NOTHING
     try:
         source = open_source(path)
-        found = told_by(_head(source))
-        if not found.complete and source.seekable:
-            found = _or(found, told_by(_tail(source)))
-        if not found.complete:
-            found = _or(found, told_by(_cached(source, index_dir)))
+        said = told_by(_head(source))
+        if not said.complete and source.seekable:
+            said = _or(said, told_by(_tail(source)))
+        if not said.complete:
+            said = _or(said, told_by(_cached(source, index_dir)))
     except (TracelaneError, OSError):  # opening it will say what is wrong
-        return NOTHING
-    return found
+        return None, NOTHING
+    return source, said
 
 
 class _Head:
@@ -116,8 +123,8 @@ def _cached(source: Source, index_dir: Path | None) -> Mapping[str, Any]:
         return {}
     folder = root / f"v{FORMAT_VERSION}" / index_key(dict(source.fingerprint))
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+        manifest = json.loads(read_private(folder / MANIFEST, MOST_MANIFEST))
+    except (OSError, ValueError, RecursionError):
         return {}
     envelope = manifest.get("envelope") if isinstance(manifest, dict) else None
     return envelope if isinstance(envelope, dict) else {}

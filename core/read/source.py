@@ -226,6 +226,25 @@ def open_source(
         raise UnreadableError(f"{name!r}: {error}") from error
 
 
+def current_source(
+    path: str | Path,
+    known: Source | None,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Source:
+    """Return what is known of a path where the file has not changed since, else what `open_source` finds."""
+    if known is not None and known.path == str(path):
+        try:
+            status = os.stat(known.path)
+        except OSError:
+            status = None
+        state = None if status is None else (status.st_size, status.st_mtime_ns)
+        if known.kind == "stdin" or state == (known.size, known.fingerprint.get("mtime_ns")):
+            return known
+    return open_source(path, progress=progress, cancelled=cancelled)
+
+
 def _looked_at(name: str, file: Path, status: os.stat_result, digest: str, keep: object = None) -> Source:
     if not status.st_size:
         raise UnreadableError(f"{name}: is empty")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
+from tests.rank_files import rank_files
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
@@ -21,6 +22,7 @@ from tracelane.core.index.file_names import name_facts
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import index_several
 from tracelane.core.index.told import NOTHING, Told, told_in
+from tracelane.core.read import source as read_source
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
@@ -245,3 +247,23 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     for index in together.indexes[:3]:
         assert index.ledger == alone.indexes[0].ledger
         assert bytes(index.column("slices.start")) == bytes(alone.indexes[0].column("slices.start"))
+
+
+def test_a_file_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a folder sniffs and fingerprints each of its files once, whether it is indexed or not; a file
+    that has changed meanwhile is looked at again.
+    """
+    folder = rank_files(tmp_path / "run", 3)
+    looked: list[str] = []
+    real = read_source._looked_at
+    monkeypatch.setattr(
+        read_source, "_looked_at", lambda name, *more: looked.append(name) or real(name, *more)
+    )
+    for _ in range(2):
+        looked.clear()
+        open_trace(folder, index_dir=tmp_path / "index").close()
+        assert sorted(looked) == sorted(map(str, folder.iterdir()))
+    known = read_source.open_source(folder / "rank0.json")
+    assert read_source.current_source(folder / "rank0.json", known) is known
+    (folder / "rank0.json").write_text((folder / "rank0.json").read_text() + " ")
+    assert read_source.current_source(folder / "rank0.json", known).size == known.size + 1
