@@ -18,6 +18,7 @@ def markdown(result: dict[str, Any]) -> str:
     parts = [_about(result["machine"])]
     for title, rows in (
         ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
+        ("readers in turns", list(_alternating(result.get("alternating", [])))),
         ("indexing the same in another form", list(_forms(result.get("forms", [])))),
         ("reopening", list(_reopening(result.get("reopening", [])))),
         (f"the walk at {_walk_size(result)}", list(_frames(result.get("frames", [])))),
@@ -69,6 +70,20 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
                 name,
                 f"{_took(peer)}, {mb(peer['peak_private_bytes'])}: {times:.1f} times as long as indexing",
             )
+
+
+def _alternating(found: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in found:
+        if "not_run" in each:
+            yield each["name"], each["not_run"]
+            continue
+        times = each["seconds"] / found[0]["seconds"]
+        runs = each["seconds_of_all"]
+        yield (
+            each["name"],
+            f"{each['seconds']} s, {each['mb_per_s']} MB/s: {times:.2f} times the first; "
+            f"the median of {len(runs)} runs of {runs[0]} to {runs[-1]} s",
+        )
 
 
 def _forms(found: list[dict[str, Any]]) -> Iterator[Row]:

@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # what tests use is used here too
 
+from benchmarks.alternating import alternating
 from benchmarks.forms import forms
 from benchmarks.frames import frames, reopening
 from benchmarks.indexing import TRACELANE, indexing
@@ -34,7 +35,7 @@ LOADED = (
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",
 )
-PARTS = ("indexing", "forms", "reopening", "frames", "lines")
+PARTS = ("indexing", "alternating", "forms", "reopening", "frames", "lines")
 SMALLER = 50
 FORMS_SHARE = 4
 """How many times smaller the trace is that is written in every form."""
@@ -50,6 +51,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if "indexing" in options.only:
         say("indexing", traces[-1])
         result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.peers)]
+    if "alternating" in options.only and not options.traces:
+        print("alternating", file=sys.stderr, flush=True)
+        result["alternating"] = alternating(
+            folder, options.size, options.workers[0], index_dir, options.rounds
+        )
     if "forms" in options.only and not options.traces:
         print("forms", file=sys.stderr, flush=True)
         result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
@@ -110,6 +116,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--size", type=float, default=1e9, help="bytes of the trace that is made")
     found.add_argument("--reopen", type=float, nargs="+", default=[1e8, 1e9], help="bytes of those reopened")
     found.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="processes that index")
+    found.add_argument("--rounds", type=int, default=5, help="turns of the readers that alternate")
     found.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts")
     found.add_argument("--no-peers", dest="peers", action="store_false", help="run no other programs")
     found.add_argument("--folder", type=Path, help="keep what is made here, and use what is there")

@@ -49,6 +49,8 @@ git -C "$checkout" ls-files -z | tar -C "$checkout" --null -T - -c | tar -C "$ro
 
 loaded="import sys, tracelane.core.native.library as l; sys.exit(l.native_library().reason or None)"
 export root loaded
+# By a path file, as some tests run Python without any environment.
+echo /tracelane/src >"$root/usr/lib/python3/dist-packages/tracelane.pth"
 # The mounts are this process's own and end with it.
 exec unshare --mount sh -c '
     set -e
@@ -56,7 +58,7 @@ exec unshare --mount sh -c '
     mount --rbind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/tmp"
     if [ -d "$0/../shared" ]; then mount --bind -o ro "$0/../shared" "$root/shared"; fi
-    exec chroot "$root" env -i HOME=/root PATH=/usr/bin:/bin LANG=C.UTF-8 PYTHONPATH=/tracelane/src \
+    exec chroot "$root" env -i HOME=/root PATH=/usr/bin:/bin LANG=C.UTF-8 \
         TRACELANE_CORPUS=/shared/traces LOADED="$loaded" \
         sh -c "cd /tracelane && python3 -c \"\$LOADED\" && exec python3 -m pytest -p no:cacheprovider -n 2 --dist loadfile -o timeout=1800 \"\$@\"" pytest "$@"
 ' "$checkout" "$@"

@@ -64,6 +64,18 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert run("--from", str(kept)) == told
 
 
+def test_readers_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reader runs once a round, the median counts; Perfetto's engine is left out with the reason."""
+    monkeypatch.delenv("TRACELANE_PERFETTO", raising=False)
+    kept = tmp_path / "bench.json"
+    told = run("--only", "alternating", "--size", "2e6", "--rounds", "3", "--json", str(kept))
+    found = json.loads(kept.read_text())["alternating"]
+    assert [each["name"] for each in found][: len(FORMS)] == [f"tracelane, {form}" for form in FORMS]
+    for each in found[:-1]:
+        assert len(each["seconds_of_all"]) == 3 and each["seconds"] == each["seconds_of_all"][1]
+    assert "not_run" in found[-1] and "left out: TRACELANE_PERFETTO names no script" in told
+
+
 def test_opening_is_measured(tmp_path: Path) -> None:
     """How long it takes to the first lanes is told of a trace with an index, and of one without."""
     kept = tmp_path / "bench.json"

@@ -49,7 +49,7 @@ PACKED = {
     "utf16le": (b"\xff\xfe" + TEXT.decode().encode("utf-16-le"), "plain", "utf-16-le"),
     "utf16be": (b"\xfe\xff" + TEXT.decode().encode("utf-16-be"), "plain", "utf-16-be"),
     "utf16bare": (TEXT.decode().encode("utf-16-le"), "plain", "utf-16-le"),
-    "gzip16": (gzip.compress(TEXT.decode().encode("utf-16")), "gzip", "utf-16-le"),
+    "gzip16": (gzip.compress(b"\xff\xfe" + TEXT.decode().encode("utf-16-le")), "gzip", "utf-16-le"),
 }
 
 
