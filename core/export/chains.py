@@ -153,5 +153,5 @@ def _plain(text: str) -> Any:
     """Return the value that a pid's or tid's JSON text stands for; what is none stays a text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -104,7 +104,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise TracelaneError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TracelaneError(f"{path} holds no JSON") from None
     if not isinstance(value, dict):
         raise TracelaneError(f"{path} holds no JSON object")

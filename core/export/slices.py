@@ -153,5 +153,5 @@ def _plain(text: str) -> Any:
     """Return what the JSON text of a pid or tid stands for; the text itself where it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -54,7 +54,7 @@ def read_summary(path: Path) -> Summary:
         if whole["schema"] not in READERS:
             raise UnreadableError(f"{path} is a summary of version {whole['schema']}: make it again")
         return READERS[whole["schema"]](whole)
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UnreadableError(f"{path} is no whole summary: make it anew with `tracelane summary`") from error
 
 

@@ -49,7 +49,7 @@ def _folders(folder: Path) -> list[Path]:
 def _entry(folder: Path, current: bool) -> CacheEntry:
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         manifest = {}
     size = 0
     for parent, _, names in os.walk(folder):

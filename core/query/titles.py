@@ -13,7 +13,7 @@ def plain(text: str) -> str:
     if text.startswith('"'):
         try:
             return safe(str(json.loads(text)))
-        except ValueError:
+        except (ValueError, RecursionError):
             return safe(text)
     return safe(text)
 

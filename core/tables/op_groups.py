@@ -69,7 +69,7 @@ def _shapes(text: str) -> str:
     """Return input dims as torch prints them: what a list of tensors is called with is left out."""
     try:
         dims = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if not isinstance(dims, list):
         return text

@@ -14,7 +14,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
-from .options import JSON
+from .options import JSON, FiniteRange
 from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
     elif isinstance(option.default, int):
         details["type"] = click.IntRange(int(option.least or 0))
     elif isinstance(option.default, float):
-        details["type"] = click.FloatRange(option.least)
+        details["type"] = FiniteRange(option.least, 1e12)
     shown = bool(option.default)
     return click.option(name, option.name, default=option.default or None, show_default=shown, **details)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
+
+MOST_DIGITS = 18
+"""Of a time in ns: 31 years from any origin."""
 
 
 @click.command()
@@ -73,6 +76,8 @@ def _time(trace: Trace, text: str, step_name: str | None) -> int:
     from tracelane.tui.times import parse_time
 
     if re.fullmatch(r"\s*-?\d+\s*", text):
+        if len(text.strip()) > MOST_DIGITS:
+            raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… lies outside every trace")
         return int(text)  # what `ts_ns` says
     return parse_time(text, time_frame(trace, trace.clocks, steps=step_name or ""))
 

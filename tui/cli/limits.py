@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,7 @@ def read_limits(path: Path) -> list[Limit]:
         for metric, value in table.items():
             if isinstance(value, bool) or not isinstance(value, int | float | str):
                 raise UsageError(f"{path}: {metric!r} in [{name}] needs a number, or a text as '250ms'")
-            number = parse_value(value) if isinstance(value, str) else float(value)
+            number = parse_value(value if isinstance(value, str) else str(value))
             limits.append(Limit(metric, number, name == "max"))
     if not limits:
         raise UsageError(f"{path} holds no limits")
@@ -98,4 +99,7 @@ def parse_value(text: str) -> float:
     if match is None or match[2].lower() not in UNITS:
         units = ", ".join(unit for unit in UNITS if unit)
         raise UsageError(f"{text!r} is no value: a number, or one with a unit ({units})")
-    return float(match[1]) * UNITS[match[2].lower()]
+    value = float(match[1]) * UNITS[match[2].lower()]
+    if not isfinite(value):
+        raise UsageError(f"{text[:40]!r} is too large")
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,17 @@ INDEX_DIR = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the index in this folder instead of the cache.",
 )
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; "nan" is within none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; a usage error where it is none or too large."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
 
 
 class Size(click.ParamType[int]):

@@ -9,6 +9,8 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
+from .options import FiniteRange
+
 if TYPE_CHECKING:
     from tracelane.core.overlay.align import LogOptions
 
@@ -31,7 +33,7 @@ SMI_OFFSET = click.option(
     "--smi-offset",
     "lag",
     metavar="S",
-    type=float,
+    type=FiniteRange(-(10**9), 10**9),
     help="Seconds by which the logs' clock runs ahead of the trace's. Else what fits best.",
 )
 SMI_DEVICE = click.option(

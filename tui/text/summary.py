@@ -105,7 +105,7 @@ def _value(text: str) -> Any:
     """Return the JSON value that a pid's or tid's text stands for; the text where JSON cannot say it."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return text if isinstance(value, float) and not math.isfinite(value) else value
 
