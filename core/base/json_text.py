@@ -8,10 +8,6 @@ from dataclasses import dataclass
 STRING = rb'"(?:[^"\\]++|\\.)*+"'
 """A whole JSON string; what stands in it is not looked at."""
 _TOKENS = re.compile(STRING + rb'|[{}\[\]"]', re.S)
-_COMMAS = re.compile(STRING + rb'|[{}\[\],"]', re.S)
-_ODD = re.compile(
-    STRING + rb'|"|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:{}\[\]0-9+\-.eEtrufalsn]|\{\s*+[^"}\s])', re.S
-)
 _OPEN = frozenset(b"{[")
 _QUOTE = ord('"')
 _CLOSE = ord("]")
@@ -53,38 +49,6 @@ def structure(data: bytes, start: int = 0) -> Structure:
                 closes = byte == _CLOSE
                 return Structure(ends, at if closes else None, 0, False, None if closes else at)
     return Structure(ends, None, depth, False)
-
-
-def odd_byte(data: bytes, start: int = 0) -> int | None:
-    """Return the first byte that cannot stand between strings: a sign that a quote was not escaped."""
-    for token in _ODD.finditer(data, start):
-        if token.group(1) is not None:
-            return token.start()
-        if token.end() - token.start() == 1:
-            return None  # the text ends within a string
-    return None
-
-
-def last_comma(data: bytes, start: int = 0) -> int | None:
-    """Return the place of the last comma between elements (for arrays of nothing but plain values)."""
-    depth = 0
-    found: int | None = None
-    for token in _COMMAS.finditer(data, start):
-        at = token.start()
-        byte = data[at]
-        if byte == _QUOTE:
-            if token.end() - at == 1:
-                break
-        elif byte in _OPEN:
-            depth += 1
-        elif byte == ord(","):
-            if depth == 0:
-                found = at
-        else:
-            depth -= 1
-            if depth < 0:
-                break
-    return found
 
 
 def text_of(raw: bytes) -> str:
