@@ -64,7 +64,7 @@ def _ways(module: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
             ):
                 yield node.lineno, "a file that is opened for writing"
             case ast.Attribute(value=ast.Name(id="json"), attr="dump" | "dumps") if module.startswith(
-                ("tui/cli", "tui/text", "tui/viewer")
+                ("tui/cli", "tui/text", "tui/controllers")
             ):
                 yield node.lineno, "JSON"
             case ast.Import(names=names) if any(each.name == "csv" for each in names):

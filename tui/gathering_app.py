@@ -30,7 +30,6 @@ from .screens.opening import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, o
 from .session import Session
 from .settling import scroll_kept, settled, sources_in
 from .text.progress import Pace
-from .viewer.background import background
 from .widgets.bars import Bar
 
 LINES_FROM = 3
@@ -80,6 +79,8 @@ class GatheringApp(TracelaneApp):
         super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
         self.has_all = False
         """Whether the trace on show is that of all files."""
+        self.handlers |= {"stop-indexing": self.stop_indexing, "close-or-quit": self.close_or_quit}
+        self.panels.hint = self._hint
         self._gathering = gathering
         self._title = title
         self._prepare = prepare
@@ -90,7 +91,7 @@ class GatheringApp(TracelaneApp):
         self._shown = 0  # files of which the trace on show knows what has become
         self._grown_at: float | None = None  # thread time when files joined those on show, not yet drawn
         self._next = 0.0
-        self._moved = before is not None
+        self._has_own_view = before is not None
         self._work_told = Text()
         self._next_told = 0.0
 
@@ -146,9 +147,11 @@ class GatheringApp(TracelaneApp):
             self._grown_at = None
         return now >= self._next
 
-    @background("opening")
     def _put_together(self) -> None:
         """Make the trace of all files, away from the screen."""
+        self.jobs.start(self._prepare_all, "opening")
+
+    def _prepare_all(self) -> None:
         try:
             prepared = self._prepare()
         except Exception as error:
@@ -177,24 +180,26 @@ class GatheringApp(TracelaneApp):
         before = self.trace if isinstance(self.trace, PartialTrace) else None
         trace = PartialTrace(gathering.indexes, gathering.members, missing, first, before)
         if self._files is not None:
-            self.take_trace(trace, self._first_view(trace))
+            self.open_trace(Prepared(trace), self._first_view(trace))
             await self._show_lanes()
         else:
-            layout, session = self.layout_now, replace(self.session, clocks=trace.clocks)
-            self.trace = trace
-            self.verification.attach(trace.indexes)
+            layout, session = self.store.layout_now, replace(self.session, clocks=trace.clocks)
+            self.store.trace = trace
+            self.reloading.verification.attach(trace.indexes)
             if not self._moved:
                 fresh = view.first_session(trace, session.viewport.width)
                 session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)
             self._take(
-                replace(session, scroll=scroll_kept(layout, session, self.layout_now, self.lane_lines))
+                replace(
+                    session, scroll=scroll_kept(layout, session, self.store.layout_now, self.store.lane_lines)
+                )
             )
         self._shown = len(ready) + len(gathering.failed)
 
     def _first_view(self, trace: PartialTrace) -> Session:
         found = None if self._before is None else session_over(self._before, trace)
         if found is None:
-            self._moved = False
+            self._has_own_view = False
             return view.first_session(trace, self.size.width)
         # Tables and searches wait for the other files.
         return replace(found, panel="details", search="", filter="", only="")
@@ -207,22 +212,20 @@ class GatheringApp(TracelaneApp):
         self._timer.stop()
         self.notes = tuple(prepared.notes)
         if not isinstance(partial, PartialTrace):
-            self.take_trace(trace, session)
-            self.take_up(prepared)
+            self.open_trace(prepared, session)
             await self._show_lanes()
             return
-        before, seen = self.layout_now, self.session
-        lines = self.lane_lines
+        before, seen = self.store.layout_now, self.session
+        lines = self.store.lane_lines
         if self._moved:
             session = settled(session, seen, partial, trace)
-        self.take_trace(trace, session)
-        self.take_up(prepared)
+        self.open_trace(prepared, session)
         if self._moved:
             places = sources_in(partial, trace)
-            session = replace(session, scroll=scroll_kept(before, seen, self.layout_now, lines, places))
+            session = replace(session, scroll=scroll_kept(before, seen, self.store.layout_now, lines, places))
         else:
             self._roomed_for = None  # it opens as it would have without any waiting
-        self._arguments = {}
+        self.panels.arguments.clear()
         self._take(session)
         self._fill()
         self.post_message(messages.TimeAreaResized(seen.viewport.width, lines))
@@ -234,10 +237,10 @@ class GatheringApp(TracelaneApp):
 
     def _take(self, session: Session) -> None:
         """Draw the trace on show anew, in this session."""
-        self.set_reactive(TracelaneApp.session, session)
-        self.trace_changed()
+        self.store.place(session)
+        self.store.announce_trace()
         self.main.query_one(Minimap).show(self.trace, session)
-        self.panel_soon()
+        self.panels.panel_soon()
 
     # -- what is told ---------------------------------------------------------------------------------------
 
@@ -251,17 +254,17 @@ class GatheringApp(TracelaneApp):
             if files.is_mounted:
                 files.show(self._header(), file_lines(self._gathering))
         elif self.composed:
-            self._fill_header()
+            self.fill_header()
             if self._work_told != self._work:
-                self.panel_soon()
+                self.panels.panel_soon()
 
     def _header(self) -> tuple[Text, ...]:
         width = self.size.width
         return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._over)
 
-    def _fill_header(self) -> None:
+    def fill_header(self) -> None:
         if self.has_all:
-            super()._fill_header()
+            super().fill_header()
         else:
             for bar in self.main.query("#header").results(Bar):
                 bar.pieces = self._header()
@@ -273,10 +276,10 @@ class GatheringApp(TracelaneApp):
             return Text("\n").join(file_lines(self._gathering))
         return one_line(self._gathering)
 
-    def nothing_selected(self) -> Text:
+    def _hint(self) -> Text:
         """Return what the details say where nothing is selected: how far the other files are."""
         if self.has_all:
-            return super().nothing_selected()
+            return self.findings.banner()
         self._work_told = self._work
         return self._work_told
 
@@ -290,11 +293,10 @@ class GatheringApp(TracelaneApp):
 
     # -- commands -------------------------------------------------------------------------------------------
 
-    def go(self, session: Session, together: str = "") -> None:
-        """Change the session; from now on the view stays where it is."""
-        before = self.session
-        super().go(session, together)
-        self._moved = self._moved or self.session != before
+    @property
+    def _moved(self) -> bool:
+        """Whether the view stays where it is when files come."""
+        return self._has_own_view or self.store.has_moved
 
     def run_command(self, command_id: str) -> None:
         """Do a command; while files are missing, say so of those that need all."""
@@ -323,10 +325,10 @@ class GatheringApp(TracelaneApp):
         else:
             self.say("tables wait for the other files")
 
-    def do_stop_indexing(self) -> None:
+    def stop_indexing(self) -> None:
         """Ask whether to stop, and quit on yes."""
         if self.has_all:
-            super().do_stop_indexing()
+            self.navigation.do_stop_indexing()
             return
 
         def answered(stop: bool | None) -> None:
@@ -337,12 +339,12 @@ class GatheringApp(TracelaneApp):
 
         self.push_screen(StopQuestion(), answered)
 
-    def do_close_or_quit(self) -> None:
+    def close_or_quit(self) -> None:
         """Close what is on top; if nothing is, quit."""
         if self._files is not None:
             self.exit()
         else:
-            super().do_close_or_quit()
+            self.navigation.do_close_or_quit()
 
     def look_into_trace(self) -> None:
         """Look for findings and after the files once all are there."""

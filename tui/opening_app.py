@@ -38,6 +38,7 @@ class OpeningApp(TracelaneApp):
         cursor are shown from the start.
         """
         super().__init__(Trace(()), Session(view.view_of(0, 1, 1), 0), config)
+        self.handlers |= {"stop-indexing": self.stop_indexing, "close-or-quit": self.close_or_quit}
         self._indexing = indexing
         self._title = title
         self._prepare = prepare
@@ -72,17 +73,17 @@ class OpeningApp(TracelaneApp):
         elif opening.is_mounted:
             opening.say(text)
 
-    def do_stop_indexing(self) -> None:
+    def stop_indexing(self) -> None:
         """Ask whether to stop."""
         if self.opening is None:
-            super().do_stop_indexing()
+            self.navigation.do_stop_indexing()
         else:
             self.opening.ask_to_stop()
 
-    def do_close_or_quit(self) -> None:
+    def close_or_quit(self) -> None:
         """Close what is on top; if nothing is, quit."""
         if self.opening is None:
-            super().do_close_or_quit()
+            self.navigation.do_close_or_quit()
         else:
             self.exit()
 
@@ -104,8 +105,7 @@ class OpeningApp(TracelaneApp):
             return
         session = prepared.session or view.first_session(prepared.trace, opening.session.viewport.width)
         self.notes = tuple(prepared.notes)
-        self.take_trace(prepared.trace, self._settled(prepared.trace, session, opening))
-        self.take_up(prepared)
+        self.open_trace(prepared, self._settled(prepared.trace, session, opening))
         # The first screen of a stack cannot be exchanged: the viewer gets a stack of its own.
         self.add_mode(SETTLED, self.main_screen)
         await self.switch_mode(SETTLED)
@@ -125,5 +125,5 @@ class OpeningApp(TracelaneApp):
         if y is None:
             return session
         lines = opening.canvas.lane_lines
-        self.lane_lines = lines  # until the lane area tells its size
+        self.store.lane_lines = lines  # until the lane area tells its size
         return replace(focused, scroll=layout.scrolled(y - lines // 2, lines))

@@ -27,7 +27,13 @@ LONGEST_PAUSE_S = 0.5
 PAUSE = re.compile(r"stood still for [0-9.]+ s, of which the processor worked ([0-9.]+) s")
 KEYS = (
     *"wsadWSADgfe0hljkKJbo[]FVyvriIc/nN*zmM'<>PxXp{}HuU123456789tYLTZR:?t +-=",
-    *("\r", "\r\r", "\x1b", "\x7f", "\t", " ", "\x10", "\x0c"),
+    *("\r", "\r\r", "\x1b", "\x7f", "\t", " ", "\x0c"),
+    *(
+        "\x10\x1b\x1b",
+        "\x10zoom\r\r\x1b\x1b",
+        "\x10\x1b[5~\x1b\x1b",
+        "\x10dark\r\x1b\x1b",
+    ),  # the palette can quit
     *(f"\x1b[{end}" for end in ("A", "B", "C", "D", "H", "F", "5~", "6~", "1;2C", "1;2D")),
 )
 LINES = (

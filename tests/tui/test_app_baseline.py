@@ -27,11 +27,11 @@ async def test_kept_and_dropped(trace: Trace) -> None:
     it back.
     """
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        app.session = replace(app.session, cursor=trace.span[1])
+        app.store.session = replace(app.session, cursor=trace.span[1])
         await pilot.press("c")
         assert app.session.baseline is None and "no step at the cursor" in message(app)
         first, second = trace.steps[:2]
-        app.session = replace(app.session, cursor=first.start)
+        app.store.session = replace(app.session, cursor=first.start)
         await pilot.press("c")
         assert app.session.baseline == (first.start, first.end)
         assert "╞" in screen_text(app) and "baseline" in screen_text(app)
@@ -65,7 +65,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
     """With another range on show, each table has Δ columns and says against what; with the same one, none."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):
         first, second = trace.steps[:2]
-        app.session = replace(app.session, cursor=first.start)
+        app.store.session = replace(app.session, cursor=first.start)
         await pilot.press("c", ">", "r")
         for name in PANELS:
             app.action_panel(name)
@@ -95,7 +95,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
 async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     """Sorting by a Δ column puts the largest change first, whatever its sign."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):
-        app.session = replace(app.session, range=(START, START + 14 * MS))
+        app.store.session = replace(app.session, range=(START, START + 14 * MS))
         await pilot.press("c", "escape", "t")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#table", TablePane)

@@ -67,7 +67,7 @@ async def test_a_click_between_two_slices(trace: Trace) -> None:
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.action_jump(0, 4)
         canvas = app.main.query_one(LaneCanvas)
-        y = app.layout_now.y_of(app.session.focus) - app.session.scroll  # type: ignore[arg-type, operator]
+        y = app.store.layout_now.y_of(app.session.focus) - app.session.scroll  # type: ignore[arg-type, operator]
         x = canvas.size.width - canvas.time_cells + app.session.viewport.cell(START + 12 * MS)
         await pilot.click(canvas, offset=(x, y))
         assert app.session.selection == GapId(0, 14)

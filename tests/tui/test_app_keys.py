@@ -111,7 +111,7 @@ async def test_the_command_line(trace: Trace) -> None:
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("colon", *"only", "space", *"Stream", "enter")
         assert app.session.only == "Stream"
-        assert "main" not in [line.title for line in app.layout_now.lines(0, 50)]
+        assert "main" not in [line.title for line in app.store.layout_now.lines(0, 50)]
         await pilot.press("colon", *"only", "enter")
         assert app.session.only == ""
         await pilot.press("colon", *"fly", "enter")
@@ -240,9 +240,9 @@ async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
             assert app.session.selection == place.selection
             for key in ("w", "s", "down", "up", "T", "T"):
                 app.run_command({"T": "maximise", "w": "zoom-in", "s": "zoom-out"}.get(key, key))
-            app.session = place if other == size else app.session
+            app.store.session = place if other == size else app.session
             app.run_command("reset")
-            app.session = place
+            app.store.session = place
 
 
 async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> N
         assert app.session.range == (first, second)
         await pilot.press("escape")
         app.run_command("unmark")
-        assert len(app.marks) == 1
+        assert len(app.marking.marks) == 1
     assert len(read_marks(_file(trace, "marks"))) == 1
 
 
@@ -107,7 +107,7 @@ async def test_the_view_is_found_again(trace: Trace) -> None:
     """What was saved on leaving is the session of the next time, whatever is in it."""
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("w", "w", "down", "enter", "r", "p", "t")
-        app.save_view()
+        app.marking.save_view()
         left = app.session
     assert saved_session(trace) == left
 
@@ -196,20 +196,20 @@ async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> Non
     file = tmp_path / "found.json"
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         with pytest.raises(Refusal):
-            app.save(f"marks {file}")
+            app.saving.save(f"marks {file}")
         await pilot.press("m", "v", "right", "right", "v", "M", *"late", "enter")
-        app.save(f"marks {file}")
+        app.saving.save(f"marks {file}")
         assert "saved" in message(app)
-        kept = app.marks
-        app.add_marks(str(file))
-        assert app.marks == kept and "0 new" in message(app)
+        kept = app.marking.marks
+        app.marking.add_marks(str(file))
+        assert app.marking.marks == kept and "0 new" in message(app)
         with pytest.raises(Refusal):
-            app.add_marks(str(tmp_path / "nothing"))
+            app.marking.add_marks(str(tmp_path / "nothing"))
     _file(trace, "marks").unlink()
     assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == kept
     assert import_marks(trace, file) == 0
     async with open_viewer(trace) as (app, _):
-        assert app.marks == kept
+        assert app.marking.marks == kept
     with pytest.raises(TracelaneError):
         import_marks(trace, tmp_path / "nothing")
 
@@ -226,7 +226,7 @@ async def test_places_by_name_and_number(trace: Trace) -> None:
     """g goes to a mark by its text and to an event by its number, and says which there are not."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("home", "v", "right", "right", "v", "M", *"start", "enter", "escape", "end")
-        first = app.marks[0]
+        first = app.marking.marks[0]
         for text, said in (
             ("mark:nowhere", "there are start"),
             ("#999999", "not drawn"),
@@ -249,8 +249,8 @@ async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
     """How far the cursor is from the mark set last stands on the ruler, with its sign."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("home", "M", *"here", "enter", "right")
-        ns = app.session.cursor - app.marks[0].start
+        ns = app.session.cursor - app.marking.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)
-        app.session = replace(app.session, cursor=app.session.cursor - 2 * ns)
+        app.store.session = replace(app.session, cursor=app.session.cursor - 2 * ns)
         await pilot.pause()
         assert f"◆ here -{format_ns(ns)}" in screen_text(app)

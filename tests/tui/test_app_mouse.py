@@ -49,11 +49,11 @@ async def test_click_on_empty_space_drops_the_selection(trace: Trace) -> None:
 async def test_click_on_a_title_folds(trace: Trace) -> None:
     """A click on a lane's title folds it, another opens it."""
     async with open_viewer(trace, SIZE) as (app, pilot):
-        height = app.layout_now.height
+        height = app.store.layout_now.height
         await pilot.click("#lanes", offset=(3, 1))
-        assert app.layout_now.height == height - 2
+        assert app.store.layout_now.height == height - 2
         await pilot.click("#lanes", offset=(3, 1))
-        assert app.layout_now.height == height
+        assert app.store.layout_now.height == height
 
 
 async def test_wheel_and_drag(trace: Trace) -> None:
@@ -149,7 +149,7 @@ async def test_the_wheel_scrolls_the_lanes(trace: Trace) -> None:
     async with open_viewer(trace, (120, 18)) as (app, pilot):
         app.run_command("legend")  # what has something in it takes its room from the lanes
         await pilot.pause()
-        view, last = app.session.viewport, app.layout_now.scrolled(10**6, app.lane_lines)
+        view, last = app.session.viewport, app.store.layout_now.scrolled(10**6, app.store.lane_lines)
         assert last > 3
         turn(app, "#lanes", TITLES + 5, events.MouseScrollDown)
         await pilot.pause()

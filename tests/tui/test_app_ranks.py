@@ -131,10 +131,10 @@ async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) 
     async with open_viewer(trace) as (app, pilot):
         thing = thing_by_id(trace, app.session.clocks, SliceId(4, 2))
         assert thing is not None
-        app.select(thing)
+        app.store.select(thing)
         await pilot.pause()
         assert "▾ rank 4 · pod-4" in screen_text(app) and "nccl" in screen_text(app)
-        app.session = Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks)
+        app.store.session = Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks)
         await pilot.press("x")
         await pilot.pause()
         assert "rank 0" not in screen_text(app)

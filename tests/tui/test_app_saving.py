@@ -59,7 +59,7 @@ async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixtur
     start = trace.span[0]
     asked = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
     async with open_viewer(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
-        app.session = replace(
+        app.store.session = replace(
             app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000)
         )
         for form in ("csv", "json"):

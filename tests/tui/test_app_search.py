@@ -20,14 +20,14 @@ from tracelane.core.tables.found import found_table
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
+from tracelane.tui.controllers import searching
+from tracelane.tui.controllers.panels import PANEL_DELAY
 from tracelane.tui.draw.rows import SliceRow
 from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.screens.pick import PickScreen
-from tracelane.tui.viewer import searching
-from tracelane.tui.viewer.panels import PANEL_DELAY
 from tracelane.tui.widgets.bars import Bar, Footer
 
 EVENTS = [
@@ -86,7 +86,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert all(mark for _, mark in runs_of(app, 1))
         strips = app.main.query_one(Minimap).render_line(0)
         assert any(segment.style and segment.style.underline for segment in strips)
-        app.session = app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]})
+        app.store.session = app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]})
         seen = []
         for _ in range(3):
             await pilot.press("n")
@@ -228,7 +228,7 @@ async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
         await pilot.press("end", "enter")
         await wait_until_idle(app, pilot)
         assert app.session.search == "arg.'Ev Idx'=1"
-        assert app.hits is not None and app.hits.count == 3
+        assert app.searching.hits is not None and app.searching.hits.count == 3
 
 
 async def test_esc_stops_a_search_and_keeps_what_it_has_found(
@@ -248,8 +248,8 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
         monkeypatch.setattr(searching, "find", endless)
-        app.search_for("arg.nothing")
-        await wait_until(pilot, lambda: app.hits is not None, "hits")
+        app.searching.search_for("arg.nothing")
+        await wait_until(pilot, lambda: app.searching.hits is not None, "hits")
         assert "/arg.nothing: 4 in 25%" in header(app)
         await pilot.press("n")
         assert app.main.query_one(Footer).message.endswith("of 4")
@@ -257,7 +257,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
         await wait_until_idle(app, pilot)
         assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"
         monkeypatch.setattr(searching, "find", find)
-        app.search_for("arg.nothing")
+        app.searching.search_for("arg.nothing")
         await wait_until_idle(app, pilot)
         assert "/arg.nothing: 0" in header(app) and "stopped" not in header(app), "begun anew"
         await pilot.press("escape")
@@ -269,10 +269,10 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
     """A list that is ready when the panel's table is gone already is dropped, without a word."""
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
-        app.search_for("add")
+        app.searching.search_for("add")
         await pilot.press("z")
         await wait_until_idle(app, pilot)
-        found = found_table(trace, app.hits, lambda: False)
+        found = found_table(trace, app.searching.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
-        app._have_listed(app.hits, found)
-        assert not app.shows_panel
+        app.hit_list._have_listed(app.searching.hits, found)
+        assert not app.panels.shows_panel

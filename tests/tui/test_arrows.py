@@ -188,6 +188,6 @@ async def test_key(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
         await pilot.press("F")
         await wait_until_idle(app, pilot)
         assert "─▸" not in screen_text(app) and not app.session.flows
-        app.session = replace(app.session, selection=SliceId(0, 2))
+        app.store.session = replace(app.session, selection=SliceId(0, 2))
         await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)

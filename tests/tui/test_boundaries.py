@@ -51,7 +51,7 @@ Break = Callable[[TracelaneApp, pytest.MonkeyPatch], None]
 PLACES: dict[str, tuple[Break, str]] = {
     "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "3"),
     "move": (lambda _, patch: patch.setitem(MOVES, "zoom-in", fail), "w"),  # type: ignore[call-overload]
-    "command": (lambda _, patch: patch.setattr(TracelaneApp, "do_theme", fail), ""),
+    "command": (lambda app, patch: patch.setitem(app.handlers, "theme", fail), ""),
     "lanes": (lambda _, patch: patch.setattr(LaneCanvas, "render_line", fail), "w"),
     "minimap": (lambda _, patch: patch.setattr(Minimap, "render_line", fail), "w"),
     "tabs": (lambda _, patch: patch.setattr(Bar, "render", fail), "4"),

@@ -83,6 +83,6 @@ async def test_the_panel_turns_through_its_tables(demo: Path, tmp_path: Path) ->
             if app.session.panel == "memory-peak":
                 await pilot.press("tab", "enter")
                 await wait_until_idle(app, pilot)
-                assert app.selected is not None
+                assert app.store.selected is not None
                 await pilot.press("tab")
         assert seen == ["memory", "memory-peak", "copies"]

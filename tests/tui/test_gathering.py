@@ -86,9 +86,9 @@ def titles(app: TracelaneApp) -> list[str]:
 
 def line_of(app: TracelaneApp, key: RowKey) -> int:
     """On which line of the lane area a row is seen."""
-    y = app.layout_now.y_of(key)
+    y = app.store.layout_now.y_of(key)
     assert y is not None
-    return y - app.layout_now.scrolled(app.session.scroll, app.lane_lines)
+    return y - app.store.layout_now.scrolled(app.session.scroll, app.store.lane_lines)
 
 
 async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:

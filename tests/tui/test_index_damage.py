@@ -166,8 +166,8 @@ def test_every_command_is_tried(folder: Path) -> None:
 
 def behind(app: TracelaneApp) -> TracelaneApp:
     """Have columns of any size checked while they are drawn."""
-    app.verification = Verification(app._verified, least_bytes=1)
-    app.verification.attach(app.trace.indexes)
+    app.reloading.verification = Verification(app.reloading._verified, least_bytes=1)
+    app.reloading.verification.attach(app.trace.indexes)
     return app
 
 
@@ -190,13 +190,13 @@ async def test_damage_is_found_behind_the_picture(tmp_path: Path) -> None:
 async def test_the_header_says_unverified_until_all_is_checked(tmp_path: Path) -> None:
     """While columns are drawn that were not checked yet, the header says so, and then no more."""
     app = behind(TracelaneApp(open_trace(small_file(tmp_path), index_dir=tmp_path / "index")))
-    app.verification._running = True  # a check that goes on
+    app.reloading.verification._running = True  # a check that goes on
     async with app.run_test() as pilot:
         await pilot.pause()
-        app._fill_header()
+        app.fill_header()
         assert any("unverified" in piece.plain for piece in header(app))
-        app.verification._running = False
-        app.verification_changed()
+        app.reloading.verification._running = False
+        app.reloading.verification_changed()
         assert not any("unverified" in piece.plain for piece in header(app))
 
 

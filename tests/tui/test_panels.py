@@ -12,10 +12,10 @@ from tests.events import complete
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.controllers.panels import NO_ROOM
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
 from tracelane.tui.panels.problems import LedgerRow, ledger_columns
 from tracelane.tui.panels.table import TablePane
-from tracelane.tui.viewer.panels import NO_ROOM
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#ops", TablePane)
         pane.say("counting…")
-        app._fill_table("ops")
+        app.tables.fill("ops")
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "counting…" not in text and "2 rows" in text

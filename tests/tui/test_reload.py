@@ -21,6 +21,7 @@ from tracelane.tui.actions.history import History
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import carried, history_over, session_over
+from tracelane.tui.controllers.reloading import ReloadController
 from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import RowKey, Viewport
@@ -49,12 +50,12 @@ def path(tmp_path: Path) -> Path:
 
 
 async def until_noticed(app: TracelaneApp, pilot: Pilot[None]) -> None:
-    await wait_until(pilot, lambda: bool(app.change_notes()), "a notice")
+    await wait_until(pilot, lambda: bool(app.reloading.change_notes()), "a notice")
 
 
 async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Header and footer tell that the file grew, and by how much; R leaves to open it anew."""
-    monkeypatch.setattr(TracelaneApp, "watch_period_s", TICK_S)
+    monkeypatch.setattr(ReloadController, "watch_period_s", TICK_S)
     async with open_viewer(opened(path), (120, 30)) as (app, pilot):
         before = path.stat().st_size
         more(path, 900)
@@ -182,12 +183,12 @@ async def test_computed_lanes_come_back(path: Path) -> None:
         app.run_command("queue-lanes")
         await wait_until_idle(app, pilot)
         await pilot.press("w")
-        stays = carried(app.trace, app.session, app.theme, app.history)
+        stays = carried(app.trace, app.session, app.theme, app.store.history)
     more(path)
     now = with_cheap_lanes(opened(path))
     session = session_over(stays, now)
     app = TracelaneApp(now, session)
-    app.take_up(Prepared(now, session, (), history_over(stays, now), stays.computed))
+    app.store.resume(Prepared(now, session, (), history_over(stays, now), stays.computed))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         await wait_until_idle(app, pilot)

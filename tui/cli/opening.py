@@ -109,7 +109,7 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
 
         app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
         app.taken_screen = taken
-        app.take_up(prepared)
+        app.store.resume(prepared)
         if theme in app.available_themes:
             app.theme = theme
         with packing(prepared.trace.indexes):
@@ -162,6 +162,6 @@ def run(app: TracelaneApp, host: Host) -> None:
 
 def leave(app: TracelaneApp) -> None:
     """Keep the view for the next time; raises where the App has ended with an exit code."""
-    app.save_view()
+    app.marking.save_view()
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)

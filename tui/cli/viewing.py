@@ -84,7 +84,7 @@ class Viewing:
                     self._note_damage(app.damage)
                 from tracelane.tui.carried import carried
 
-                before = carried(app.trace, app.session, app.theme, app.history)
+                before = carried(app.trace, app.session, app.theme, app.store.history)
                 self._traces = tuple(finished_name(path) for path in self._traces)
             else:
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from textual.worker import get_current_worker
 
@@ -12,42 +12,56 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.apart import clock_troubles
 
 from ..actions import devices
+from ..jobs import background
 from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..widgets.bars import Footer
-from .background import background
-from .base import Viewer
 
 HINT = "the command “Estimate the device's clock” moves it"
 
 
-class DeviceClocks(Viewer):
+class DeviceClockController:
     """Commands for the clocks of devices."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "device-clock": self.do_device_clock,
+        }
 
     def do_device_clock(self) -> None:
         """Move devices so that no work begins before its launch, or take that back."""
-        self._to(devices.switched(self.trace, self.session))
+        self._to(devices.switched(self.store.trace, self.store.session))
 
     def set_device_offset(self, text: str) -> None:
         """Add so many seconds to a device's times; auto: as estimated; empty: as stamped."""
-        self._to(devices.with_offset(self.trace, self.session, text))
+        self._to(devices.with_offset(self.store.trace, self.store.session, text))
 
     def _to(self, session: Session) -> None:
-        self.go(session)
-        self.say(devices.clock_text(self.trace, self.session))
+        self.store.go(session)
+        self.app.say(devices.clock_text(self.store.trace, self.store.session))
 
     @background("device clocks", exclusive=False)
     def look_at_device_clocks(self) -> None:
         """Say, after the first picture, where the clock of a device cannot be right."""
-        trace, worker = self.trace, get_current_worker()
-        scope = Scope(self.own_trace, clocks=self.own_clocks, cancelled=lambda: worker.is_cancelled)
+        trace, worker = self.store.trace, get_current_worker()
+        scope = Scope(
+            self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
+        )
         try:
             told, movable = clock_troubles(scope)
         except Cancelled:
             return
         if told and not worker.is_cancelled:
-            self.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
+            self.app.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
 
     def _told(self, trace: Trace, told: Sequence[str]) -> None:
-        if self.composed and self.trace is trace:
-            said = self.main.query_one(Footer).message
-            self.say("; ".join([*told, said] if said else told))
+        if self.app.composed and self.store.trace is trace:
+            said = self.app.main.query_one(Footer).message
+            self.app.say("; ".join([*told, said] if said else told))

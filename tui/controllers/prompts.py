@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-
-from textual import on
 
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
@@ -23,59 +22,93 @@ from ..lanes.canvas import LaneCanvas
 from ..screens.palette import Commands
 from ..screens.pick import PickScreen
 from ..session import InstantId
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
-from .cutting import Cutting
-from .devices import DeviceClocks
-from .logs import Logs
-from .saving import Saving
-from .searching import Searching
-from .sources import Sources
-from .stepping import Stepping
+from .cutting import CutController
+from .device_clocks import DeviceClockController
+from .logs import LogController
+from .marks import MarkController
+from .saving import SaveController
+from .searching import SearchController
+from .steps import StepController
 
 NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
 
-class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
+class PromptController:
     """Commands that open a line, a list or a screen."""
+
+    def __init__(
+        self,
+        app: Stage,
+        store: SessionStore,
+        marking: MarkController,
+        searching: SearchController,
+        logs: LogController,
+        steps: StepController,
+        saving: SaveController,
+        cutting: CutController,
+        device_clocks: DeviceClockController,
+    ) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+        self.marking = marking
+        self.searching = searching
+        self.logs = logs
+        self.steps = steps
+        self.saving = saving
+        self.cutting = cutting
+        self.device_clocks = device_clocks
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "go-to": self.do_go_to,
+            "command-line": self.do_command_line,
+            "theme": self.do_theme,
+            "palette": self.do_palette,
+            "help": self.do_help,
+            "hidden": self.do_hidden,
+        }
 
     def do_go_to(self) -> None:
         """Ask for a time."""
-        self.main.query_one(Prompt).ask(
+        self.app.main.query_one(Prompt).ask(
             "goto", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
         )
 
     def do_command_line(self) -> None:
         """Ask for a command."""
-        self.main.query_one(Prompt).ask(
+        self.app.main.query_one(Prompt).ask(
             "command", ":", "only REGEX, goto TIME, hide REGEX, show all, …", words()
         )
 
-    @on(Prompt.Left)
-    def _prompt_left(self) -> None:
-        self.main.set_focus(self.main.query_one(LaneCanvas))
+    def left(self) -> None:
+        self.app.main.set_focus(self.app.main.query_one(LaneCanvas))
 
-    @on(Prompt.Answered)
-    def _prompt_answered(self, message: Prompt.Answered) -> None:
-        self._prompt_left()
-        self.say("")
+    def answered(self, message: Prompt.Answered) -> None:
+        self.left()
+        self.app.say("")
         try:
             if message.purpose == "goto":
                 self._go_to(message.text)
             elif message.purpose == "search":
-                self.search_for(message.text)
+                self.searching.search_for(message.text)
             elif message.purpose == "mark":
-                self.mark(message.text)
+                self.marking.mark(message.text)
             elif message.purpose == "marks":
-                self.add_marks(message.text)
+                self.marking.add_marks(message.text)
             elif message.purpose == "smi":
-                self.open_log(message.text)
+                self.logs.open_log(message.text)
             else:
                 self._order(message.text)
         except (Refusal, TracelaneError) as refusal:
-            self.say(str(refusal))
+            self.app.say(str(refusal))
 
     def _go_to(self, text: str) -> None:
         from ..times import parse_span
@@ -83,90 +116,92 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
         if (number := NUMBER.fullmatch(text.strip())) is not None:
             self._go_to_event(int(number[1] or 0), int(re.sub(r"\D", "", number[2])))
             return
-        session = self.session
-        frame = time_frame(self.trace, session.clocks, session.zone, self.marks_seen, session.steps)
+        session = self.store.session
+        frame = time_frame(
+            self.store.trace, session.clocks, session.zone, self.marking.marks_seen, session.steps
+        )
         start, end = parse_span(text, frame)
         if text.strip().startswith("mark:"):
-            self.go_to_mark(Mark(start, end))
+            self.marking.go_to_mark(Mark(start, end))
         else:
-            self.go(view.go_to(self.trace, self.session, start))
+            self.store.go(view.go_to(self.store.trace, self.store.session, start))
 
     def _go_to_event(self, source: int, ordinal: int) -> None:
         """Select what the event with this number is drawn as."""
-        clocks = self.session.clocks
+        clocks = self.store.session.clocks
         kinds = (SliceId, InstantId)
-        found = (thing_by_id(self.trace, clocks, kind(source, ordinal)) for kind in kinds)
+        found = (thing_by_id(self.store.trace, clocks, kind(source, ordinal)) for kind in kinds)
         thing = next((thing for thing in found if thing is not None), None)
         if thing is None:
             raise Refusal(
                 f"event {format_count(ordinal)} is not drawn: no slice, instant or sample begins in it"
             )
-        self.select(thing)
+        self.store.select(thing)
 
     def _order(self, line: str) -> None:
         order = parse_order(line)
-        trace, session, lines = self.trace, self.session, self.lane_lines
+        trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines
         if order.verb == "command":
-            self.run_command(order.text)
+            self.app.run_command(order.text)
         elif order.verb == "goto":
             self._go_to(order.text)
         elif order.verb == "filter":
-            self.filter_by(order.text)
+            self.searching.filter_by(order.text)
         elif order.verb == "only":
-            self.move_by_titles(lanes.only, order.text)
+            self.searching.move_by_titles(lanes.only, order.text)
         elif order.verb == "hide":
-            self.move_by_titles(lanes.hide_matching, order.text)
+            self.searching.move_by_titles(lanes.hide_matching, order.text)
         elif order.verb == "show":
-            self.go(lanes.show_all(trace, session, lines))
+            self.store.go(lanes.show_all(trace, session, lines))
         elif order.verb == "quiet":
-            self.go(replace(session, show_quiet=not session.show_quiet))
+            self.store.go(replace(session, show_quiet=not session.show_quiet))
         elif order.verb == "ruler":
             if order.text not in RULERS:
                 raise UsageError(f"the ruler can be {', '.join(RULERS)}")
-            self.go(replace(session, ruler=order.text))
+            self.store.go(replace(session, ruler=order.text))
         elif order.verb == "colour":
-            self.go(replace(session, colour_by=colouring(trace, order.text)))
+            self.store.go(replace(session, colour_by=colouring(trace, order.text)))
         elif order.verb == "marks":
-            self.add_marks(order.text)
+            self.marking.add_marks(order.text)
         elif order.verb == "steps":
-            self.take_for_steps(order.text)
+            self.steps.take_for_steps(order.text)
         elif order.verb == "save":
-            self.save(order.text)
+            self.saving.save(order.text)
         elif order.verb == "cut":
-            self.cut_to(order.text)
+            self.cutting.cut_to(order.text)
         elif order.verb == "smi":
-            self.open_log(order.text)
+            self.logs.open_log(order.text)
         elif order.verb == "smi-offset":
-            self.set_lag(order.text)
+            self.logs.set_lag(order.text)
         elif order.verb == "device-offset":
-            self.set_device_offset(order.text)
+            self.device_clocks.set_device_offset(order.text)
         elif order.verb == "theme":
             self._set_theme(order.text)
 
     def _set_theme(self, name: str) -> None:
         name = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(name, name)
-        if name not in self.available_themes:
-            raise UsageError(f"themes: {', '.join(sorted(self.available_themes))}")
-        self.theme = name
+        if name not in self.app.available_themes:
+            raise UsageError(f"themes: {', '.join(sorted(self.app.available_themes))}")
+        self.app.theme = name
 
     def do_theme(self) -> None:
         """Change between dark and light."""
-        self.theme = LIGHT_THEME if self.current_theme.dark else DARK_THEME
+        self.app.theme = LIGHT_THEME if self.app.current_theme.dark else DARK_THEME
 
     def do_palette(self) -> None:
         """Show all commands."""
-        if self.screen is self.main:
-            self.push_screen(Commands(id="--command-palette"))
+        if self.app.screen is self.app.main:
+            self.app.push_screen(Commands(id="--command-palette"))
 
     def do_help(self) -> None:
         """Show all keys."""
         from ..screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(self.config.keys))
+        self.app.push_screen(HelpScreen(self.app.config.keys))
 
     def do_hidden(self) -> None:
         """List what is hidden; choosing a line shows it again."""
-        things = lanes.hidden_things(self.trace, self.session)
+        things = lanes.hidden_things(self.store.trace, self.store.session)
         if not things:
             raise Refusal("nothing is hidden")
         columns = [
@@ -182,6 +217,10 @@ class Asking(Logs, DeviceClocks, Searching, Saving, Sources, Stepping, Cutting):
 
         def chosen(row: int | None) -> None:
             if row is not None:
-                self.go(lanes.shown_again(self.trace, self.session, things[row : row + 1], self.lane_lines))
+                self.store.go(
+                    lanes.shown_again(
+                        self.store.trace, self.store.session, things[row : row + 1], self.store.lane_lines
+                    )
+                )
 
-        self.push_screen(PickScreen("Hidden", columns, len(things), hint="Enter shows it again"), chosen)
+        self.app.push_screen(PickScreen("Hidden", columns, len(things), hint="Enter shows it again"), chosen)

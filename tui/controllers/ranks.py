@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from tracelane.core.index.captures import ranks_text
-from tracelane.core.trace import Trace
 
 from ..actions import ranks
 from ..actions.refusal import Refusal
-from ..config import Config
 from ..screens.pick import PickScreen
-from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..widgets.table import Column
-from .base import Viewer
 
 
-class Ranks(Viewer):
+class RankController:
     """Commands for ranks and captures."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
-        """Want no other capture yet."""
-        super().__init__(trace, session, config)
-        self.wanted_capture: int | None = None  # the number of the one to be opened next, 1: the newest
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "rank-clocks": self.do_rank_clocks,
+            "captures": self.do_captures,
+        }
 
     def do_rank_clocks(self) -> None:
         """Take back what collectives corrected of the ranks' clocks, or correct them again."""
-        self.go(ranks.switched(self.trace, self.session))
-        self.say(ranks.clocks_text(self.trace, self.session))
+        self.store.go(ranks.switched(self.store.trace, self.store.session))
+        self.app.say(ranks.clocks_text(self.store.trace, self.store.session))
 
     def do_captures(self) -> None:
         """List the captures; choosing one closes this trace and opens it."""
-        captures = self.trace.captures
+        captures = self.store.trace.captures
         if len(captures) < 2:
             raise Refusal("no other capture lies beside this one")
-        shown = self.trace.shown_capture
+        shown = self.store.trace.shown_capture
         columns = [
             Column("", 1, lambda row: "*" if row == shown else ""),
             Column("When", 24, lambda row: captures[row].when),
@@ -44,7 +51,7 @@ class Ranks(Viewer):
 
         def chosen(row: int | None) -> None:
             if row is not None and row != shown:
-                self.wanted_capture = row + 1
-                self.exit()
+                self.app.wanted_capture = row + 1
+                self.app.exit()
 
-        self.push_screen(PickScreen("Captures", columns, len(captures), hint="Enter opens it"), chosen)
+        self.app.push_screen(PickScreen("Captures", columns, len(captures), hint="Enter opens it"), chosen)

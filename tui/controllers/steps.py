@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count
 
 from ..actions.refusal import Refusal
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..steps import step_marks
-from .base import Viewer
 
 
-class Stepping(Viewer):
+class StepController:
     """Commands that choose the steps."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "steps-by-name": self.do_steps_by_name,
+        }
 
     def do_steps_by_name(self) -> None:
         """Take the slices of the selected one's name for steps; of the name they have already: as found."""
-        thing = self.selected
+        thing = self.store.selected
         if thing.slice is None:
             raise Refusal("steps are slices: select one")
-        name = self.trace.name(thing.row, thing.index)
-        self.take_for_steps("" if self._steps(name) == self._steps(self.session.steps) else name)
+        name = self.store.trace.name(thing.row, thing.index)
+        self.take_for_steps("" if self._steps(name) == self._steps(self.store.session.steps) else name)
 
     def take_for_steps(self, name: str) -> None:
         """Take the slices of a name (numbers in it aside) for steps; no name: those that are found."""
         found = self._steps(name)
         if name and not found:
             raise Refusal(f"no slice is called {safe(name)}")
-        self.go(replace(self.session, steps=name))
+        self.store.go(replace(self.store.session, steps=name))
         what = f"slices called {safe(name)}" if name else "as they are found in the trace"
-        self.say(f"{format_count(len(found))} step{'s' if len(found) != 1 else ''}: {what}")
+        self.app.say(f"{format_count(len(found))} step{'s' if len(found) != 1 else ''}: {what}")
 
     def _steps(self, name: str) -> list[tuple[int, int]]:
-        steps = step_marks(self.trace, self.session.clocks, name)
+        steps = step_marks(self.store.trace, self.store.session.clocks, name)
         return [(step.start, step.end) for step in steps]

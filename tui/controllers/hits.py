@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from textual.worker import get_current_worker
 
@@ -13,66 +15,73 @@ from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import term_for, text_of
 from tracelane.core.tables.found import FoundTable, found_table
-from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal
-from ..config import Config
+from ..jobs import background
 from ..panels.panel import Panel
 from ..panels.table import TablePane
 from ..screens.pick import PickScreen
-from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..things import Thing
 from ..widgets.table import Column
-from .background import background
-from .searching import Searching
-from .tables import Tables
+from .panels import PanelController
+from .searching import SearchController
 
 PANEL = "hits"
 WIDTHS = {"start_ns": 16, "dur_ns": 12, "lane": 20, "category": 16, "self_ns": 12}
 """Cells of the columns; the name takes what is left."""
 
 
-class Found(Tables, Searching):
+class HitsController:
     """Commands on what was found, and on what there is to search for of the selection."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+    def __init__(
+        self, app: Stage, store: SessionStore, panels: PanelController, searching: SearchController
+    ) -> None:
         """Hold which hits are listed."""
-        super().__init__(trace, session, config)
+        self.app = app
+        self.store = store
+        self.panels = panels
+        self.searching = searching
         self._listed: Hits | None = None
+        panels.fillers[PANEL] = self.fill
+        searching.listeners.append(self.follow)
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "hits": self.do_hits,
+            "same-name": self.do_same_name,
+            "same-value": self.do_same_value,
+        }
 
     def do_hits(self) -> None:
         """List what was found, else what the filter leaves, and move the arrows there."""
-        if not self.session.search and not self.session.filter:
+        if not self.store.session.search and not self.store.session.filter:
             raise Refusal("nothing is searched for: / asks what")
-        self.action_panel(PANEL)
-        panel = self.main.query_one(Panel)
+        self.panels.show(PANEL)
+        panel = self.app.main.query_one(Panel)
         if panel.display:
-            self.main.set_focus(panel.body(PANEL))
+            self.app.main.set_focus(panel.body(PANEL))
 
-    def found_changed(self) -> None:
+    def follow(self) -> None:
         """List what was found by now, if it is listed."""
-        super().found_changed()
-        if self.session.panel == PANEL:
-            self.panel_soon()
+        if self.store.session.panel == PANEL:
+            self.panels.panel_soon()
 
-    def _fill_panel(self) -> None:
-        if self.session.panel == PANEL:
-            self._fill_found()
-        else:
-            super()._fill_panel()
-
-    def _fill_found(self) -> None:
-        pane = self.main.query_one(f"#{PANEL}", TablePane)
-        hits = self.hits if self.session.search else self.left
+    def fill(self) -> None:
+        pane = self.app.main.query_one(f"#{PANEL}", TablePane)
+        hits = self.searching.hits if self.store.session.search else self.store.left
         if hits is self._listed and hits is not None:
             return
         listed = self._listed
         if hits is None:
-            waits = self.session.search or self.session.filter
+            waits = self.store.session.search or self.store.session.filter
             pane.say("searching…" if waits else "nothing is searched for: / asks what")
             if not waits:
                 self._listed = None
-        elif self.looked_through is None or listed is None or listed.filter != hits.filter:
+        elif self.searching.looked_through is None or listed is None or listed.filter != hits.filter:
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.
             self._list_found(hits)
 
@@ -81,35 +90,35 @@ class Found(Tables, Searching):
         """Put the hits in order away from the screen."""
         worker = get_current_worker()
         try:
-            found = found_table(self.trace, hits, lambda: worker.is_cancelled)
+            found = found_table(self.store.trace, hits, lambda: worker.is_cancelled)
         except Cancelled:
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._have_listed, hits, found)
+            self.app.call_from_thread(self._have_listed, hits, found)
 
     def _have_listed(self, hits: Hits, found: FoundTable) -> None:
-        if self.shows_panel and self.session.panel == PANEL:
+        if self.panels.shows_panel and self.store.session.panel == PANEL:
             self._listed = hits
-            pane = self.main.query_one(f"#{PANEL}", TablePane)
+            pane = self.app.main.query_one(f"#{PANEL}", TablePane)
             pane.show(found.table, _columns(found), "")
 
     # -- all that is like the selection ---------------------------------------------------------------------
 
     def do_same_name(self) -> None:
         """Search for all slices of the selected one's name; from its details, for what is picked there."""
-        focused = self.main.focused
+        focused = self.app.main.focused
         if focused is not None and focused.id == "details":
             self.do_same_value()
             return
         thing = self._selected_thing()
-        self.search_for("name=" + quoted(self.trace.name(thing.row, thing.index)))
+        self.searching.search_for("name=" + quoted(self.store.trace.name(thing.row, thing.index)))
 
     def do_same_value(self) -> None:
         """Pick the name, the category or an argument of the selection and search for all that have it."""
         self._read_for_pick(self._selected_thing())
 
     def _selected_thing(self) -> Thing:
-        thing = self.selected
+        thing = self.store.selected
         if thing.slice is None:
             raise Refusal("only slices are searched for")
         return thing
@@ -117,12 +126,12 @@ class Found(Tables, Searching):
     @background("pick")
     def _read_for_pick(self, thing: Thing) -> None:
         """Read the arguments from the file, away from the screen."""
-        arguments = self._arguments.get(thing.id) or self._read_arguments(thing)
+        arguments = self.panels.arguments.get(thing.id) or self.panels.read_arguments(thing)
         if not get_current_worker().is_cancelled:
-            self.call_from_thread(self._pick_alike, thing, arguments)
+            self.app.call_from_thread(self._pick_alike, thing, arguments)
 
     def _pick_alike(self, thing: Thing, arguments: Arguments) -> None:
-        found = self.trace.detail(thing.slice) if thing.slice is not None else None
+        found = self.store.trace.detail(thing.slice) if thing.slice is not None else None
         if found is None:
             return
         choices = [("name", found.name, "name=" + quoted(found.name))]
@@ -140,9 +149,9 @@ class Found(Tables, Searching):
 
         def chosen(row: int | None) -> None:
             if row is not None:
-                self.search_for(choices[row][2])
+                self.searching.search_for(choices[row][2])
 
-        self.push_screen(
+        self.app.push_screen(
             PickScreen("All slices with the same", columns, len(choices), hint="Enter searches"), chosen
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -19,18 +19,18 @@ from tracelane.core.trace import Trace
 
 from ..actions import lanes
 from ..actions.refusal import Refusal
-from ..config import Config
 from ..draw.labels import fit_middle
 from ..draw.only import ask_titles
 from ..draw.overview import hit_cells
+from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
 from ..lanes.minimap import Minimap
 from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
-from .background import background
-from .base import Viewer
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
 NOTE_CELLS = 24
@@ -40,33 +40,44 @@ ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]
 """A move for lanes whose titles match a text, given the lines there are for lanes."""
 
 
-class Searching(Viewer):
+class SearchController:
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+    def __init__(self, app: Stage, store: SessionStore) -> None:
         """Hold what was found."""
-        super().__init__(trace, session, config)
+        self.app = app
+        self.store = store
         self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
+        self.listeners: list[Callable[[], None]] = []
+        """Called when other slices are known to match, or a search begins or ends."""
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
 
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "search": self.do_search,
+            "next-hit": self.do_next_hit,
+            "previous-hit": self.do_previous_hit,
+        }
+
     def do_search(self) -> None:
         """Ask what to search for."""
-        self.main.query_one(Prompt).ask("search", "/", HINT)
+        self.app.main.query_one(Prompt).ask("search", "/", HINT)
 
     def search_for(self, text: str) -> None:
         """Search for what a text means; UsageError where it means nothing."""
         wanted = parse(text).text
-        if wanted == self.session.search and self.stopped_at is not None:
+        if wanted == self.store.session.search and self.stopped_at is not None:
             self.search_again()
-        elif wanted == self.session.search and self.hits is not None:
+        elif wanted == self.store.session.search and self.hits is not None:
             self._say_found()
-        self.go(replace(self.session, search=wanted))
+        self.store.go(replace(self.store.session, search=wanted))
 
     def filter_by(self, text: str) -> None:
         """Draw only what matches; all again where the text is empty."""
-        self.go(replace(self.session, filter=parse(text).text if text else ""))
+        self.store.go(replace(self.store.session, filter=parse(text).text if text else ""))
 
     def do_next_hit(self) -> None:
         """Go to the next hit in order of time."""
@@ -77,36 +88,38 @@ class Searching(Viewer):
         self._walk_hits(-1)
 
     def _walk_hits(self, direction: int) -> None:
-        if not self.session.search:
+        if not self.store.session.search:
             raise Refusal("nothing is searched for: / asks what")
         hits = self.hits
         if hits is None:
             stopped = self.stopped_at is not None
             raise Refusal("stopped before anything was found" if stopped else "still searching")
         if not hits.count:
-            raise Refusal(f"no slice matches {self.session.search}")
+            raise Refusal(f"no slice matches {self.store.session.search}")
         step = hits.next if direction > 0 else hits.previous
-        identity = self.session.selection
-        thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
+        identity = self.store.session.selection
+        thing = (
+            None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
+        )
         if thing is not None and isinstance(identity, SliceId):
-            first = int(self.trace.indexes[identity.source].rows[thing.row.number]["first"])
+            first = int(self.store.trace.indexes[identity.source].rows[thing.row.number]["first"])
             found = step(thing.start, identity.source, first + thing.index)
         else:
-            found = step(self.session.cursor)
+            found = step(self.store.session.cursor)
         if found is None:
             which = "last" if direction > 0 else "first"
             raise Refusal(f"the {which} of {format_count(hits.count)} hits")
         self._show_hit(found, hits)
 
     def _show_hit(self, hit: Hit, hits: Hits) -> None:
-        index = self.trace.indexes[hit.source]
+        index = self.store.trace.indexes[hit.source]
         identity = SliceId(hit.source, int(index.column("slices.ordinal")[hit.position]))
-        thing = thing_by_id(self.trace, self.session.clocks, identity)
+        thing = thing_by_id(self.store.trace, self.store.session.clocks, identity)
         if thing is None:
             raise Refusal("that slice is not in this trace")
-        self.session = replace(self.session, cursor=thing.start)
-        self.select(thing)
-        self.say(f"hit {format_count(hit.rank)} of {format_count(hits.count)}")
+        self.store.session = replace(self.store.session, cursor=thing.start)
+        self.store.select(thing)
+        self.app.say(f"hit {format_count(hit.rank)} of {format_count(hits.count)}")
 
     # -- titles ---------------------------------------------------------------------------------------------
 
@@ -114,10 +127,10 @@ class Searching(Viewer):
         """Do what asks lanes for their titles; away from the screen where the expression may take long."""
         if text and lanes.lane_pattern(text).may_take_long:
             self.asks_titles = True
-            self.say("looking at the titles: Esc stops")
-            self._ask_titles(self.trace, move, text)
+            self.app.say("looking at the titles: Esc stops")
+            self._ask_titles(self.store.trace, move, text)
         else:
-            self.go(move(self.trace, self.session, text, self.lane_lines))
+            self.store.go(move(self.store.trace, self.store.session, text, self.store.lane_lines))
 
     @background("titles")
     def _ask_titles(self, trace: Trace, move: ByTitles, text: str) -> None:
@@ -129,46 +142,46 @@ class Searching(Viewer):
             return
         except TracelaneError as error:
             trouble = error
-        self.call_from_thread(self._titles_asked, move, text, trouble)
+        self.app.call_from_thread(self._titles_asked, move, text, trouble)
 
     def _titles_asked(self, move: ByTitles, text: str, trouble: TracelaneError | None) -> None:
         if not self.asks_titles:  # stopped while this was on its way
             return
         self.asks_titles = False
-        self.say("")
+        self.app.say("")
         try:
             if trouble is not None:
                 raise trouble
-            self.go(move(self.trace, self.session, text, self.lane_lines))
+            self.store.go(move(self.store.trace, self.store.session, text, self.store.lane_lines))
         except (Refusal, TracelaneError) as refusal:
-            self.say(str(refusal))
+            self.app.say(str(refusal))
 
     def stop_titles(self) -> bool:
         """Stop asking lanes for their titles; tell whether that was going on."""
         if not self.asks_titles:
             return False
         self.asks_titles = False
-        self.workers.cancel_group(self, "titles")
-        self.say("stopped")
+        self.app.jobs.cancel("titles")
+        self.app.say("stopped")
         return True
 
     # -- finding --------------------------------------------------------------------------------------------
 
     def search_again(self) -> None:
         """Find anew what the session searches for and filters by."""
-        session = self.session
+        session = self.store.session
         self.looked_through = self.stopped_at = None
         if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
-        if self.left is not None and self.left.filter.text != session.filter:
-            self.left = self.whole_left = None
+        if self.store.left is not None and self.store.left.filter.text != session.filter:
+            self.store.left = self.store.whole_left = None
         if session.search or session.filter:
             self.looked_through = 0.0
             self._search(session)
             if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
-                self.say("searching: Esc stops")
+                self.app.say("searching: Esc stops")
         else:
-            self.workers.cancel_group(self, "search")
+            self.app.jobs.cancel("search")
         self._show_found()
 
     @background("search")
@@ -186,82 +199,80 @@ class Searching(Viewer):
             if session.search:
                 for found in self._searching(session.search, session, window, worker):
                     hits = found.hits if left is None else found.hits.within(left)
-                    hit_cells(self.trace, hits, look_of(self.main.query_one(Minimap)).area)
+                    hit_cells(self.store.trace, hits, look_of(self.app.main.query_one(Minimap)).area)
                     self._tell_found(worker, session, hits, left, (found.share + parts - 1) / parts)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
-                self.call_from_thread(self._not_found, error)
+                self.app.call_from_thread(self._not_found, error)
 
     def _searching(
         self, text: str, session: Session, window: tuple[int, int], worker: Worker[None]
     ) -> Iterator[Found]:
-        return find(self.trace, parse(text), session.clocks, window, lambda: worker.is_cancelled)
+        return find(self.store.trace, parse(text), session.clocks, window, lambda: worker.is_cancelled)
 
     def _tell_found(
         self, worker: Worker[None], session: Session, hits: Hits | None, left: Hits | None, share: float
     ) -> None:
         if worker.is_cancelled:
             raise Cancelled
-        self.call_from_thread(self._have_found, session, hits, left, share)
+        self.app.call_from_thread(self._have_found, session, hits, left, share)
 
     def _have_found(self, session: Session, hits: Hits | None, left: Hits | None, share: float) -> None:
-        now = self.session
+        now = self.store.session
         if (session.search, session.filter, session.clocks) != (now.search, now.filter, now.clocks):
             return
         if self.looked_through is None:  # stopped while this was on its way
             return
         told = self.looked_through > 0
-        self.hits, self.left = hits, left
-        self.whole_left = left if hits is not None or share >= 1 else None
+        self.hits, self.store.left = hits, left
+        self.store.whole_left = left if hits is not None or share >= 1 else None
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:
             self._say_found()
         elif not told:
-            self.say("looking through the file: Esc stops")
+            self.app.say("looking through the file: Esc stops")
 
     def _not_found(self, error: Exception) -> None:
         self.looked_through, self.stopped_at = None, 0.0
         self._show_found()
-        self.say(f"not searched: {error}")
+        self.app.say(f"not searched: {error}")
 
     def stop_search(self) -> bool:
         """Stop a search that is going on and keep what it has found; tell whether there was one."""
         if self.looked_through is None:
             return False
-        self.workers.cancel_group(self, "search")
+        self.app.jobs.cancel("search")
         self.stopped_at, self.looked_through = self.looked_through, None
         self._show_found()
-        self.say("stopped: Esc again ends the search" if self.session.search else "stopped")
+        self.app.say("stopped: Esc again ends the search" if self.store.session.search else "stopped")
         return True
 
     def _say_found(self) -> None:
-        hits, left = self.hits, self.left
+        hits, left = self.hits, self.store.left
         if hits is not None:
             some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} together: n N walk them, z lists"
-            some = some if hits.count else f"no slice matches {self.session.search}"
-            self.say(f"{some} ({hits.remark})" if hits.remark else some)
+            some = some if hits.count else f"no slice matches {self.store.session.search}"
+            self.app.say(f"{some} ({hits.remark})" if hits.remark else some)
         elif left is not None and not left.count:
-            self.say(f"no slice matches {self.session.filter}: :filter alone shows all again")
+            self.app.say(f"no slice matches {self.store.session.filter}: :filter alone shows all again")
 
     def _show_found(self) -> None:
-        if self.composed:
-            self.main.query_one(LaneCanvas).look_for(self.hits, self.left)
-            self.main.query_one(Minimap).mark(self.hits)
-            self.found_changed()
-
-    def found_changed(self) -> None:
-        """Bring up to date what tells of hits beside the timeline."""
+        if self.app.composed:
+            self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.left)
+            self.app.main.query_one(Minimap).mark(self.hits)
+            for listener in self.listeners:
+                listener()
 
     def search_notes(self) -> list[Text]:
         """Return what the header says of the search and of how much a filter hides."""
         notes = []
-        session = self.session
+        session = self.store.session
         if session.filter:
             what = fit_middle(safe(session.filter), NOTE_CELLS, glyphs().ellipsis).rstrip()
-            left = self.left
+            left = self.store.left
             count = (
                 "…" if left is None else f"{format_count(left.of - left.count)} of {_slices(left.of)} hidden"
             )

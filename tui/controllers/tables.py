@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from textual import on
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -19,15 +19,16 @@ from tracelane.core.trace import Trace
 
 from ..actions import ranges
 from ..actions.table import Scene
-from ..config import Config
 from ..draw.only import only_lanes
+from ..jobs import background
 from ..panels.table import TablePane, columns_of
 from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..steps import step_marks
 from ..widgets.table import Column, VirtualTable
-from .background import background
-from .following import Following
-from .panels import Panels
+from .panels import PanelController
+from .selection import SelectionController
 
 KEPT = 8
 """Tables that are kept, so that going back to a range shows it at once."""
@@ -73,27 +74,43 @@ def _step_label(trace: Trace, session: Session, span: tuple[int, int]) -> str:
     return next((step.title for step in steps if (step.start, step.end) == span), "")
 
 
-class Tables(Panels, Following):
+class TableController:
     """Commands and contents of the table panels."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+    def __init__(
+        self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
+    ) -> None:
         """Hold the tables made last."""
-        super().__init__(trace, session, config)
+        self.app = app
+        self.store = store
+        self.panels = panels
+        self.selection = selection
         self._tables: dict[Key, tuple[Table, list[Column]]] = {}
+        panels.fillers.update((name, self.fill) for name in PANELS)
 
-    def _fill_panel(self) -> None:
-        if self.session.panel in PANELS:
-            self._fill_table(self.session.panel)
-        else:
-            super()._fill_panel()
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "panel-ops": self.do_panel_ops,
+            "panel-kernels": self.do_panel_kernels,
+            "panel-steps": self.do_panel_steps,
+            "panel-time": self.do_panel_time,
+            "panel-memory": self.do_panel_memory,
+            "panel-ranks": self.do_panel_ranks,
+            "panel-compile": self.do_panel_compile,
+            "baseline": self.do_baseline,
+            "panel-table": self.do_panel_table,
+        }
 
     def _key(self, session: Session | None = None) -> Key:
-        now = session or self.session
+        now = session or self.store.session
         baseline = None if now.baseline == now.range else now.baseline  # nothing changes against itself
         return now.panel, now.range, now.only, now.filter, now.clocks, now.steps, baseline
 
-    def _fill_table(self, name: str) -> None:
-        pane = self.main.query_one(f"#{name}", TablePane)
+    def fill(self) -> None:
+        """Show the table of the panel on show, or make it."""
+        name = self.store.session.panel
+        pane = self.app.main.query_one(f"#{name}", TablePane)
         found = self._tables.get(self._key())
         if found is not None:
             if pane.shown_table is not found[0]:
@@ -102,7 +119,7 @@ class Tables(Panels, Following):
                 pane.tell()
             return
         pane.say("counting…")
-        self._make_table(name, self._key(), self.session)
+        self._make_table(name, self._key(), self.store.session)
 
     @background("table")
     def _make_table(self, name: str, key: Key, session: Session) -> None:
@@ -115,21 +132,21 @@ class Tables(Panels, Following):
             return
         except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
-                self.call_from_thread(self.say, str(error))
+                self.app.call_from_thread(self.app.say, str(error))
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._have_table, key, table, columns)
+            self.app.call_from_thread(self._have_table, key, table, columns)
 
     def _table(self, name: str, session: Session, cancelled: CancelledCallback) -> Table:
         """Return a panel's table, held against that of the baseline if there is one. Raises Cancelled."""
         row, panel = PANELS[name]
         options = dict(panel.options)
-        scope = scope_of(self.trace, session, cancelled, self.whole_left)
+        scope = scope_of(self.store.trace, session, cancelled, self.store.whole_left)
         if self._key(session)[-1] is None:
             return row.run(scope, **options)[panel.table]
         kept = replace(session, range=session.baseline, baseline=None)
         found = self._tables.get(self._key(kept))
-        against = scope_of(self.trace, kept, cancelled, self.whole_left)
+        against = scope_of(self.store.trace, kept, cancelled, self.store.whole_left)
         past = row.run(against, **options)[panel.table] if found is None else found[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
         return (delta_to_first if panel.to_first else delta)(now, past, now.scope)
@@ -138,61 +155,66 @@ class Tables(Panels, Following):
         while len(self._tables) >= KEPT:
             self._tables.pop(next(iter(self._tables)))
         self._tables[key] = table, columns
-        if self.shows_panel and key == self._key():
-            self._fill_table(self.session.panel)
+        if self.panels.shows_panel and key == self._key():
+            self.fill()
 
-    @on(VirtualTable.RowChosen)
-    def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+    def row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to the longest slice of a row."""
         pane = message.table.parent
         if not isinstance(pane, TablePane) or (table := pane.shown_table) is None:
             return
         jump = table.jump(message.row)
         if jump is None:
-            self.say("this row has no single slice to go to")
+            self.app.say("this row has no single slice to go to")
             return
         source, position = jump
-        ordinal = int(self.trace.indexes[source].column("slices.ordinal")[position])
-        self.action_jump(source, ordinal)
+        ordinal = int(self.store.trace.indexes[source].column("slices.ordinal")[position])
+        self.selection.jump(source, ordinal)
 
     def do_panel_ops(self) -> None:
         """Show the ops."""
-        self._turn_to("3")
+        self.panels.turn_to("3")
 
     def do_panel_kernels(self) -> None:
         """Show the kernels."""
-        self._turn_to("4")
+        self.panels.turn_to("4")
 
     def do_panel_steps(self) -> None:
         """Show the steps."""
-        self._turn_to("5")
+        self.panels.turn_to("5")
 
     def do_panel_time(self) -> None:
         """Show where the devices' time goes; again: why streams stood still, their gaps, the launches."""
-        self._turn_to("6")
+        self.panels.turn_to("6")
 
     def do_panel_memory(self) -> None:
         """Show the allocators; again: what was live at their peaks; again: the copies."""
-        self._turn_to("7")
+        self.panels.turn_to("7")
 
     def do_panel_ranks(self) -> None:
         """Show the ranks; again: their collectives, the slowest rank of each step."""
-        self._turn_to("9")
+        self.panels.turn_to("9")
 
     def do_panel_compile(self) -> None:
         """Show what torch.compile did; again: its regions, graphs, steps, code, phases."""
-        self._turn_to("8")
+        self.panels.turn_to("8")
 
     def do_baseline(self) -> None:
         """Keep the range or the step as baseline, or drop it."""
-        before = self.session.baseline
-        self.go(ranges.baseline(Scene(self.trace, self.session, self.layout_now, self.lane_lines)))
-        now = self.session.baseline
+        before = self.store.session.baseline
+        self.store.go(
+            ranges.baseline(
+                Scene(self.store.trace, self.store.session, self.store.layout_now, self.store.lane_lines)
+            )
+        )
+        now = self.store.session.baseline
         if now is None:
-            self.say("no baseline any more")
+            self.app.say("no baseline any more")
         elif now != before:
-            self.say(f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed")
+            self.app.say(
+                f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed"
+            )
 
     def do_panel_table(self) -> None:
         """Show what happens in the range, by name; again: how busy its lanes are."""
-        self._turn_to("t")
+        self.panels.turn_to("t")

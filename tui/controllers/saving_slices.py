@@ -12,15 +12,21 @@ from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal
 from ..draw.only import only_lanes
+from ..jobs import background
 from ..session import Session
-from .background import background
-from .base import Viewer
+from ..session_store import SessionStore
+from ..stage import Stage
 
 ENDS = (".csv", ".json")
 
 
-class SavingSlices(Viewer):
+class SliceSaver:
     """The command that writes slices."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
 
     def save_slices(self, path: Path) -> None:
         """Write the slices of the range, else of all, that `:only` and `:filter` leave."""
@@ -28,8 +34,8 @@ class SavingSlices(Viewer):
             raise UsageError("slices can be written to FILE.csv or FILE.json")
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
-        self.say(f"writing slices to {path} …")
-        self._write_slices(self.own_trace, self.session, path)
+        self.app.say(f"writing slices to {path} …")
+        self._write_slices(self.store.own_trace, self.store.session, path)
 
     @background("slices")
     def _write_slices(self, trace: Trace, session: Session, path: Path) -> None:
@@ -54,8 +60,8 @@ class SavingSlices(Viewer):
         except (TracelaneError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             if not worker.is_cancelled:
-                self.call_from_thread(self.say, f"cannot write {path}: {reason}")
+                self.app.call_from_thread(self.app.say, f"cannot write {path}: {reason}")
             return
         if not worker.is_cancelled:
             told = f"{format_count(len(found))} slice{'' if len(found) == 1 else 's'}"
-            self.call_from_thread(self.say, f"saved {path.absolute()}: {told}")
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {told}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-
-from textual import on
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_count, format_ns
@@ -19,40 +18,45 @@ from tracelane.core.export.marks import (
     write_marks,
     write_object,
 )
-from tracelane.core.trace import Trace
 
 from ..actions import view
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..command_line import file_named
-from ..config import Config
 from ..screens.pick import PickScreen
-from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..terminal.driver import TerminalDriver
 from ..view_state import session_json
 from ..widgets.prompt import Prompt
 from ..widgets.table import Column
-from .base import Viewer
 
 
-class Marks(Viewer):
+class MarkController:
     """Commands of marks."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+    def __init__(self, app: Stage, store: SessionStore) -> None:
         """Read the trace's marks."""
-        super().__init__(trace, session, config)
-        self._read_marks()
+        self.app = app
+        self.store = store
+        self.read()
 
-    def take_trace(self, trace: Trace, session: Session) -> None:
-        """Show this trace, with its marks."""
-        super().take_trace(trace, session)
-        self._read_marks()
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "mark": self.do_mark,
+            "mark-text": self.do_mark_text,
+            "unmark": self.do_unmark,
+            "marks-import": self.do_marks_import,
+            "marks": self.do_marks,
+        }
 
-    def _read_marks(self) -> None:
+    def read(self) -> None:
+        """Read the marks of the trace."""
         self.marks: tuple[Mark, ...] = ()
         self._marks_trouble = ""
         self._marked_last: Mark | None = None
-        path = shelf(self.trace.indexes, "marks")
+        path = shelf(self.store.trace.indexes, "marks")
         try:
             self.marks = () if path is None else read_marks(path)
         except TracelaneError as error:
@@ -61,7 +65,7 @@ class Marks(Viewer):
     @property
     def marks_seen(self) -> tuple[Mark, ...]:
         """The marks in trace time under the session's clocks."""
-        return moved(self.marks, self.session.clocks.offset(0))
+        return moved(self.marks, self.store.session.clocks.offset(0))
 
     @property
     def measured_from(self) -> Mark | None:
@@ -69,7 +73,7 @@ class Marks(Viewer):
         marks = self.marks_seen
         if self._marked_last in self.marks:
             return marks[self.marks.index(self._marked_last)]
-        return nearest_mark(marks, self.session.cursor)
+        return nearest_mark(marks, self.store.session.cursor)
 
     def do_mark(self) -> None:
         """Mark the range, else the cursor."""
@@ -77,29 +81,29 @@ class Marks(Viewer):
 
     def do_mark_text(self) -> None:
         """Ask for a text and mark the range, else the cursor."""
-        self.main.query_one(Prompt).ask("mark", "mark ", "what is here")
+        self.app.main.query_one(Prompt).ask("mark", "mark ", "what is here")
 
     def mark(self, text: str) -> None:
         """Mark the range, else the cursor, with a text."""
-        start, end = self.session.range or (self.session.cursor, self.session.cursor)
-        offset = self.session.clocks.offset(0)
+        start, end = self.store.session.range or (self.store.session.cursor, self.store.session.cursor)
+        offset = self.store.session.clocks.offset(0)
         self._marked_last = Mark(start - offset, end - offset, text)
         self._keep((*self.marks, self._marked_last))
-        self.say(f"marked {self._stamp(start)}: ' lists the marks")
+        self.app.say(f"marked {self._stamp(start)}: ' lists the marks")
 
     def do_unmark(self) -> None:
         """Remove the mark nearest to the cursor, if it is in view."""
-        session = self.session
+        session = self.store.session
         near = min(self.marks_seen, key=lambda mark: abs(mark.start - session.cursor), default=None)
         if near is None or not session.viewport.start <= near.start < session.viewport.end:
             raise Refusal("no mark in view")
         gone = self.marks_seen.index(near)
         self._keep((*self.marks[:gone], *self.marks[gone + 1 :]))
-        self.say(f"the mark at {self._stamp(near.start)} is gone")
+        self.app.say(f"the mark at {self._stamp(near.start)} is gone")
 
     def do_marks_import(self) -> None:
         """Ask for a file of marks."""
-        self.main.query_one(Prompt).ask("marks", "marks from ", "a file that :save marks wrote")
+        self.app.main.query_one(Prompt).ask("marks", "marks from ", "a file that :save marks wrote")
 
     def add_marks(self, name: str) -> None:
         """Add the marks of a file to those of the trace."""
@@ -108,7 +112,7 @@ class Marks(Viewer):
             raise Refusal(f"{path} is no file")
         more = set(read_marks(path)) - set(self.marks)
         self._keep((*self.marks, *more))
-        self.say(
+        self.app.say(
             f"{format_count(len(more))} new mark{'s' if len(more) != 1 else ''} from {path}: ' lists them"
         )
 
@@ -116,20 +120,16 @@ class Marks(Viewer):
         """Return all marks as the text of a file; Refusal where there are none."""
         if not self.marks:
             raise Refusal("there are no marks: m sets one at the cursor or the range")
-        return marks_json(self.marks, [source.path for source in self.trace.sources])
+        return marks_json(self.marks, [source.path for source in self.store.trace.sources])
 
     def _keep(self, marks: tuple[Mark, ...]) -> None:
         if self._marks_trouble:
             raise Refusal(self._marks_trouble)
-        path = shelf(self.trace.indexes, "marks")
+        path = shelf(self.store.trace.indexes, "marks")
         if path is not None:
-            write_marks(path, marks, [source.path for source in self.trace.sources])
+            write_marks(path, marks, [source.path for source in self.store.trace.sources])
         self.marks = tuple(sorted(marks))
-        self.watch_session(self.session, self.session)
-
-    def watch_session(self, before: Session, now: Session) -> None:
-        """Bring what is seen up to date."""
-        raise NotImplementedError
+        self.store.redraw()
 
     def do_marks(self) -> None:
         """List the marks; choosing one goes there."""
@@ -146,32 +146,31 @@ class Marks(Viewer):
             if row is not None:
                 self.go_to_mark(marks[row])
 
-        self.push_screen(PickScreen("Marks", columns, len(marks), hint="Enter goes there"), chosen)
+        self.app.push_screen(PickScreen("Marks", columns, len(marks), hint="Enter goes there"), chosen)
 
     def go_to_mark(self, mark: Mark) -> None:
         """Put the cursor on a mark; of a range make it the range and fit it."""
         if mark.end > mark.start:
-            session = view.fitted(self.trace, self.session, mark.start, mark.end)
-            self.go(replace(session, range=(mark.start, mark.end), anchor=None))
+            session = view.fitted(self.store.trace, self.store.session, mark.start, mark.end)
+            self.store.go(replace(session, range=(mark.start, mark.end), anchor=None))
         else:
-            self.go(view.go_to(self.trace, self.session, mark.start))
+            self.store.go(view.go_to(self.store.trace, self.store.session, mark.start))
 
     def _stamp(self, time: int) -> str:
-        return stamps_of(self.trace, self.session).relative(time)
+        return stamps_of(self.store.trace, self.store.session).relative(time)
 
     # -- the view -------------------------------------------------------------------------------------------
 
-    @on(TerminalDriver.Ended)
-    def _end(self, message: TerminalDriver.Ended) -> None:
+    def end(self, message: TerminalDriver.Ended) -> None:
         self.save_view()
-        self.exit(return_code=message.code)
+        self.app.exit(return_code=message.code)
 
     def save_view(self) -> None:
         """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""
-        path = shelf(self.trace.indexes, "view")
-        if path is not None and self._widgets_there:
+        path = shelf(self.store.trace.indexes, "view")
+        if path is not None and self.app.is_filled:
             with suppress(TracelaneError):
-                write_object(path, session_json(self.session))
+                write_object(path, session_json(self.store.session))
 
 
 def _length(mark: Mark) -> str:

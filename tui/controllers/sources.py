@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from textual.worker import get_current_worker
@@ -9,28 +10,40 @@ from textual.worker import get_current_worker
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 
+from ..jobs import background
 from ..screens.source import SourceScreen
+from ..session_store import SessionStore
 from ..source_places import existing, lines_of, places_in, texts_in
-from .background import background
-from .base import Viewer
+from ..stage import Stage
 
 MOST_FRAMES = 200
 """Enclosing slices whose names are looked at."""
 
 
-class Sources(Viewer):
+class SourceController:
     """The command that shows source."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "source": self.do_source,
+        }
 
     def do_source(self) -> None:
         """Show the file that the selection, or a frame around it, names."""
-        thing = self.selected
-        name = self.trace.name(thing.row, thing.index)
+        thing = self.store.selected
+        name = self.store.trace.name(thing.row, thing.index)
         self._find_source(thing.id.source, thing.id.ordinal, thing.slice, name)
 
     @background("source")
     def _find_source(self, source: int, ordinal: int, slice_id: SliceId | None, name: str) -> None:
         """Read the arguments and the file away from the screen."""
-        trace = self.trace
+        trace = self.store.trace
         arguments = trace.event_arguments(source, ordinal) if slice_id is None else trace.arguments(slice_id)
         texts = [name, *texts_in(arguments.merged)]
         for frame in [] if slice_id is None else trace.ancestors(slice_id, MOST_FRAMES):
@@ -43,13 +56,13 @@ class Sources(Viewer):
             return
         if place is None:
             said = f"{places[0].path} is not on this machine" if places else "this names no source file"
-            self.call_from_thread(self.say, said)
+            self.app.call_from_thread(self.app.say, said)
             return
         try:
             lines = lines_of(place[0])
         except UnreadableError as error:
-            self.call_from_thread(self.say, str(error))
+            self.app.call_from_thread(self.app.say, str(error))
             return
-        self.call_from_thread(
-            self.push_screen, SourceScreen(place[0], lines, max(1, min(place[1], len(lines))))
+        self.app.call_from_thread(
+            self.app.push_screen, SourceScreen(place[0], lines, max(1, min(place[1], len(lines))))
         )

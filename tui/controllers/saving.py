@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +19,11 @@ from ..command_line import file_named
 from ..lanes.canvas import LaneCanvas
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..text.picture import plain_picture
-from .marks import Marks
-from .saving_slices import SavingSlices
+from .marks import MarkController
+from .saving_slices import SliceSaver
 
 FORMATS: Final = (".csv", ".json", ".md")
 PICTURES: Final = (".svg", ".txt")
@@ -28,14 +31,29 @@ LINES_AROUND = 3
 """Lines that minimap and ruler take at most in a plain picture."""
 
 
-class Saving(Marks, SavingSlices):
+class SaveController:
     """Commands that copy or write what is seen."""
+
+    def __init__(
+        self, app: Stage, store: SessionStore, slice_saver: SliceSaver, marking: MarkController
+    ) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+        self.slice_saver = slice_saver
+        self.marking = marking
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "copy-table": self.do_copy_table,
+        }
 
     def do_copy_table(self) -> None:
         """Copy the table on show as Markdown."""
         table, order = self._table_on_show()
-        self.copy_to_clipboard(as_markdown(table, order))
-        self.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
+        self.app.copy_to_clipboard(as_markdown(table, order))
+        self.app.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
     def save(self, text: str) -> None:
         """Write what `picture FILE`, `table FILE`, `slices FILE` or `marks FILE` asks for; UsageError tells
@@ -50,14 +68,14 @@ class Saving(Marks, SavingSlices):
         if what == "table":
             self._save_table(path)
         elif what == "slices":
-            self.save_slices(path)
+            self.slice_saver.save_slices(path)
         elif what == "marks":
-            self.say(written(path, self.marks_text()))
+            self.app.say(written(path, self.marking.marks_text()))
         elif path.suffix.lower() not in PICTURES:
             raise UsageError("a picture can be written to FILE.svg or FILE.txt")
         else:
             # The line that was typed is still on the screen: it has to be gone first.
-            self.call_after_refresh(self._save_picture, path)
+            self.app.call_after_refresh(self._save_picture, path)
 
     def _save_table(self, path: Path) -> None:
         suffix = path.suffix.lower()
@@ -65,31 +83,33 @@ class Saving(Marks, SavingSlices):
             raise UsageError("a table can be written to FILE.csv, FILE.json or FILE.md")
         table, order = self._table_on_show()
         if suffix == ".json":
-            shown = PANELS.get(self.session.panel)
-            command = self.session.panel if shown is None else shown[0].name
+            shown = PANELS.get(self.store.session.panel)
+            command = self.store.session.panel if shown is None else shown[0].name
             text = as_json(Tables.of(table), command, order)
         else:
             text = as_csv(table, order) if suffix == ".csv" else as_markdown(table, order)
-        self.say(written(path, text))
+        self.app.say(written(path, text))
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":
-            text = self.export_screenshot(title=safe(Path(self.trace.sources[0].path).name))
+            text = self.app.export_screenshot(title=safe(Path(self.store.trace.sources[0].path).name))
         else:
-            canvas = self.main.query_one(LaneCanvas)
+            canvas = self.app.main.query_one(LaneCanvas)
             size = canvas.size
             height = size.height + LINES_AROUND
-            text = plain_picture(self.trace, self.session, size.width, height, canvas.reader) + "\n"
+            text = (
+                plain_picture(self.store.trace, self.store.session, size.width, height, canvas.reader) + "\n"
+            )
         try:
-            self.say(written(path, text))
+            self.app.say(written(path, text))
         except Refusal as refusal:
-            self.say(str(refusal))
+            self.app.say(str(refusal))
 
     def _table_on_show(self) -> tuple[Table, I64]:
         """Return the panel's table and its rows as sorted; Refusal where the panel shows none."""
-        name = self.session.panel
+        name = self.store.session.panel
         if name not in NO_TABLES:
-            pane = self.main.query_one(f"#{name}", TablePane)
+            pane = self.app.main.query_one(f"#{name}", TablePane)
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
         raise Refusal("the panel shows no table: t, z and 3 to 9 show one")

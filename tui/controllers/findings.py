@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rich.text import Text
-from textual import on
 from textual.worker import get_current_worker
 
 from tracelane.core.base.clock import Clocks
@@ -15,18 +14,19 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Findings
 from tracelane.core.tables.findings.saved import kept_findings
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace
 from tracelane.core.trace.apart import findings_apart
 
 from ..actions import view
-from ..config import Config
-from ..panels.findings import FindingsPane, banner
-from ..session import Session, Viewport
+from ..jobs import background
+from ..panels.findings import FindingsPane
+from ..panels.findings import banner as banner_text
+from ..session import Viewport
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
-from .background import background
-from .following import Following
-from .panels import Panels
+from .panels import PanelController, nothing_selected
+from .selection import SelectionController
 
 KEPT = 8
 """Findings of ranges that are kept."""
@@ -37,13 +37,20 @@ Key = tuple[tuple[int, int] | None, Clocks, str]
 """Range, clocks, name of the steps."""
 
 
-class FindingsPanel(Panels, Following):
+class FindingsController:
     """Commands and contents of the findings."""
 
-    def __init__(self, trace: Trace, session: Session | None, config: Config) -> None:
+    def __init__(
+        self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
+    ) -> None:
         """Hold what was found."""
-        super().__init__(trace, session, config)
+        self.app = app
+        self.store = store
+        self.panels = panels
+        self.selection = selection
         self._found: dict[Key, Findings] = {}
+        panels.fillers["findings"] = self.fill
+        panels.hint = self.banner
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
 
     def look_for_findings(self) -> None:
@@ -58,10 +65,10 @@ class FindingsPanel(Panels, Following):
     @property
     def _whole(self) -> Key:
         """The key of the whole trace under the present clocks, those of logs aside."""
-        return None, self.own_clocks, self.session.steps
+        return None, self.store.own_clocks, self.store.session.steps
 
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
-        return Scope(self.own_trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
+        return Scope(self.store.own_trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
     @background("findings")
     def _find(self, key: Key) -> None:
@@ -73,52 +80,45 @@ class FindingsPanel(Panels, Following):
             return
         except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
-                self.call_from_thread(self.say, str(error))
+                self.app.call_from_thread(self.app.say, str(error))
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._have_findings, key, found)
+            self.app.call_from_thread(self._have_findings, key, found)
 
     def _have_findings(self, key: Key, found: Findings) -> None:
         while len(self._found) >= KEPT:
             self._found.pop(next(iter(self._found)))
         self._found[key] = found
-        waiting = self.session.panel == "findings" or (
-            self.session.panel == "details" and self.session.selection is None
+        waiting = self.store.session.panel == "findings" or (
+            self.store.session.panel == "details" and self.store.session.selection is None
         )
-        if self.shows_panel and waiting:
-            self._fill_panel()
+        if self.panels.shows_panel and waiting:
+            self.panels.fill()
 
-    def _fill_panel(self) -> None:
-        if self.session.panel == "findings":
-            self._fill_findings()
-        else:
-            super()._fill_panel()
-
-    def _fill_findings(self) -> None:
-        pane = self.main.query_one(FindingsPane)
-        key = (self.session.range, *self._whole[1:])
+    def fill(self) -> None:
+        pane = self.app.main.query_one(FindingsPane)
+        key = (self.store.session.range, *self._whole[1:])
         found = self._found.get(key)
         if found is None:
             pane.say("looking…")
             self._find(key)
         else:
-            pane.show(found, self.trace.span_at(self.session.clocks)[0])
+            pane.show(found, self.store.trace.span_at(self.store.session.clocks)[0])
 
-    def nothing_selected(self) -> Text:
-        """Return the banner of the whole trace's findings, where there are some."""
+    def banner(self) -> Text:
+        """Return what the details say where nothing is selected: the findings, if there are any."""
         found = self._found.get(self._whole)
-        pane = self.main.query_one("#details", TextPane)
-        usual, height = super().nothing_selected(), pane.size.height
+        pane = self.app.main.query_one("#details", TextPane)
+        hint, height = nothing_selected(), pane.size.height
         # Of a single line the findings are worth more than what can be pressed.
-        told = None if found is None else banner(found, pane.text_width, max(1, height - 2))
+        told = None if found is None else banner_text(found, pane.text_width, max(1, height - 2))
         if told is None:
-            return usual
-        return told if height < 2 else usual.append("\n\n").append(told)
+            return hint
+        return told if height < 2 else hint.append("\n\n").append(told)
 
-    @on(VirtualTable.RowChosen, "#findings-rows")
-    def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
+    def chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to a finding's evidence; again: to its next."""
-        found = self.main.query_one(FindingsPane).shown
+        found = self.app.main.query_one(FindingsPane).shown
         if found is None:
             return
         evidence = found.findings[message.row].evidence
@@ -126,23 +126,23 @@ class FindingsPanel(Panels, Following):
         again = last is not None and last[0] is found and last[1] == message.row
         number = (last[2] + 1) % len(evidence) if last is not None and again else 0
         self._looked_at = found, message.row, number
-        if self.maximised:
-            self.maximised = False
-            self.main.set_focus(message.table)
+        if self.app.maximised:
+            self.app.maximised = False
+            self.app.main.set_focus(message.table)
         self._show_evidence(evidence[number])
         more = "; Enter: the next" if len(evidence) > 1 else ""
         length = format_ns(evidence[number].end - evidence[number].start)
-        self.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
+        self.app.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
 
     def _show_evidence(self, evidence: Evidence) -> None:
         """Select a slice, or take a window as the view's middle with the cursor at its start."""
         if evidence.slice is not None:
-            self.action_jump(evidence.slice.source, evidence.slice.ordinal)
-        session = self.session
+            self.selection.jump(evidence.slice.source, evidence.slice.ordinal)
+        session = self.store.session
         span = max(ROOM * (evidence.end - evidence.start), session.viewport.width)
         start = evidence.start - (span - (evidence.end - evidence.start)) // 2
-        limits = view.limits(self.trace, session.clocks)
+        limits = view.limits(self.store.trace, session.clocks)
         shown = Viewport(start, span, session.viewport.width).kept_within(limits)
         if evidence.slice is None:
             session = replace(session, selection=None)
-        self.go(replace(session, viewport=shown, cursor=evidence.start))
+        self.store.go(replace(session, viewport=shown, cursor=evidence.start))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from textual.worker import get_current_worker
@@ -12,34 +13,45 @@ from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, of_devi
 
 from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggled
 from ..actions.focus import in_view
+from ..jobs import background
 from ..session import InstantId, RowKey, Session
-from .background import background
-from .base import Viewer
+from ..session_store import SessionStore
+from ..stage import Stage
 
 
-class Counters(Viewer):
+class CounterController:
     """Commands for computed lanes."""
 
-    def on_mount(self) -> None:
-        """Let queues follow the clocks of the devices from now on."""
-        self.watch(self, "session", self._follow_clocks, init=False)
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
 
-    def _follow_clocks(self, session: Session) -> None:
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "memory-lanes": self.do_memory_lanes,
+            "queue-lanes": self.do_queue_lanes,
+        }
+
+    def follow_clocks(self, before: Session, session: Session) -> None:
         """Compute the queues anew where the devices that they speak of stand elsewhere."""
-        base = base_of(self.trace)
+        base = base_of(self.store.trace)
         if (
             isinstance(base, WithCounters)
-            and computed_lanes(self.trace, QUEUE)
+            and computed_lanes(self.store.trace, QUEUE)
             and of_devices(base.own, session.clocks) != base.device_clocks
         ):
             self._compute(QUEUE, session.clocks, again=True)
 
     def compute_wanted_lanes(self) -> None:
         """Compute, after the first picture, the lanes that were there when the trace was opened before."""
-        missing = [kind for kind in sorted(self.lanes_wanted) if not computed_lanes(self.trace, kind)]
-        self.lanes_wanted = frozenset(missing[1:])
+        missing = [
+            kind for kind in sorted(self.store.computed_lanes) if not computed_lanes(self.store.trace, kind)
+        ]
+        self.store.computed_lanes = frozenset(missing[1:])
         if missing:
-            self._compute(missing[0], self.session.clocks, again=True)
+            self._compute(missing[0], self.store.session.clocks, again=True)
 
     def do_memory_lanes(self) -> None:
         """Hide the memory lanes, or show them."""
@@ -50,50 +62,50 @@ class Counters(Viewer):
         self._toggle(QUEUE)
 
     def _toggle(self, kind: str) -> None:
-        if computed_lanes(self.trace, kind):
-            self.go(toggled(self.trace, self.session, kind))
+        if computed_lanes(self.store.trace, kind):
+            self.store.go(toggled(self.store.trace, self.store.session, kind))
         else:
-            self.say("counting …")
-            self._compute(kind, self.session.clocks)
+            self.app.say("counting …")
+            self._compute(kind, self.store.session.clocks)
 
     @background("counters")
     def _compute(self, kind: str, clocks: Clocks, again: bool = False) -> None:
         """Make lanes away from the screen."""
         worker = get_current_worker()
         try:
-            base = with_lanes(base_of(self.trace), kind, lambda: worker.is_cancelled, clocks)
+            base = with_lanes(base_of(self.store.trace), kind, lambda: worker.is_cancelled, clocks)
         except Cancelled:
             return
         except TracelaneError as error:
-            self.call_from_thread(self.say, str(error))
+            self.app.call_from_thread(self.app.say, str(error))
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._computed_anew if again else self._computed, base, kind)
+            self.app.call_from_thread(self._computed_anew if again else self._computed, base, kind)
 
     def _computed_anew(self, base: WithCounters, kind: str) -> None:
         """Show lanes that were there before, where the view is; a sample of them is another one now."""
-        lanes = computed_lanes(self.trace, kind)
-        session = self.session
-        if isinstance(session.selection, InstantId) and self.selected.key.lane in lanes:
+        lanes = computed_lanes(self.store.trace, kind)
+        session = self.store.session
+        if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
             session = replace(session, selection=None)
-        self.trace = over(self.trace, base)
-        self.session = replace(session, clocks=_clocks_with(session.clocks, base))
-        self.trace_changed()
+        self.store.trace = over(self.store.trace, base)
+        self.store.session = replace(session, clocks=_clocks_with(session.clocks, base))
+        self.store.announce_trace()
         self.compute_wanted_lanes()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
-        self.trace = over(self.trace, base)
-        lanes = computed_lanes(self.trace, kind)
+        self.store.trace = over(self.store.trace, base)
+        lanes = computed_lanes(self.store.trace, kind)
         if lanes:
-            clocks = _clocks_with(self.session.clocks, base)
+            clocks = _clocks_with(self.store.session.clocks, base)
             focus = RowKey(lanes[0], 0)
-            session = replace(self.session, focus=focus, selection=None, clocks=clocks)
-            self.session = in_view(session, self.layout_now, self.lane_lines)
-        self.trace_changed()
+            session = replace(self.store.session, focus=focus, selection=None, clocks=clocks)
+            self.store.session = in_view(session, self.store.layout_now, self.store.lane_lines)
+        self.store.announce_trace()
         if not lanes:
-            self.say(NO_LANES[kind])
+            self.app.say(NO_LANES[kind])
         elif kind == QUEUE:
-            self.say("waiting: launched, not started; in flight: launched, not finished")
+            self.app.say("waiting: launched, not started; in flight: launched, not finished")
 
 
 def _clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracelane.core.base.ids import SliceId
@@ -12,62 +13,79 @@ from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..lanes.canvas import LaneCanvas
 from ..screens.pick import PickScreen
+from ..session_store import SessionStore
+from ..stage import Stage
 from ..things import Thing, thing_by_id
 from ..widgets.table import Column
-from .base import Viewer
 
 
-class Following(Viewer):
+class SelectionController:
     """Commands that select."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "details": self.do_details,
+            "launch": self.do_launch,
+            "kernel": self.do_kernel,
+            "flows": self.do_flows,
+        }
 
     def do_details(self) -> None:
         """Select what lies at the cursor; show its details; zoom to it."""
-        session = self.session
+        session = self.store.session
         if session.selection is None:
-            session = select.at_cursor(self.trace, session, self.layout_now, self.lane_lines, self.left)
-            self.go(replace(session, panel="details"))
+            session = select.at_cursor(
+                self.store.trace, session, self.store.layout_now, self.store.lane_lines, self.store.left
+            )
+            self.store.go(replace(session, panel="details"))
         elif session.panel != "details":
-            self.go(replace(session, panel="details"))
+            self.store.go(replace(session, panel="details"))
         else:
-            self.run_command("focus")
+            self.app.run_command("focus")
 
     def do_launch(self) -> None:
         """Go back to what launched the selection."""
-        self._follow("What launched it", follow.back_from(self.trace, self._selected_slice()))
+        self._follow("What launched it", follow.back_from(self.store.trace, self._selected_slice()))
 
     def do_kernel(self) -> None:
         """Go on to what the selection launched."""
-        self._follow("What it launched", follow.on_from(self.trace, self._selected_slice()))
+        self._follow("What it launched", follow.on_from(self.store.trace, self._selected_slice()))
 
     def do_flows(self) -> None:
         """Draw all flows in view, or the selection's alone."""
-        session = replace(self.session, flows=not self.session.flows)
-        self.session = session
+        session = replace(self.store.session, flows=not self.store.session.flows)
+        self.store.session = session
         if not session.flows:
-            self.say("only the selection's flows are drawn")
+            self.app.say("only the selection's flows are drawn")
             return
-        seen = self.main.query_one(LaneCanvas).flows_seen
+        seen = self.app.main.query_one(LaneCanvas).flows_seen
         more = f", +{format_count(seen.more)} more" if seen.more else ""
         count = len(seen.drawn)
-        self.say(f"{format_count(count)} flow{'s' if count != 1 else ''} in view drawn{more}")
+        self.app.say(f"{format_count(count)} flow{'s' if count != 1 else ''} in view drawn{more}")
 
     def _selected_slice(self) -> SliceId:
-        identity = self.selected.slice
+        identity = self.store.selected.slice
         if identity is None:
             raise Refusal("only slices have flows")
         return identity
 
     def _follow(self, title: str, targets: list[follow.Target]) -> None:
         if len(targets) == 1:
-            self.action_jump(targets[0].id.source, targets[0].id.ordinal)
+            self.jump(targets[0].id.source, targets[0].id.ordinal)
             return
-        clocks = self.session.clocks
-        stamps = stamps_of(self.trace, self.session)
+        clocks = self.store.session.clocks
+        stamps = stamps_of(self.store.trace, self.store.session)
         known: dict[int, Thing | None] = {}
 
         def thing(row: int) -> Thing | None:
             if row not in known:
-                known[row] = thing_by_id(self.trace, clocks, targets[row].id)
+                known[row] = thing_by_id(self.store.trace, clocks, targets[row].id)
             return known[row]
 
         def text(row: int, what: str) -> str:
@@ -80,7 +98,9 @@ class Following(Viewer):
 
         columns = [
             Column(
-                "Name", 0, lambda row: "" if (t := thing(row)) is None else self.trace.label(t.row, t.index)
+                "Name",
+                0,
+                lambda row: "" if (t := thing(row)) is None else self.store.trace.label(t.row, t.index),
             ),
             Column("Start", 20, lambda row: text(row, "start"), right=True),
             Column("Duration", 12, lambda row: text(row, "duration"), right=True),
@@ -90,17 +110,17 @@ class Following(Viewer):
 
         def chosen(row: int | None) -> None:
             if row is not None:
-                self.action_jump(targets[row].id.source, targets[row].id.ordinal)
+                self.jump(targets[row].id.source, targets[row].id.ordinal)
 
         several = f"{format_count(len(targets))}{' or more' if len(targets) >= follow.MOST else ''}"
-        self.push_screen(
+        self.app.push_screen(
             PickScreen(f"{title}: {several}", columns, len(targets), hint="Enter goes there"), chosen
         )
 
-    def action_jump(self, source: int, ordinal: int) -> None:
+    def jump(self, source: int, ordinal: int) -> None:
         """Select a slice by its identity."""
-        thing = thing_by_id(self.trace, self.session.clocks, SliceId(source, ordinal))
+        thing = thing_by_id(self.store.trace, self.store.session.clocks, SliceId(source, ordinal))
         if thing is None:
-            self.say("that slice is not in this trace")
+            self.app.say("that slice is not in this trace")
         else:
-            self.select(thing)
+            self.store.select(thing)

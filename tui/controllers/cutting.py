@@ -12,32 +12,40 @@ from tracelane.core.base.units import format_count
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named
-from .background import background
-from .base import Viewer
+from ..jobs import background
+from ..session_store import SessionStore
+from ..stage import Stage
 
 
-class Cutting(Viewer):
+class CutController:
     """The command that cuts."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
 
     def cut_to(self, name: str) -> None:
         """Write what lies in the range to a file; Refusal where there is no range, or the file is there."""
         if not name:
             raise UsageError("cut FILE.json or FILE.json.gz: the range is written there")
-        if self.session.range is None:
+        if self.store.session.range is None:
             raise Refusal("there is no range to cut: v draws one, r takes the selection's time")
         path = file_named(name)
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
         source = self._source_to_cut()
-        clocks = self.session.clocks
-        start, end = (time - clocks.offset(source) for time in self.session.range)
-        self.say(f"cutting to {path} …")
+        clocks = self.store.session.clocks
+        start, end = (time - clocks.offset(source) for time in self.store.session.range)
+        self.app.say(f"cutting to {path} …")
         self._cut(source, (start, end), clocks.of_processes(source), path)
 
     def _source_to_cut(self) -> int:
         """Return the source of the focused lane, else the only one; Refusal where that is not known."""
-        focus = self.session.focus
-        files = [number for number, index in enumerate(self.trace.indexes) if index.manifest.get("source")]
+        focus = self.store.session.focus
+        files = [
+            number for number, index in enumerate(self.store.trace.indexes) if index.manifest.get("source")
+        ]
         if focus is not None and focus.lane.source in files:
             return focus.lane.source
         if len(files) != 1:
@@ -52,7 +60,7 @@ class Cutting(Viewer):
             from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
 
             done = cut(
-                self.trace.indexes[source],
+                self.store.trace.indexes[source],
                 *window,
                 path,
                 devices=devices,
@@ -62,8 +70,8 @@ class Cutting(Viewer):
             return
         except (TracelaneError, OSError) as error:
             if not worker.is_cancelled:
-                self.call_from_thread(self.say, str(error))
+                self.app.call_from_thread(self.app.say, str(error))
             return
         if not worker.is_cancelled:
             told = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
-            self.call_from_thread(self.say, f"saved {path.absolute()}: {told}")
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {told}")

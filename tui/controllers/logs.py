@@ -1,0 +1,90 @@
+"""Commands for telemetry logs: laying one over the trace, moving its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.overlay.beside import logs_beside
+from tracelane.core.overlay.overlay import Overlay
+
+from ..actions import logs
+from ..jobs import background
+from ..session_store import SessionStore
+from ..stage import Stage
+from ..widgets.prompt import Prompt
+
+
+class LogController:
+    """Commands for logs that lie over the trace."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Work on a store, and show what comes of it."""
+        self.app = app
+        self.store = store
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "log-earlier": self.do_log_earlier,
+            "log-later": self.do_log_later,
+            "smi": self.do_smi,
+        }
+
+    def do_log_earlier(self) -> None:
+        """Move a log by a sampling interval towards the start."""
+        self._nudge(-1)
+
+    def do_log_later(self) -> None:
+        """Move a log by a sampling interval towards the end."""
+        self._nudge(1)
+
+    def _nudge(self, direction: int) -> None:
+        self.store.go(logs.nudged(self.store.trace, self.store.session, direction), "nudge")
+        self.app.say(logs.clock_text(self.store.trace, self.store.session))
+
+    def set_lag(self, text: str) -> None:
+        """Set by how many seconds a log's clock runs ahead; empty: as proposed."""
+        self.store.go(logs.with_lag(self.store.trace, self.store.session, text))
+        self.app.say(logs.clock_text(self.store.trace, self.store.session))
+
+    def do_smi(self) -> None:
+        """Ask for a log; one that lies beside the trace is proposed."""
+        there = (
+            {one.log.path for one in self.store.trace.placed}
+            if isinstance(self.store.trace, Overlay)
+            else set()
+        )
+        beside = [str(path) for path in logs_beside(self.store.trace) if str(path) not in there]
+        hint = "an aiu-smi log, or any CSV with a header and times"
+        self.app.main.query_one(Prompt).ask("smi", "log ", hint, beside, beside[0] if beside else "")
+
+    @background("log")
+    def open_log(self, path: str) -> None:
+        """Read a log and lay it over the trace, away from the screen."""
+        from tracelane.core.overlay.align import LogOptions
+        from tracelane.core.overlay.lay_over import with_log
+
+        self.app.call_from_thread(self.app.say, f"reading {path} …")
+        try:
+            overlay = with_log(self.store.trace, Path(path).expanduser(), LogOptions())
+        except TracelaneError as error:
+            self.app.call_from_thread(self.app.say, str(error))
+            return
+        self.app.call_from_thread(self._laid_over, overlay)
+
+    def _laid_over(self, overlay: Overlay) -> None:
+        self.store.trace = overlay
+        source = overlay.log_sources[-1]
+        before = self.store.session
+        session = logs.with_first_metrics(overlay, before)
+        hidden = {key for key in session.hidden_lanes if key.source == source}
+        session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
+        self.store.session = logs.focused_on(overlay, session, source, self.store.lane_lines)
+        self.store.announce_trace()
+        one = overlay.placed[-1]
+        self.app.say(
+            f"{one.name}: {one.clock_text(self.store.session.clocks, source)}: {one.proposal.reason}"
+        )

@@ -1,0 +1,265 @@
+"""The panel below the lanes: which one is shown, what is in it, copying from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from rich.text import Text
+from textual.containers import Vertical
+from textual.timer import Timer
+from textual.worker import get_current_worker
+
+from tracelane.core.base.safe_text import safe_lines
+from tracelane.core.overlay.counters import files_of
+from tracelane.core.query.args import Arguments
+
+from ..actions.logs import read_out
+from ..actions.refusal import Refusal
+from ..clock import stamps_of
+from ..jobs import background
+from ..lanes.canvas import LaneCanvas
+from ..lanes.look import glyphs, palette_of
+from ..panels.panel import Panel, next_panel
+from ..panels.problems import LedgerRow, ledger_columns, ledger_rows
+from ..session import Selectable
+from ..session_store import SessionStore
+from ..stage import Stage
+from ..things import Thing, thing_by_id
+from ..widgets.table import VirtualTable
+from ..widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from ..panels.details import Details
+
+PANEL_DELAY = 0.1
+"""Seconds without a move after which the side panels follow."""
+ARGUMENTS_KEPT = 64
+NO_ROOM = "there is no room for the panel: T gives it the screen"
+
+
+class PanelController:
+    """Commands of the panel."""
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Hold what the panel shows."""
+        self.app = app
+        self.store = store
+        self.fillers: dict[str, Callable[[], None]] = {
+            "details": self._fill_details,
+            "legend": self._fill_legend,
+            "problems": self._fill_ledger,
+        }
+        """What fills each panel."""
+        self.hint = nothing_selected
+        """Returns what the details say where nothing is selected."""
+        self._panel_timer: Timer | None = None
+        self._detailed: tuple[Thing, Details] | None = None
+        self.arguments: dict[Selectable, Arguments] = {}
+        self._panel_before = "details"
+        self._ledger: list[LedgerRow] = []
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "copy": self.do_copy,
+            "copy-view": self.do_copy_view,
+            "panel-details": self.do_panel_details,
+            "panel-findings": self.do_panel_findings,
+            "legend": self.do_legend,
+            "maximise": self.do_maximise,
+            "other-pane": self.do_other_pane,
+        }
+
+    @background("copy")
+    def do_copy(self) -> None:
+        """Copy the selection as JSON, arguments included, and show the text."""
+        from ..panels.details import details_json, details_of
+
+        try:
+            thing = self.store.selected
+        except Refusal as refusal:
+            self.app.call_from_thread(self.app.say, str(refusal))
+            return
+        details = details_of(
+            self.store.trace, stamps_of(self.store.trace, self.store.session), thing, self.store.session.range
+        )
+        arguments = self.arguments.get(thing.id)
+        if arguments is None and details.has_arguments:
+            arguments = self.read_arguments(thing)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._copied, details_json(details, thing, arguments))
+
+    def do_copy_view(self) -> None:
+        """Copy the command line that shows this view."""
+        from ..view_line import view_line
+
+        self._copied(view_line(self.store.trace, self.store.session))
+
+    def _copied(self, text: str) -> None:
+        from ..screens.copied_text import CopiedText
+
+        text = safe_lines(text)
+        self.app.copy_to_clipboard(text)
+        self.app.push_screen(CopiedText("Copied, where the terminal allows it (OSC 52)", text))
+
+    def panel_soon(self) -> None:
+        """Let the panel follow once the keys are at rest."""
+        if self._panel_timer is not None:
+            self._panel_timer.stop()
+        self._panel_timer = self.app.set_timer(PANEL_DELAY, self._fill_now)
+
+    def _fill_now(self) -> None:
+        if self.shows_panel:
+            self.fill()
+
+    @property
+    def shows_panel(self) -> bool:
+        """Whether the panel is there: while the App closes, timers and workers may still come in."""
+        if not self.app.composed:
+            return False
+        found = [
+            pane for pane in self.app.main.query(f"#{self.store.session.panel}").results() if pane.is_mounted
+        ]
+        # A pane's table goes before the pane does.
+        return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in found)
+
+    def made(self) -> None:
+        if self._panel_timer is not None:
+            self._panel_timer.stop()
+        self._fill_now()
+
+    def fill(self) -> None:
+        """Fill the panel on show."""
+        self.fillers[self.store.session.panel]()
+
+    def _fill_legend(self) -> None:
+        from ..panels.legend import legend_text
+
+        pane = self.app.main.query_one("#legend", TextPane)
+        pane.show(legend_text(self.store.trace, palette_of(pane), glyphs(), pane.text_width))
+
+    def _fill_ledger(self) -> None:
+        rows = ledger_rows(files_of(self.store.trace.sources))
+        if rows != self._ledger:  # the cursor stays where it is as long as nothing else is told
+            self._ledger = rows
+            self.app.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
+
+    def _fill_details(self) -> None:
+        identity = self.store.session.selection
+        thing = (
+            None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
+        )
+        if thing is None:
+            thing = read_out(self.store.trace, self.store.session, self.store.layout_now)
+        if thing is None:
+            self._detailed = None
+            self.app.main.query_one("#details", TextPane).show(self.hint())
+            return
+        from ..panels.details import details_of
+
+        self._detailed = (
+            thing,
+            details_of(
+                self.store.trace,
+                stamps_of(self.store.trace, self.store.session),
+                thing,
+                self.store.session.range,
+            ),
+        )
+        self._show_details()
+        if self._detailed[1].has_arguments and thing.id not in self.arguments:
+            self._fetch_arguments(thing)
+
+    def _show_details(self, top: bool = True) -> None:
+        if self._detailed is None:
+            return
+        from ..panels.details import Look, details_text
+
+        thing, details = self._detailed
+        pane = self.app.main.query_one("#details", TextPane)
+        palette = palette_of(pane)
+        look = Look(
+            Style(bold=True),
+            Style(color=palette.dim.color, dim=not palette.coloured),
+            Style(underline=True, color=palette.step.color),
+            Style(color=palette.accent_plain.color, bold=True),
+        )
+        pane.show(details_text(details, self.arguments.get(thing.id), pane.text_width, look), top=top)
+
+    def read_arguments(self, thing: Thing) -> Arguments:
+        if thing.slice is not None:
+            return self.store.trace.arguments(thing.slice)
+        return self.store.trace.event_arguments(thing.id.source, thing.id.ordinal)
+
+    @background("arguments")
+    def _fetch_arguments(self, thing: Thing) -> None:
+        """Read a thing's arguments from the file, away from the screen."""
+        arguments = self.read_arguments(thing)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._have_arguments, thing.id, arguments)
+
+    def _have_arguments(self, identity: Selectable, arguments: Arguments) -> None:
+        while len(self.arguments) >= ARGUMENTS_KEPT:
+            self.arguments.pop(next(iter(self.arguments)))
+        self.arguments[identity] = arguments
+        if self.app.composed and self._detailed is not None and self._detailed[0].id == identity:
+            self._show_details(top=False)
+
+    def pane_resized(self) -> None:
+        self.panel_soon()
+
+    def show(self, name: str) -> None:
+        """Show a panel, from a click on its tab."""
+        self.store.session = replace(self.store.session, panel=name)
+
+    def ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+        """Say a row of the ledger in full."""
+        row = self._ledger[message.row]
+        self.app.say(f"{row.source} {row.what}: {row.text}".strip())
+
+    def turn_to(self, key: str) -> None:
+        """Show the panel of a key, or the next one of that key."""
+        self.show(next_panel(key, self.store.session.panel))
+        self.app.call_after_refresh(self._say_if_no_room)
+
+    def _say_if_no_room(self) -> None:
+        if self.app.composed and not self.app.main.query_one(Panel).display:
+            self.app.say(NO_ROOM)
+
+    def do_panel_details(self) -> None:
+        """Show the details."""
+        self.turn_to("1")
+
+    def do_panel_findings(self) -> None:
+        """Show the findings; again: what was read."""
+        self.turn_to("2")
+
+    def do_legend(self) -> None:
+        """Show the legend, or what was there before it."""
+        if self.store.session.panel != "legend":
+            self._panel_before = self.store.session.panel
+            self.show("legend")
+        else:
+            self.show(self._panel_before)
+
+    def do_maximise(self) -> None:
+        """Give the panel the whole screen, or take it back."""
+        self.app.maximised = not self.app.maximised
+
+    def do_other_pane(self) -> None:
+        """Move the arrows to the panel, or back to the lanes."""
+        main = self.app.main
+        panel = main.query_one(Panel)
+        canvas = main.query_one(LaneCanvas)
+        to_panel = main.focused is canvas or main.focused is None
+        if to_panel and not panel.display:
+            raise Refusal(NO_ROOM)
+        main.set_focus(panel.body(self.store.session.panel) if to_panel or self.app.maximised else canvas)
+
+
+def nothing_selected() -> Text:
+    """Return how something is selected."""
+    return Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")

@@ -1,0 +1,140 @@
+"""A trace that is being written, or whose index is damaged: it is opened anew, in the same view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import ClassVar
+
+from rich.text import Text
+
+from tracelane.core.base.errors import DamagedIndexError
+from tracelane.core.index.cache import discard
+from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
+from tracelane.core.index.verification import Verification
+
+from ..commands import command
+from ..session_store import SessionStore
+from ..stage import Stage
+from ..widgets.bars import Footer
+
+TICK_S = 0.05
+PATIENCE_S = 5.0
+"""So long a file system may take to answer when a key asks it."""
+
+
+class ReloadController:
+    """The command that reloads, and what tells that there is a reason to."""
+
+    watch_period_s: ClassVar[float] = PERIOD_S
+
+    def __init__(self, app: Stage, store: SessionStore) -> None:
+        """Look after nothing yet."""
+        self.app = app
+        self.store = store
+        self.listeners: list[Callable[[], None]] = []
+        """Called when files have changed or columns were checked."""
+        self.verification = Verification(self._verified)
+        self.verification.attach(store.trace.indexes)
+        self._watch: Watch | None = None
+        self._changes_seen: tuple[Change, ...] = ()
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {
+            "reload": self.do_reload,
+        }
+
+    def begin_watch(self) -> None:
+        """Look after the files of the trace from now on."""
+        self._watch = Watch(states_read(self.store.trace.indexes), self.watch_period_s)
+        if self._watch.watches:
+            self.app.set_interval(self.watch_period_s, self._look_at_changes)
+        self.verification_changed()  # the thread may have been done before there was anybody to tell
+
+    def close(self) -> None:
+        """Look after nothing any more."""
+        if self._watch is not None:
+            self._watch.close()
+        self.verification.close()
+
+    def reopen(self, error: DamagedIndexError) -> bool:
+        """Leave to open the trace anew where its index is damaged and can be built again; tell whether so."""
+        if self.app.damage is not None:
+            return True
+        readable = self._watch is None or self._watch.watches
+        if error.folder is None or not readable or not self.app.can_go_on or not discard(error.folder):
+            return False
+        self.app.host.log.note(f"discarded: {error}")
+        self.app.damage = error
+        self.app.wants_reload = True
+        self.app.exit()
+        return True
+
+    def _verified(self) -> None:
+        """Say what a thread found out about the columns that are drawn."""
+        with suppress(RuntimeError):  # the viewer is closing
+            self.app.call_from_thread(self.verification_changed)
+
+    def verification_changed(self) -> None:
+        """Say in the header that all columns were checked; report damage."""
+        if self.verification.damage is not None:
+            self.app.report_error(self.verification.damage)
+        if self.app.composed:
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+    def verification_notes(self) -> list[Text]:
+        """Return what the header says while columns that are drawn have not been checked."""
+        return [Text("unverified", "bold yellow")] if self.verification.pending else []
+
+    def _look_at_changes(self) -> None:
+        changes = () if self._watch is None else self._watch.changes
+        if changes == self._changes_seen or not self.app.composed:
+            return
+        told = self.app.main.query_one(Footer).message
+        fresh = told == self._news if self._changes_seen else not told
+        self._changes_seen = changes
+        self._tell()
+        if fresh:  # nothing else is being said, or this, as it was before
+            self.app.say(self._news if changes else "")
+
+    @property
+    def _news(self) -> str:
+        news = changes_text(self._changes_seen)
+        if any(change.deleted for change in self._changes_seen):
+            return news  # what is not there cannot be read again
+        return f"{news}; {self.app.keys_shown(command('reload')) or 'reload'} reloads"
+
+    def change_notes(self) -> list[Text]:
+        """Return what the header says of changed files."""
+        return [Text(self._news, "bold yellow")] if self._changes_seen else []
+
+    def do_reload(self) -> None:
+        """Leave to open the trace anew, if a file of it has changed since it was read."""
+        self.app.run_worker(self._reload(), group="reload", exclusive=True)
+
+    async def _reload(self) -> None:
+        """Leave to open the trace anew, if a file of it has changed since it was read."""
+        watch = self._watch
+        if watch is None or not watch.watches:
+            self.app.say("what came through a pipe cannot be read again")
+            return
+        looks, until = watch.looks, monotonic() + PATIENCE_S
+        watch.look_now()
+        while watch.looks == looks and monotonic() < until:
+            await asyncio.sleep(TICK_S)
+        if watch.looks == looks:
+            self.app.say("the file system does not answer: nothing is reloaded")
+        elif not watch.changes:
+            self.app.say("nothing has changed since the trace was read")
+        elif any(change.deleted for change in watch.changes):
+            self.app.say(f"{changes_text(watch.changes)}: there is nothing to read again")
+        else:
+            self.app.wants_reload = True
+            self.app.exit()

@@ -1,0 +1,88 @@
+"""The App as controllers see it: its screen, messages, commands and work in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.reactive import var
+from textual.screen import Screen
+
+from tracelane.core.base.errors import DamagedIndexError, TracelaneError
+from tracelane.core.base.safe_text import safe
+
+from .actions.refusal import Refusal
+from .actions.table import MOVES, TOGETHER
+from .commands import Command
+from .config import Config
+from .jobs import JobRunner
+from .keys import shown_keys
+from .session_store import SessionStore
+from .terminal.pacing import PacedApp
+from .widgets.bars import Footer
+
+
+class Stage(PacedApp):
+    """Runs commands, shows messages and does work in the background; it knows no controller."""
+
+    maximised: var[bool] = var(False, init=False)
+    """Whether the panel has the whole screen."""
+
+    def __init__(self, store: SessionStore, config: Config) -> None:
+        """Show what a store holds."""
+        super().__init__()
+        self.store = store
+        self.config = config
+        self.jobs = JobRunner(self)
+        self.handlers: dict[str, Callable[[], object]] = {}
+        """What carries out each command that is no mere move."""
+        self.is_filled = False
+        """Whether the lanes' screen has all its widgets."""
+        self.wants_reload = False
+        """Whether the trace is to be opened anew, once the App has left."""
+        self.damage: DamagedIndexError | None = None
+        """Why its index was discarded, where that is the reason."""
+        self.wanted_capture: int | None = None
+        """The number of the capture to be opened next, 1: the newest."""
+
+    @property
+    def main(self) -> Screen[None]:
+        """The screen below all others."""
+        return self.screen_stack[0]
+
+    @property
+    def composed(self) -> bool:
+        """Whether the screen's widgets are there: not yet at the start, no more while the App closes."""
+        return self.is_filled and bool(self.screen_stack)
+
+    def say(self, text: str) -> None:
+        """Show a message in the footer until the next command."""
+        if self.composed:
+            self.main.query_one(Footer).message = safe(text)
+
+    def keys_shown(self, entry: Command) -> str:
+        """Return a command's keys as text, the user's own in place."""
+        return shown_keys(entry, self.config.keys)
+
+    def run_command(self, command_id: str) -> None:
+        """Do a command of the table; what cannot be done is said in the footer."""
+        self.say("")
+        self.host.log.note(f"command {command_id}")
+        self.attempt(lambda: self._do(command_id))
+
+    def attempt(self, action: Callable[[], object]) -> None:
+        """Do something that may be refused; the refusal is said in the footer."""
+        try:
+            action()
+        except DamagedIndexError as error:
+            self.report_error(error)
+        except (Refusal, TracelaneError) as refusal:
+            self.say(str(refusal))
+        except Exception as error:
+            self.report_error(error)
+
+    def _do(self, command_id: str) -> None:
+        move = MOVES.get(command_id)
+        if move is None:
+            self.handlers[command_id]()
+        else:
+            self.store.go(move(self.store.scene), TOGETHER.get(command_id, ""))
