@@ -93,7 +93,7 @@ async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyP
     """Header and footer tell that the file is gone, and R stays, as there is nothing to read; R opens it once
     it is back.
     """
-    monkeypatch.setattr(TracelaneApp, "watch_period_s", TICK_S)
+    monkeypatch.setattr(ReloadController, "watch_period_s", TICK_S)
     async with open_viewer(opened(path), (120, 30)) as (app, pilot):
         path.unlink()
         await until_noticed(app, pilot)
