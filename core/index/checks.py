@@ -86,6 +86,12 @@ RULES: Mapping[str, Rule] = {
     "flows.category": Rule("categories"),
     "flows.by_target": Rule("flows.target"),
     "categories": Rule("strings"),
+    "slices.ordinal": Rule("events"),
+    "ends.ordinal": Rule("events"),
+    "instants.ordinal": Rule("events"),
+    "samples.ordinal": Rule("events"),
+    "flows.source_ordinal": Rule("events", none=True),
+    "flows.target_ordinal": Rule("events", none=True),
 }
 
 
@@ -302,6 +308,9 @@ def _lifted_rule(name: str) -> Rule | None:
 def _limit(numbers: str, columns: Columns) -> int:
     if numbers == "strings":
         return columns.length("strings.offset") - 1
+    if numbers == "events":
+        last = columns.column("blocks.ordinal")[-1:], columns.column("blocks.count")[-1:]
+        return int(last[0][0]) + int(last[1][0]) if len(last[0]) else NONE
     if numbers == "cells":
         return OVERVIEW_CELLS
     return columns.length(numbers)
