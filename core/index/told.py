@@ -123,11 +123,7 @@ def _cached(source: Source, index_dir: Path | None) -> Mapping[str, Any]:
         return {}
     folder = root / f"v{FORMAT_VERSION}" / index_key(dict(source.fingerprint))
     try:
-<<<<<<< HEAD
         manifest = json.loads(read_private(folder / MANIFEST, MOST_MANIFEST))
-=======
-        manifest = json.loads((folder / MANIFEST).read_bytes())
->>>>>>> a538e7b (Refuse odd values and deep files in one line, and fuzz the files that are read)
     except (OSError, ValueError, RecursionError):
         return {}
     envelope = manifest.get("envelope") if isinstance(manifest, dict) else None
