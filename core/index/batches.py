@@ -173,12 +173,6 @@ class NumberedBatches:
         """Return the numbers of strings that one batch has as promoted values."""
         return self.strings.maps[self.batches[number].table].take(strings)
 
-    def let_go(self, number: int) -> None:
-        """Tell a batch that its columns were used, for it to give back their memory."""
-        let_go: Callable[[], None] | None = getattr(self.batches[number], "let_go", None)
-        if let_go is not None:
-            let_go()
-
 
 class SourceStrings:
     """The strings of a source; `maps[table][string]` is the number of a string of a thread's table, NONE if

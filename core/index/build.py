@@ -20,6 +20,7 @@ import numpy as np
 
 from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError
+from ..base.ids import NONE
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.batch import StringTable
 from ..read.columns import IdKind
@@ -36,7 +37,6 @@ from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
 from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
-from .loops import NONE
 from .promoted import promoted_jobs
 from .store import checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST

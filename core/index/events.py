@@ -154,4 +154,3 @@ def _place_batches(
         for name, out in columns.items():
             values: AnyArray = batches.values(number, table, name)
             worker.loops.put(np.ascontiguousarray(values, out.dtype), place, out)
-        batches.let_go(number)

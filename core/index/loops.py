@@ -14,7 +14,6 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from ..base.ids import NONE
 from ..read.batch import StringTable
 
 Allocate = Callable[[int, str], AnyArray]
@@ -224,21 +223,3 @@ class CancelFlag:
         """Raise Cancelled if it is set."""
         if self.byte[0]:
             raise Cancelled
-
-
-__all__ = [
-    "BEGINS",
-    "CLOSING",
-    "ENDS",
-    "FLOW_COUNTS",
-    "INSTANT",
-    "NONE",
-    "SLICE",
-    "Allocate",
-    "CancelFlag",
-    "Correlations",
-    "LaneRows",
-    "Loops",
-    "Rooms",
-    "SliceColumns",
-]

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from .loops import FLOW_COUNTS, NONE, CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
+from ..base.ids import NONE
+from .loops import FLOW_COUNTS, CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
 
-_CANCELLED = 3
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
 SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")
 """Of the hash table of `pair`; nothing that is returned depends on it."""

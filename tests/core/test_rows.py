@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
-from tracelane.core.index.loops import NONE, LaneRows, Loops
+from tracelane.core.base.ids import NONE
+from tracelane.core.index.loops import LaneRows, Loops
 
 Slices = list[tuple[int, int]]
 

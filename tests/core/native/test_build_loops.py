@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.index.loops import CLOSING, NONE, CancelFlag, Correlations, Loops
+from tracelane.core.base.ids import NONE
+from tracelane.core.index.loops import CLOSING, CancelFlag, Correlations, Loops
 
 Events = list[tuple[int, int, int]]
 """(start, duration, kind) of events; their ordinals are shuffled."""
