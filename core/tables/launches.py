@@ -158,7 +158,7 @@ class LaunchTimes:
         )
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> LaunchCalls:
         """Each call with what it launched, over all devices."""
         return calls_of(self.pairs)
 
@@ -178,7 +178,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Calls:
+class LaunchCalls:
     """Launch calls, a row per call, in order of source and position; ns."""
 
     sources: I64
@@ -196,7 +196,7 @@ class Calls:
         return self.delay_ns - self.waiting_ns
 
 
-def calls_of(pairs: Pairs) -> Calls:
+def calls_of(pairs: Pairs) -> LaunchCalls:
     """Return each call once, with the first of its work and the sums of all of it."""
     order = np.lexsort((pairs.kernels, pairs.starts, pairs.launches, pairs.sources))
     sources, launches = pairs.sources[order], pairs.launches[order]
@@ -205,7 +205,7 @@ def calls_of(pairs: Pairs) -> Calls:
     begins = np.flatnonzero(fresh)
     first = order[begins]
     groups = Groups(np.cumsum(fresh) - 1, len(begins))
-    return Calls(
+    return LaunchCalls(
         pairs.sources[first],
         pairs.launches[first],
         first,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
+from tracelane.core.base.pattern import Pattern
 from tracelane.core.export.chains import chain_from, chain_json, slices_named
 from tracelane.core.query.launches import launch_of
 
@@ -56,7 +56,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     expected = json.loads(golden.read_text())
     trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=corpus_cache)
     index, launches = trace.indexes[0], trace.launches(0)
-    kernels = slices_named(index, re.compile(""))
+    kernels = slices_named(index, Pattern(""))
     named = {int(index.column("slices.ordinal")[p]): p for p in kernels.tolist()}
     for chain in expected["chains"]:
         position = named[chain["kernel"]["event_index"]]
