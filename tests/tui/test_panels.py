@@ -53,7 +53,7 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#ops", TablePane)
         pane.say("counting…")
-        app.tables.fill("ops")
+        app.tables.fill()
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "counting…" not in text and "2 rows" in text
