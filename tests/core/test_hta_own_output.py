@@ -95,8 +95,8 @@ def kept(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
 
 
 def their_work(trace: Trace, last_step: bool, rounding: bool) -> tuple[Work, LaunchSide]:
-    """Return the work of the one device as HTA sees it, and its launches."""
-    scope = Scope(trace)
+    """Return the work of the one device as HTA sees it, allocations among it, and its launches."""
+    scope = Scope(trace, allocations=True)
     (work,) = work_of(scope)
     side = launch_sides(scope, work)
     mask = kept(trace, work, last_step, rounding)
@@ -119,7 +119,8 @@ def their_work(trace: Trace, last_step: bool, rounding: bool) -> tuple[Work, Lau
         categories=work.categories[mask],
         streams=work.streams[mask],
     )
-    return narrowed, LaunchSide(np.where(known, side.launches[mask], 0).astype(np.uint32), calls)
+    launched = np.where(known, side.launches[mask], 0).astype(np.uint32)
+    return narrowed, LaunchSide(launched, calls, side.ambiguous[mask])
 
 
 def reversed_ns(work: Work, kinds: AnyArray) -> int:

@@ -96,7 +96,7 @@ def test_what_is_given_holds(
         (("--smi-device", "0=77"), "no device of the trace has this pid"),
         (("--smi-device", "9=0"), "no log has a device 9"),
         (("--smi-device", "0"), "takes ID=PID"),
-        (("--smi", "nowhere.txt"), "nowhere.txt: No such file"),
+        (("--smi", "nowhere.txt"), "nowhere.txt: no such file"),
     ],
 )
 def test_what_cannot_be(
