@@ -72,7 +72,8 @@ def test_a_held_key_stops_with_its_release(index: Path) -> None:
         line.hold("d", 4.0)
         released = line.questions
         line.wait_for_quiet(1.5 * LAG_S)
-        assert line.questions - released <= MOST_UNANSWERED + 2  # each frame asks once; two are drawn last
+        # Each frame asks once. One is drawn last; a second was seen on a machine at rest, why is not known.
+        assert line.questions - released <= MOST_UNANSWERED + 2
         assert released - before > 2  # it did move meanwhile
         line.type("Q")
         assert line.wait_for_end() == 0

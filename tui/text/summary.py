@@ -20,8 +20,6 @@ TERMS = ("pairs", "counter_events", "flow_events", "async_events")
 """Further kinds of events: with slices, instants, metadata, what is unmatched and what is lost they add up to
 all events of a file.
 """
-LOST = ("without_time", "not_objects", "unreadable")
-"""Events that stand in no lane."""
 TROUBLE = (
     "unmatched_begin",
     "unmatched_end",
