@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.several import Job
+from tracelane.core.index.several import IndexJob
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
 STEPS = 20
@@ -44,7 +44,7 @@ def rank_files(folder: Path, world: int, late_us: float = 0.0) -> Path:
 class Scripted:
     """A `SeveralIndexing` that ends files when the test says so; what is built is built here."""
 
-    def __init__(self, jobs: Sequence[Job], options: IndexOptions, *, stands_back: bool) -> None:
+    def __init__(self, jobs: Sequence[IndexJob], options: IndexOptions, *, stands_back: bool) -> None:
         self.written: list[str | Path] = []
         self.failed: dict[str | Path, Exception] = {}
         self.events: list[str] = []

@@ -48,7 +48,7 @@ from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.labels import fit_middle
 from .draw.layout import layout_of
 from .draw.opening import with_devices_in_view
-from .fitting import fitted
+from .fitting import fit_to_screen
 from .keys import clashes, footer_keys, unbound_message
 from .lanes import messages
 from .lanes.canvas import LaneCanvas
@@ -151,7 +151,7 @@ class TracelaneApp(Stage):
         """Make the screen; nothing is drawn until it is filled."""
         self.hold_frames()
         size = self.size
-        fit = fitted(
+        fit = fit_to_screen(
             self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
         )
         self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)

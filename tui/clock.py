@@ -22,7 +22,7 @@ NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)
-class Stamps:
+class TimeWriter:
     """Writes trace times; `zero` is what relative ones count from."""
 
     zero: int
@@ -65,12 +65,12 @@ def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
     return 0 if EPOCHS[0] <= start < EPOCHS[1] else None
 
 
-def stamps_of(trace: Trace, session: Session) -> Stamps:
+def stamps_of(trace: Trace, session: Session) -> TimeWriter:
     """Return the writer of a trace's times in a session."""
     clocks = session.clocks
     offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
     wall = wall_offset(trace, clocks)
-    return Stamps(trace.opening_span[0], offsets, wall, clocks, session.zone, session.steps)
+    return TimeWriter(trace.opening_span[0], offsets, wall, clocks, session.zone, session.steps)
 
 
 def time_frame(

@@ -61,7 +61,7 @@ def parse_order(line: str) -> Order:
     raise UsageError(f"no command is called {verb!r}; there is {known}")
 
 
-def words() -> list[str]:
+def completions() -> list[str]:
     """Return what completes while a line is typed."""
     return sorted(
         {*(f"{verb} " for verb in VERBS if verb != "quiet"), "quiet", *(entry.id for entry in COMMANDS)}

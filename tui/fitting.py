@@ -24,7 +24,7 @@ class Fitted(NamedTuple):
     lanes: int
 
 
-def fitted(trace: Trace, session: Session, width: int, height: int, has_marks: bool) -> Fitted:
+def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_marks: bool) -> Fitted:
     """Return the session as a screen of so many cells and lines opens with it."""
     cells = max(1, width - title_cells(width))
     if session.viewport.width != cells:

@@ -29,7 +29,7 @@ from .screens.files import FilesScreen
 from .screens.opening import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from .session import Session
 from .settling import scroll_kept, settled, sources_in
-from .text.progress import Pace
+from .text.progress import StagePace
 from .widgets.bars import Bar
 
 LINES_FROM = 3
@@ -87,7 +87,7 @@ class GatheringApp(TracelaneApp):
         self._prepared: Prepared | None = None
         self._over = False
         self._before = before
-        self._pace = Pace()
+        self._pace = StagePace()
         self._shown = 0  # files of which the trace on show knows what has become
         self._grown_at: float | None = None  # thread time when files joined those on show, not yet drawn
         self._next = 0.0

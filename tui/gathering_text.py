@@ -11,7 +11,7 @@ from tracelane.core.index.gathering import Gathering
 
 from .draw.labels import fit_middle
 from .lanes.look import glyphs
-from .text.progress import Pace, drawn_bar
+from .text.progress import StagePace, drawn_bar
 
 BAR_CELLS = 16
 WIDEST_TITLE = 40
@@ -19,7 +19,7 @@ LEAST_TITLE = 12
 
 
 def header_pieces(
-    gathering: Gathering, pace: Pace, now: float, title: str, width: int, over: bool
+    gathering: Gathering, pace: StagePace, now: float, title: str, width: int, over: bool
 ) -> tuple[Text, ...]:
     """Return what the header says: how many files are there, how far all are, what fails; `over` once no
     other will come.

@@ -27,23 +27,23 @@ _FILE = re.compile(r"[^\n\0]*[/\\][^\n\0]*\.[A-Za-z]\w*|[\w.-]+\.py")
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a source file, counted from 1, as a trace names it."""
 
     path: str
     line: int
 
 
-def places_in(texts: Iterable[str]) -> list[Place]:
+def places_in(texts: Iterable[str]) -> list[SourceLine]:
     """Return the places that these texts name, in order, each once."""
-    found: dict[Place, None] = {}
+    found: dict[SourceLine, None] = {}
     for whole in texts:
         text = whole[:MOST_TEXT]
         for pattern in _PLACES:
             for match in pattern.finditer(text):
-                found[Place(match["path"].strip(), int(match["line"][:9]))] = None
+                found[SourceLine(match["path"].strip(), int(match["line"][:9]))] = None
         if not found and len(text) < 4096 and _FILE.fullmatch(text.strip()):
-            found[Place(text.strip(), 1)] = None
+            found[SourceLine(text.strip(), 1)] = None
         if len(found) >= MOST_PLACES:
             break
     return list(found)[:MOST_PLACES]
@@ -58,7 +58,7 @@ def texts_in(arguments: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def existing(places: Iterable[Place], folders: Sequence[Path]) -> tuple[Path, int] | None:
+def existing(places: Iterable[SourceLine], folders: Sequence[Path]) -> tuple[Path, int] | None:
     """Return the first place whose file is there, relative ones looked for in these folders."""
     for place in places:
         for folder in folders:

@@ -77,7 +77,7 @@ def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int | None) -> Thing | No
     return Thing(identity, trace.lanes[row.lane], row, at, bounds[0] + offset, bounds[1] + offset)
 
 
-def gap_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
+def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
     """Return the gap that a time lies in on a row of slices."""
     if row.kind is not RowKind.SLICES:
         return None
@@ -93,7 +93,7 @@ def row_of(layout: Layout, key: RowKey) -> Row | None:
     return layout.trace.row(number, key.depth)
 
 
-def nearest(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
+def nearest_thing(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
     """Return what covers a time on a row, else what lies nearest to it; None on an empty row."""
     covering = trace.slice_at(row, time, clocks)
     return thing_in(trace, clocks, row, trace.nearest(row, time, clocks) if covering is None else covering)

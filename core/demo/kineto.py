@@ -23,13 +23,13 @@ def micros(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
-def arguments(*values: tuple[str, Value]) -> str:
+def arguments_json(*values: tuple[str, Value]) -> str:
     """Return the one-line body of an `args` object, keys in the order given."""
     return ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in values)
 
 
 @dataclass(frozen=True)
-class Header:
+class DemoHeader:
     """What stands before the events."""
 
     rank: int
@@ -115,4 +115,4 @@ def counter_text(category: str, name: str, track: Track, time: int, body: str) -
 def metadata_text(name: str, track: Track, time: int, key: str, value: Value) -> str:
     """Return a metadata (M) event."""
     lines = ['"ph": "M"', f'"name": "{name}"', f'"ts": {micros(time)}', *_track(track)]
-    return _event([*lines, _args(arguments((key, value)))])
+    return _event([*lines, _args(arguments_json((key, value)))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .kineto import Value, arguments, counter_text, flow_text, instant_text, slice_text
+from .kineto import Value, arguments_json, counter_text, flow_text, instant_text, slice_text
 from .noise import Noise
 
 US = 1000
@@ -70,7 +70,7 @@ class Rank:
         self.work(3)
         yield
         self.work(2)
-        body = arguments(("External id", external), ("Record function id", 0), *extra, ("Ev Idx", order))
+        body = arguments_json(("External id", external), ("Record function id", 0), *extra, ("Ev Idx", order))
         self._slice(self.ops, category, name, start, order, body)
 
     @contextmanager
@@ -88,7 +88,9 @@ class Rank:
         facts: list[tuple[str, Value]] = [("Python parent id", parent), ("Python id", number)]
         if module is not None:
             facts.append(("Python module id", module))
-        self._slice(self.frames, "python_function", name, start, order, arguments(*facts, ("Ev Idx", order)))
+        self._slice(
+            self.frames, "python_function", name, start, order, arguments_json(*facts, ("Ev Idx", order))
+        )
 
     def leaf(self, name: str, us: int = 6, *extra: tuple[str, Value]) -> None:
         """Record an operator with nothing inside."""
@@ -111,7 +113,7 @@ class Rank:
         if size > 0:
             given.append(self._address)
         address = given[-1] if size > 0 else given.pop(0)
-        body = arguments(
+        body = arguments_json(
             ("Total Reserved", self.reserved),
             ("Total Allocated", self.allocated),
             ("Bytes", size),
@@ -124,7 +126,9 @@ class Rank:
         self.instants.append(
             instant_text("cpu_instant_event", "t", "[memory]", (self.pid, self.tid), time, body)
         )
-        usage = arguments(("allocated MiB", self.allocated // MIB), ("reserved MiB", self.reserved // MIB))
+        usage = arguments_json(
+            ("allocated MiB", self.allocated // MIB), ("reserved MiB", self.reserved // MIB)
+        )
         self.instants.append(counter_text("memory", "AIU memory", (0, 0), time, usage))
         taking = mib > 0
         start = max(self.now + 2 * US, self._free[MEMORY])
@@ -135,7 +139,7 @@ class Rank:
         facts.append(("call", "Memset" if taking else "Release"))
         category = "gpu_memset" if taking else "privateuse1_driver"
         name = "Memset (Device)" if taking else "Memory (Release)"
-        self._device_slice(category, name, MEMORY, start, duration, arguments(*facts))
+        self._device_slice(category, name, MEMORY, start, duration, arguments_json(*facts))
         self.work(6)
 
     # -- device -------------------------------------------------------------------------------------------
@@ -171,7 +175,7 @@ class Rank:
         self._runtime(name, wait, ("num_cbs", 1), ("bytes", size), _NEXT)
         call = "HtoD" if inwards else "DtoH"
         rate = size * 1000 // duration  # MB/s
-        body = arguments(
+        body = arguments_json(
             ("memory bandwidth (GB/s)", f"{rate // 1000}.{rate % 1000:03d}"),
             ("bytes", size),
             ("memory operation id", number),
@@ -238,7 +242,7 @@ class Rank:
         self.now += duration
         track = (self.pid, self.tid)
         text = slice_text(
-            "privateuse1_runtime", name, track, self.origin + start, duration, arguments(*facts)
+            "privateuse1_runtime", name, track, self.origin + start, duration, arguments_json(*facts)
         )
         self.device.append(text)
         return self._correlation
@@ -261,7 +265,7 @@ class Rank:
         launched: int,
         extra: list[tuple[str, Value]] | None = None,
     ) -> None:
-        body = arguments(
+        body = arguments_json(
             ("context", str(5100 + number)),
             ("stream", lane),
             ("correlation", number),

@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .kineto import BASE_TIME_NS, Header, Track, arguments, footer, instant_text, metadata_text, slice_text
+from .kineto import (
+    BASE_TIME_NS,
+    DemoHeader,
+    Track,
+    arguments_json,
+    footer,
+    instant_text,
+    metadata_text,
+    slice_text,
+)
 from .rank import COLLECTIVE, COMPUTE, COPY_IN, COPY_OUT, MEMORY, MS, Rank
 from .smi import smi_log
-from .training import run
+from .training import train
 
 SEED = 20_260_622
 START_NS = 1_782_123_312_408_000_000
@@ -31,7 +40,7 @@ def demo_files() -> list[DemoFile]:
     """Return the demo: one trace per rank, then the log of both devices."""
     origin = START_NS - BASE_TIME_NS
     ranks = tuple(Rank(number, origin, START_NS, SEED) for number in range(RANKS))
-    run(ranks)
+    train(ranks)
     files = [DemoFile(f"rank{rank.number}.pt.trace.json", _trace(rank).encode()) for rank in ranks]
     end = max(rank.now for rank in ranks)
     log = smi_log([(rank.busy, rank.moved) for rank in ranks], START_NS, end, SEED)
@@ -51,7 +60,7 @@ def write_demo(folder: Path) -> list[Path]:
 
 def _trace(rank: Rank) -> str:
     name = f"demo/rank{rank.number}.pt.trace.json"
-    header = Header(rank.number, RANKS, f"spyre-pod-{rank.number}", rank.noise.word(32).upper())
+    header = DemoHeader(rank.number, RANKS, f"spyre-pod-{rank.number}", rank.noise.word(32).upper())
     events: list[str] = [*_metadata(rank)]
     events += [text for _, _, text in sorted(rank.ops)]
     events += rank.instants
@@ -86,7 +95,7 @@ def _metadata(rank: Rank) -> Iterator[str]:
 def _closing(rank: Rank) -> Iterator[str]:
     start, duration = rank.origin - MS // 2, rank.now + MS
     for span, operations in (("PyTorch Profiler", 0), ("__aiu_profiler__", len(rank.device))):
-        body = arguments(("Op count", operations))
+        body = arguments_json(("Op count", operations))
         yield slice_text("Trace", f"{span} (0)", ("Spans", span), start, duration, body)
         yield metadata_text("process_sort_index", ("Spans", 0), start, "sort_index", CPU_SORT_SPANS)
         track = ("Traces", f"Trace {span}")

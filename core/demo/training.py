@@ -48,7 +48,7 @@ REDUCE_NS = 11 * MS
 BACKWARD_FRAMES = ("train.py(74): backward_pass", "torch/_tensor.py(625): backward")
 
 
-def run(ranks: tuple[Rank, ...]) -> None:
+def train(ranks: tuple[Rank, ...]) -> None:
     """Let the ranks train; afterwards they hold everything that their profilers saw."""
     for rank in ranks:
         rank.work(900 + 350 * rank.number)

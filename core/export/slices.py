@@ -14,7 +14,7 @@ from ..base.output import write_new_file
 from ..base.progress import CancelledCallback, never
 from ..base.safe_text import csv_line
 from ..query.hits import Hits
-from ..query.search import Rows
+from ..query.search import RowsByPosition
 from ..tables.table import Unit
 from .formats import JsonTable, json_pieces
 
@@ -64,7 +64,7 @@ class SliceRows:
             index.check(*USED)
             for own, begin in hits.starts(source):
                 if wanted is not None:
-                    numbers, which = np.unique(Rows(index).of(own), return_inverse=True)
+                    numbers, which = np.unique(RowsByPosition(index).of(own), return_inverse=True)
                     rows = [trace.row_number(source, number).lane in wanted for number in numbers.tolist()]
                     kept = np.array(rows, np.bool_)[which]
                     own, begin = own[kept], begin[kept]
@@ -106,7 +106,7 @@ class SliceRows:
 
     def _made(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
         index, trace = self.trace.indexes[source], self.trace
-        numbers, which = np.unique(Rows(index).of(positions), return_inverse=True)
+        numbers, which = np.unique(RowsByPosition(index).of(positions), return_inverse=True)
         places = [trace.row_number(source, number).lane for number in numbers.tolist()]
         lanes = np.array(places, np.int64)[which].tolist()
         known = {number: trace.lanes[number] for number in set(lanes)}

@@ -74,7 +74,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Place:
+class IndexPlace:
     """Where the index of one source belongs.
 
     `notes` say why it is not the usual place, `events` what happened to an index that lay there.
@@ -85,7 +85,7 @@ class Place:
     temporary: bool = False
     events: tuple[str, ...] = ()
 
-    def with_events(self, events: Sequence[str]) -> Place:
+    def with_events(self, events: Sequence[str]) -> IndexPlace:
         """Return the same place where more has happened."""
         return replace(self, events=(*self.events, *events))
 
@@ -191,7 +191,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
+def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexPlace:
     """Return where the index of a source belongs: the given folder, the cache, or a private temporary one.
 
     The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
@@ -201,7 +201,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> Place:
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
-    place = Place(folder / key)
+    place = IndexPlace(folder / key)
     if is_own_folder(folder) and place.exists():  # a cache that may only be read is good enough for reading
         return place
     trouble = _trouble_writing(folder, shared=index_dir is not None)
@@ -251,7 +251,7 @@ def _private_files() -> Iterator[None]:
 _temporaries: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _temporary(key: str, why: str) -> Place:
+def _temporary(key: str, why: str) -> IndexPlace:
     try:
         folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
         # Laid out like a cache: what is kept beside an index, its marks, stays inside and goes with it.
@@ -263,7 +263,7 @@ def _temporary(key: str, why: str) -> Place:
         ) from None
     _temporaries.append(folder)  # held until the process ends, then removed by its finalizer
     note = f"{why}: the index lies in a temporary folder and is gone afterwards; --index-dir names another"
-    return Place(versioned / key, (note,), temporary=True)
+    return IndexPlace(versioned / key, (note,), temporary=True)
 
 
 @contextmanager

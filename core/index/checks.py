@@ -57,7 +57,7 @@ class Columns(Protocol):
 
 
 @dataclass(frozen=True)
-class Rule:
+class ColumnRule:
     """What holds of every value of a column: it is below the count of what it numbers, or NONE where that
     is allowed; `ascending`: each is greater than the one before.
     """
@@ -67,31 +67,31 @@ class Rule:
     ascending: bool = False
 
 
-RULES: Mapping[str, Rule] = {
-    "slices.name": Rule("strings"),
-    "slices.category": Rule("categories"),
-    "slices.parent": Rule("slices.start", none=True),
-    "flags.position": Rule("slices.start", ascending=True),
-    "ends.position": Rule("slices.start", ascending=True),
-    "long.position": Rule("slices.start", ascending=True),
-    "instants.name": Rule("strings"),
-    "instants.category": Rule("categories"),
-    "row_categories": Rule("categories"),
-    "pyramid.longest": Rule("slices.start"),
-    "overview.cell": Rule("cells"),
-    "overview.category": Rule("categories"),
-    "overview.longest": Rule("slices.start"),
-    "flows.source": Rule("slices.start", none=True),
-    "flows.target": Rule("slices.start", none=True),
-    "flows.category": Rule("categories"),
-    "flows.by_target": Rule("flows.target"),
-    "categories": Rule("strings"),
-    "slices.ordinal": Rule("events"),
-    "ends.ordinal": Rule("events"),
-    "instants.ordinal": Rule("events"),
-    "samples.ordinal": Rule("events"),
-    "flows.source_ordinal": Rule("events", none=True),
-    "flows.target_ordinal": Rule("events", none=True),
+RULES: Mapping[str, ColumnRule] = {
+    "slices.name": ColumnRule("strings"),
+    "slices.category": ColumnRule("categories"),
+    "slices.parent": ColumnRule("slices.start", none=True),
+    "flags.position": ColumnRule("slices.start", ascending=True),
+    "ends.position": ColumnRule("slices.start", ascending=True),
+    "long.position": ColumnRule("slices.start", ascending=True),
+    "instants.name": ColumnRule("strings"),
+    "instants.category": ColumnRule("categories"),
+    "row_categories": ColumnRule("categories"),
+    "pyramid.longest": ColumnRule("slices.start"),
+    "overview.cell": ColumnRule("cells"),
+    "overview.category": ColumnRule("categories"),
+    "overview.longest": ColumnRule("slices.start"),
+    "flows.source": ColumnRule("slices.start", none=True),
+    "flows.target": ColumnRule("slices.start", none=True),
+    "flows.category": ColumnRule("categories"),
+    "flows.by_target": ColumnRule("flows.target"),
+    "categories": ColumnRule("strings"),
+    "slices.ordinal": ColumnRule("events"),
+    "ends.ordinal": ColumnRule("events"),
+    "instants.ordinal": ColumnRule("events"),
+    "samples.ordinal": ColumnRule("events"),
+    "flows.source_ordinal": ColumnRule("events", none=True),
+    "flows.target_ordinal": ColumnRule("events", none=True),
 }
 
 
@@ -294,15 +294,15 @@ def check_values(name: str, values: AnyArray, columns: Columns) -> None:
         special(name, values, columns)
 
 
-def _lifted_rule(name: str) -> Rule | None:
+def _lifted_rule(name: str) -> ColumnRule | None:
     if not name.startswith("lifted."):
         return None
     _, key, what = name.split(".")
     if what == "position":
-        return Rule("slices.start", ascending=True)
+        return ColumnRule("slices.start", ascending=True)
     if what == "instant":
-        return Rule("instants.start", ascending=True)
-    return Rule("strings") if key in _LIFTED_TEXTS else None
+        return ColumnRule("instants.start", ascending=True)
+    return ColumnRule("strings") if key in _LIFTED_TEXTS else None
 
 
 def _limit(numbers: str, columns: Columns) -> int:
@@ -323,7 +323,7 @@ def _chunks(values: AnyArray) -> Iterator[tuple[int, AnyArray]]:
         yield first, values[first : begin + CHUNK]
 
 
-def _check_rule(name: str, values: AnyArray, rule: Rule, limit: int) -> None:
+def _check_rule(name: str, values: AnyArray, rule: ColumnRule, limit: int) -> None:
     for _, chunk in _chunks(values):
         sound = int(chunk.max()) < limit
         if not sound and rule.none:

@@ -19,10 +19,10 @@ from .indexing import ENDED
 from .ingest import cached_index, wanted_index
 from .opening import Meant, Opened, add_events, not_meant, together
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .several import WORTH_IT, Job, SeveralIndexing
+from .several import WORTH_IT, IndexJob, SeveralIndexing
 from .store import Index
 
-Found: TypeAlias = "tuple[Member, Index | Job | UnreadableError]"
+Found: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
 
 
 class Gathering:
@@ -55,7 +55,7 @@ class Gathering:
         self._taken = 0  # of what was written
         for place in list(self.ready):
             self._pass_by(place)
-        jobs = [one for _, one in found if isinstance(one, Job)]
+        jobs = [one for _, one in found if isinstance(one, IndexJob)]
         self._several = SeveralIndexing(jobs, options, stands_back=True)
 
     def __enter__(self) -> Gathering:
@@ -162,8 +162,8 @@ def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering |
         elif wanted[1].temporary:
             return None
         else:
-            found.append((member, Job.of(path, *wanted)))
-    if sum(one.work for _, one in found if isinstance(one, Job)) < WORTH_IT:
+            found.append((member, IndexJob.of(path, *wanted)))
+    if sum(one.work for _, one in found if isinstance(one, IndexJob)) < WORTH_IT:
         return None
     return Gathering(meant, found, options)
 

@@ -59,7 +59,7 @@ class _Indexer:
 
     def _build(self, asked: dict[str, Any]) -> int:
         from ..read.source import Source
-        from .cache import Place
+        from .cache import IndexPlace
         from .ingest import build_index
         from .options import IndexOptions
 
@@ -68,7 +68,7 @@ class _Indexer:
         try:
             events = build_index(
                 source,
-                Place(Path(asked["place"])),
+                IndexPlace(Path(asked["place"])),
                 options,
                 progress=self._progress,
                 cancelled=self.unwanted.is_set,

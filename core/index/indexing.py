@@ -12,7 +12,7 @@ from ..base.children import DECODING, Children, ChildrenError, Message
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
 from ..read.source import Source
-from .cache import Place, sweep
+from .cache import IndexPlace, sweep
 from .options import DEFAULT_OPTIONS, IndexOptions
 
 MODULE = "tracelane.core.index.indexer"
@@ -26,7 +26,7 @@ PATIENCE_S = 2.0
 """So long the process may take to clear up when its index is not wanted any more."""
 
 
-def order(source: Source, place: Place, options: IndexOptions, *, pictures: bool) -> dict[str, Any]:
+def order(source: Source, place: IndexPlace, options: IndexOptions, *, pictures: bool) -> dict[str, Any]:
     """Return the line that orders the index of a source to be built in its place."""
     where = {"source": source.to_message(), "place": str(place.folder)}
     return {**where, "options": options.to_message(), "pictures": pictures}
@@ -38,7 +38,7 @@ class Indexing:
     def __init__(
         self,
         source: Source,
-        place: Place,
+        place: IndexPlace,
         options: IndexOptions = DEFAULT_OPTIONS,
         *,
         pictures: bool = False,

@@ -12,11 +12,11 @@ from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.report import NO_EVENTS
 from ..read.source import Source, current_source
-from .cache import Place, discard, locate
+from .cache import IndexPlace, discard, locate
 from .cached import touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import Wanted, check_room, index_size, keep_within, limit_of
+from .quota import PlannedIndex, check_room, index_size, keep_within, limit_of
 
 if TYPE_CHECKING:
     from .store import Index
@@ -50,7 +50,7 @@ def ingest_index(
 
 def ingest_source(
     source: Source,
-    place: Place,
+    place: IndexPlace,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     progress: ProgressCallback = no_progress,
@@ -82,7 +82,7 @@ def wanted_index(
     source: Source | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
-) -> Index | tuple[Source, Place]:
+) -> Index | tuple[Source, IndexPlace]:
     """Return the index of a file from the cache, else what is to be read and where its index belongs."""
     source = current_source(path, source, progress=progress, cancelled=cancelled)
     place = locate(dict(source.fingerprint), options.index_dir)
@@ -105,7 +105,7 @@ def pays_process(source: Source) -> bool:
 
 def build_here(
     source: Source,
-    place: Place,
+    place: IndexPlace,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     progress: ProgressCallback = no_progress,
@@ -116,7 +116,7 @@ def build_here(
     return opened_index(source, place.with_events(events))
 
 
-def opened_index(source: Source, place: Place) -> Index:
+def opened_index(source: Source, place: IndexPlace) -> Index:
     """Return the index that was just committed; CacheError where it cannot be opened."""
     try:
         index = _opened(place, source)
@@ -144,7 +144,7 @@ def cached_index(
         return None
 
 
-def _opened(place: Place, source: Source) -> Index | None:
+def _opened(place: IndexPlace, source: Source) -> Index | None:
     """Open the index in its place, None where there is none; DamagedIndexError."""
     if not place.exists():
         return None
@@ -172,7 +172,7 @@ def _opened(place: Place, source: Source) -> Index | None:
 
 def build_index(
     source: Source,
-    place: Place,
+    place: IndexPlace,
     options: IndexOptions,
     *,
     progress: ProgressCallback,
@@ -200,12 +200,12 @@ def build_index(
         return () if place.temporary else keep_within(limit, root, place.key)
 
 
-def wanted_room(source: Source, place: Place) -> Wanted:
+def wanted_room(source: Source, place: IndexPlace) -> PlannedIndex:
     """Return how much room the index of a source needs."""
-    return Wanted(place.key, source.path, index_size(source.size, source.packing != "plain"))
+    return PlannedIndex(place.key, source.path, index_size(source.size, source.packing != "plain"))
 
 
-def _is_there(place: Place, source: Source) -> bool:
+def _is_there(place: IndexPlace, source: Source) -> bool:
     """Tell whether another process has built the index meanwhile."""
     try:
         index = _opened(place, source)

@@ -91,7 +91,7 @@ def index_size(size: int, packed: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlannedIndex:
     """An index that is to be built."""
 
     key: str
@@ -99,7 +99,7 @@ class Wanted:
     bytes: int  # about
 
 
-def check_room(wanted: Sequence[Wanted], root: Path, limit: int) -> None:
+def check_room(wanted: Sequence[PlannedIndex], root: Path, limit: int) -> None:
     """Raise CacheError where indexes would not fit below a root, within its limit or on its disk."""
     need = sum(one.bytes for one in wanted)
     what = f"the index of {wanted[0].path}" if len(wanted) == 1 else f"the indexes of {len(wanted)} traces"

@@ -13,11 +13,11 @@ from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source
-from .cache import Place, locate, sweep
+from .cache import IndexPlace, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import Wanted, check_room, index_size, limit_of
+from .quota import PlannedIndex, check_room, index_size, limit_of
 from .several_worker import GRACE_S
 
 WORKER = "tracelane.core.index.several_worker"
@@ -31,20 +31,20 @@ WAIT_S = 0.1
 
 
 @dataclass(frozen=True)
-class Job:
+class IndexJob:
     """A file that is to be indexed."""
 
     path: str | Path
     folder: Path  # where its index belongs
     size: int  # on disk
     work: int  # estimated bytes of text
-    room: Wanted  # what its index takes
+    room: PlannedIndex  # what its index takes
 
     @classmethod
-    def of(cls, path: str | Path, source: Source, place: Place) -> Job:
+    def of(cls, path: str | Path, source: Source, place: IndexPlace) -> IndexJob:
         """Return what there is to do for a source."""
         text = source.size * (1 if source.packing == "plain" else INFLATED)
-        room = Wanted(place.key, source.path, index_size(source.size, source.packing != "plain"))
+        room = PlannedIndex(place.key, source.path, index_size(source.size, source.packing != "plain"))
         return cls(path, place.folder, source.size, max(text, LEAST_WORK), room)
 
 
@@ -62,7 +62,7 @@ class SeveralIndexing:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[IndexJob],
         options: IndexOptions = DEFAULT_OPTIONS,
         *,
         stands_back: bool = False,
@@ -84,7 +84,7 @@ class SeveralIndexing:
         self._total = sum(job.size for job in jobs)
         self._finished = 0
         self._events: dict[int, int] = {}
-        self._at: dict[int, Job] = {}
+        self._at: dict[int, IndexJob] = {}
         self._doing: dict[str | Path, Progress] = {}
         self._folders = {job.folder.parent for job in jobs}
         self._options, self._stands_back = options, stands_back
@@ -242,7 +242,7 @@ def index_several(
     return Written(frozenset(several.written), tuple(several.events), refused)
 
 
-def _job(path: str | Path, source: Source | None, options: IndexOptions) -> Job | None:
+def _job(path: str | Path, source: Source | None, options: IndexOptions) -> IndexJob | None:
     """Return what there is to do for a file, None where that is nothing, or not for another process."""
     if not os.path.isfile(path):
         return None
@@ -254,4 +254,4 @@ def _job(path: str | Path, source: Source | None, options: IndexOptions) -> Job 
     if place.exists() and not options.force:
         touch(place.folder)  # so that none of this command's indexes makes room for another
         return None
-    return None if place.temporary else Job.of(path, source, place)
+    return None if place.temporary else IndexJob.of(path, source, place)

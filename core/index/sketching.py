@@ -59,7 +59,7 @@ class Sketching:
             self._names = Names.of(part for _, part in sorted(self._metadata.items()))
         path = self._folder / f"sketch-{self._count}"
         self._count += 1
-        write_coarse(path, self._coarse, lanes_of(self._coarse, self._names))
+        write_coarse(path, self._coarse, process_entries(self._coarse, self._names))
         self._written.append(path)
         for old in self._written[:-KEPT]:
             old.unlink(missing_ok=True)
@@ -69,7 +69,7 @@ class Sketching:
         self._next = now + max(INTERVAL_S, SHARE * (now - began))
 
 
-def lanes_of(coarse: Coarse, names: Names) -> list[dict[str, Any]]:
+def process_entries(coarse: Coarse, names: Names) -> list[dict[str, Any]]:
     """Return the processes that have lanes, in display order, each with its lanes: (number, title name)."""
     entries = (_entry(number, name, names) for number, name in enumerate(coarse.lanes))
     return [

@@ -14,7 +14,7 @@ from ..base.units import format_count
 from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-from ..telemetry.columns import Column, ColumnKind
+from ..telemetry.columns import ColumnKind, LogColumn
 
 if TYPE_CHECKING:
     from ..telemetry.log import TelemetryLog
@@ -28,7 +28,7 @@ _CHOSEN_NAMES = ("rdmem", "wrmem", "hostcpu")
 
 
 @dataclass(frozen=True)
-class Metric:
+class LogLane:
     """A lane of a log: one metric of one of its devices, and where its row begins in the sample table."""
 
     series: Series  # in trace time, the nudging of its clock aside
@@ -38,7 +38,7 @@ class Metric:
     sample_of: I64  # per entry of the row: the sample, -1 in a gap
 
     @property
-    def column(self) -> Column:
+    def column(self) -> LogColumn:
         """What it measures."""
         return self.series.column
 
@@ -55,7 +55,7 @@ class LogIndex(Index):
         self.log = log
         self._texts = ["", "null"]
         self._memory: dict[str, AnyArray] = {}
-        self.metrics: list[Metric] = []
+        self.metrics: list[LogLane] = []
         processes = np.zeros(len(devices), PROCESS)
         for number, device in enumerate(devices):
             first = len(self.metrics)
@@ -87,7 +87,7 @@ class LogIndex(Index):
             series = entry.series(column).shifted(shift_ns)
             if series.bounds is not None:
                 self.metrics.append(
-                    Metric(series, lane_title(series), column in chosen, 0, np.empty(0, np.int64))
+                    LogLane(series, metric_title(series), column in chosen, 0, np.empty(0, np.int64))
                 )
 
     def _rows(self) -> AnyArray:
@@ -96,7 +96,7 @@ class LogIndex(Index):
         placed = []
         for metric in self.metrics:
             start, value, sample = entries_of(metric.series)
-            placed.append(Metric(metric.series, metric.title, metric.chosen, first, sample))
+            placed.append(LogLane(metric.series, metric.title, metric.chosen, first, sample))
             starts.append(start)
             values.append(value)
             first += len(start)
@@ -158,9 +158,9 @@ def drawn_range(least: float, most: float) -> tuple[float, float]:
     return (min(least, 0.0), max(most, 0.0)) if least or most else (0.0, 1.0)
 
 
-def chosen_columns(columns: Sequence[Column]) -> list[Column]:
+def chosen_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:
     """Return the metrics shown at first: power, busy, temperature, memory traffic, the host's processor."""
-    found: list[Column] = []
+    found: list[LogColumn] = []
     for kind in _CHOSEN:
         found += [column for column in columns if column.kind is kind][:1]
     for name in _CHOSEN_NAMES:
@@ -168,7 +168,7 @@ def chosen_columns(columns: Sequence[Column]) -> list[Column]:
     return found or list(columns[:6])
 
 
-def lane_title(series: Series) -> str:
+def metric_title(series: Series) -> str:
     """Return name, unit and range of a metric, with a mark where the column is known to be unreliable."""
     least, most = series.bounds or (0.0, 0.0)
     mark = f" {WARNED}" if series.column.warning else ""

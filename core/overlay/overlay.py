@@ -14,7 +14,7 @@ from ..query.args import Arguments
 from ..query.views import Process, Row
 from ..tables.devices import Device
 from ..trace import Trace
-from .log_index import LogIndex, Metric
+from .log_index import LogIndex, LogLane
 from .over import NO_CLOCKS, Over
 from .wall import Wall
 from .zones import SECOND, offset_text
@@ -56,7 +56,7 @@ class PlacedLog:
 class Reading:
     """What a log says at a time: the metric, its value (None where there is none), the line it stands on."""
 
-    metric: Metric
+    metric: LogLane
     device: str
     value: float | None
     start: int  # of the interval, trace time
@@ -142,12 +142,12 @@ class Overlay(Over):
         """The sources that are logs."""
         return range(self._first_log, len(self.indexes))
 
-    def metric(self, source: int, row: int) -> Metric | None:
+    def metric(self, source: int, row: int) -> LogLane | None:
         """Return the metric behind a row of a log."""
         index = self.indexes[source]
         return index.metrics[row] if isinstance(index, LogIndex) else None
 
-    def metrics(self) -> Iterator[tuple[int, int, Metric]]:
+    def metrics(self) -> Iterator[tuple[int, int, LogLane]]:
         """Yield (source, place of the lane, metric) of all telemetry lanes."""
         for source in self.log_sources:
             index = self.indexes[source]

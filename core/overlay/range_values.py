@@ -10,7 +10,7 @@ from ..base.arrays import F64, I64
 from ..base.clock import Clocks
 from ..index.format import RowKind
 from ..query.views import Row
-from ..telemetry.columns import WATTS, Column, ColumnKind
+from ..telemetry.columns import WATTS, ColumnKind, LogColumn
 from ..telemetry.energy import Statistics, statistics
 from ..telemetry.series import Series
 from ..trace import Trace
@@ -21,7 +21,7 @@ _POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)
 
 def statistics_of(
     trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks
-) -> tuple[Column, Statistics] | None:
+) -> tuple[LogColumn, Statistics] | None:
     """Return what a row of values is and its statistics over [start, end) of trace time; None for other rows.
 
     A sample of a log is the mean over its interval. A counter's value holds until its next sample, the last
@@ -35,10 +35,10 @@ def statistics_of(
     return series.column, statistics(series, *span)
 
 
-def counter_column(name: str, series: str) -> Column:
+def counter_column(name: str, series: str) -> LogColumn:
     """Return what a counter is by its name and its series, which is its unit where that is one of power."""
     power = series in WATTS and _POWER.search(f"{name} {series}") is not None
-    return Column(name, series, ColumnKind.POWER if power else ColumnKind.OTHER)
+    return LogColumn(name, series, ColumnKind.POWER if power else ColumnKind.OTHER)
 
 
 def counter_series(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:

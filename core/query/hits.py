@@ -19,8 +19,8 @@ from ..index.store import Index
 from .cells import clipped_edges
 from .filter import Filter
 from .rank_titles import rank_titles
-from .scan_child import Job, scanned
-from .search import CHUNK, Rows, Search
+from .scan_child import ScanJob, scanned
+from .search import CHUNK, RowsByPosition, Search
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -157,7 +157,7 @@ class Hits:
         for low in range(0, len(own), CHUNK):
             part = own[low : low + CHUNK].astype(np.int64)
             starts = index.column("slices.start")[part].astype(np.int64)
-            found.append((part, starts + self.offsets[source][Rows(index).of(part)]))
+            found.append((part, starts + self.offsets[source][RowsByPosition(index).of(part)]))
         return found
 
     def cells(self, edges: Sequence[int] | I64) -> I64:
@@ -227,7 +227,7 @@ def find(
         if parts and every < inf:
             positions[source] = sure
             yield Found(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
-        job = Job(index, filter, tuple(titles[source]), search.rank, tuple(shifts[source]), window)
+        job = ScanJob(index, filter, tuple(titles[source]), search.rank, tuple(shifts[source]), window)
         try:
             for step in scanned(job, cancelled):
                 parts.append(step.found)

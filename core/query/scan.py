@@ -35,7 +35,7 @@ def holds(term: Argument, value: Any) -> bool:
         number = number_of(value)
         if number is not None:
             return term.number(number)
-    return term.text is not None and term.text(text_of(value))
+    return term.text is not None and term.text(json_value_text(value))
 
 
 def number_of(value: Any) -> int | float | Fraction | None:
@@ -49,7 +49,7 @@ def number_of(value: Any) -> int | float | Fraction | None:
     return None
 
 
-def text_of(value: Any) -> str:
+def json_value_text(value: Any) -> str:
     """Return a JSON value as text: strings as they are, others as compact JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
@@ -58,7 +58,7 @@ def term_for(key: str, value: Any) -> str | None:
     """Return the term that finds all arguments of a value; None for null, and what no short term can say."""
     if value is None:
         return None
-    text = text_of(value)
+    text = json_value_text(value)
     if not key or len(key) + len(text) > LONGEST_TERM or (isinstance(value, float) and not isfinite(value)):
         return None
     name = key if _BARE.fullmatch(key) else quoted(key)
@@ -68,7 +68,7 @@ def term_for(key: str, value: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScanTerm:
     """A term to look for; per candidate whether it is `known` already, and if so whether it is `holding`."""
 
     term: Argument
@@ -77,7 +77,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScanStep:
     """A step of a scan: the positions that it found, of how many bytes how many have been read."""
 
     found: U32
@@ -87,11 +87,11 @@ class Step:
 
 def scan(
     index: Index,
-    terms: Sequence[Wanted],
+    terms: Sequence[ScanTerm],
     candidates: U32,
     first: AnyArray,
     cancelled: CancelledCallback = never,
-) -> Iterator[Step]:
+) -> Iterator[ScanStep]:
     """Yield, as the source is looked through, which candidates have arguments that fit all terms.
 
     Blocks with events of the candidates in `first` (booleans) come first where the source can be read out of
@@ -108,16 +108,16 @@ def scan(
         parts.append(state.look(block, data))
         done += len(data)
         if monotonic() - told >= TOLD_SECONDS:
-            yield Step(np.concatenate(parts), done, total)
+            yield ScanStep(np.concatenate(parts), done, total)
             parts, told = [], monotonic()
     parts.append(state.rest())
-    yield Step(np.concatenate(parts), total, total)
+    yield ScanStep(np.concatenate(parts), total, total)
 
 
 class _Scan:
     """The candidates of a scan and what is known of each so far."""
 
-    def __init__(self, index: Index, wanted: Sequence[Wanted], candidates: U32) -> None:
+    def __init__(self, index: Index, wanted: Sequence[ScanTerm], candidates: U32) -> None:
         self.index, self.candidates = index, candidates
         self.terms = [one.term for one in wanted]
         self.keys = [(key_needle(term.key),) for term in self.terms]

@@ -26,8 +26,8 @@ from ..base.lines import lines, tell
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
 from .filter import Filter, parse
-from .scan import Step, scan
-from .search import Rows, Search
+from .scan import ScanStep, scan
+from .search import RowsByPosition, Search
 
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
@@ -35,7 +35,7 @@ WORTH = 8 << 20
 
 
 @dataclass(frozen=True)
-class Job:
+class ScanJob:
     """What is to be looked for in one index; titles and clock offsets (ns) are those of its lanes, `rank` is
     its rank's title.
     """
@@ -48,7 +48,7 @@ class Job:
     window: tuple[int, int] | None  # trace time: what begins or ends in it comes first
 
 
-def scanned(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
+def scanned(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[ScanStep]:
     """Yield what a filter with arguments that are not in columns finds in an index, step by step.
 
     By a process of its own where there is enough to read and one can be started, else here. Raises Cancelled,
@@ -70,10 +70,10 @@ def scanned(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
         except ChildrenError:
             pass  # killed, by a lack of memory perhaps: all again, in here
     for step in here(job, cancelled):
-        yield Step(np.setdiff1d(step.found, found, assume_unique=True), step.done, step.total)
+        yield ScanStep(np.setdiff1d(step.found, found, assume_unique=True), step.done, step.total)
 
 
-def here(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
+def here(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[ScanStep]:
     """Do a job in this process."""
     search = Search(job.index, job.titles, job.rank, job.filter, cancelled)
     sure, unsure = search.by_columns()
@@ -83,19 +83,19 @@ def here(job: Job, cancelled: CancelledCallback = never) -> Iterator[Step]:
     return scan(job.index, search.to_scan(candidates), candidates, _in_window(job, candidates), cancelled)
 
 
-def _in_window(job: Job, candidates: U32) -> AnyArray:
+def _in_window(job: ScanJob, candidates: U32) -> AnyArray:
     """Return which candidates overlap the job's window, as booleans."""
     if job.window is None or not len(candidates):
         return np.zeros(len(candidates), bool)
     index, at = job.index, candidates.astype(np.int64)
-    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][Rows(index).of(at)]
+    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][RowsByPosition(index).of(at)]
     starts = index.column("slices.start")[at] + shift
     low, high = job.window
     overlap: AnyArray = (starts < high) & (starts + index.duration(at) > low)
     return overlap
 
 
-def _started(job: Job) -> Children | None:
+def _started(job: ScanJob) -> Children | None:
     message = {
         "folder": str(job.index.folder),
         "path": job.index.path,
@@ -111,7 +111,7 @@ def _started(job: Job) -> Children | None:
         return None
 
 
-def _told(children: Children, cancelled: CancelledCallback) -> Iterator[Step]:
+def _told(children: Children, cancelled: CancelledCallback) -> Iterator[ScanStep]:
     while True:
         if cancelled():
             raise Cancelled
@@ -124,7 +124,7 @@ def _told(children: Children, cancelled: CancelledCallback) -> Iterator[Step]:
         if "finished" in message:
             return
         found = np.frombuffer(b64decode(message["found"]), np.uint32)
-        yield Step(found, int(message["done"]), int(message["total"]))
+        yield ScanStep(found, int(message["done"]), int(message["total"]))
 
 
 # -- in the child -------------------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ def main() -> int:
     return 0
 
 
-def _job(message: dict[str, Any]) -> Job:
+def _job(message: dict[str, Any]) -> ScanJob:
     index = Index.open(Path(message["folder"]))
     index.path = message["path"]
     window = message["window"]
-    return Job(
+    return ScanJob(
         index,
         parse(message["filter"]),
         tuple(message["titles"]),

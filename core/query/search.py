@@ -15,7 +15,7 @@ from .compare import compared
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
 from .lifted_terms import LiftedTerm, lifted_of
 from .rank_titles import names_rank
-from .scan import Wanted
+from .scan import ScanTerm
 
 CHUNK = 1 << 20
 """Slices looked at together: bounds the temporaries."""
@@ -25,7 +25,7 @@ FEW_STRINGS = 8
 """With so many slices per string, testing all strings is less work than telling which of them are names."""
 
 
-class Rows:
+class RowsByPosition:
     """The rows of slices of an index in order of position."""
 
     def __init__(self, index: Index) -> None:
@@ -103,7 +103,7 @@ class Search:
         if mask is None:
             mask = np.ones(end - begin, bool)
         if rows is not None:
-            mask &= rows[Rows(index).of(np.arange(begin, end))]
+            mask &= rows[RowsByPosition(index).of(np.arange(begin, end))]
         for term in times:
             if term.what == "dur":
                 ns = index.durations_between(begin, end)
@@ -122,14 +122,14 @@ class Search:
             unsure |= ~known
         return mask & ~unsure, mask & unsure
 
-    def to_scan(self, candidates: U32) -> list[Wanted]:
+    def to_scan(self, candidates: U32) -> list[ScanTerm]:
         """Return the terms that are to be looked for in the source of these candidates."""
-        wanted = [Wanted(term) for term in self.scanned]
+        wanted = [ScanTerm(term) for term in self.scanned]
         positions = candidates.astype(np.int64)
         categories = self.index.column("slices.category")[positions]
         for lifted in self.lifted:
             known, holding = lifted.decided(positions, categories)
-            wanted.append(Wanted(lifted.in_source, known, holding))
+            wanted.append(ScanTerm(lifted.in_source, known, holding))
         return wanted
 
     def taken_as_lacking(self, unsure: U32) -> U32:

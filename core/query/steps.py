@@ -17,7 +17,7 @@ HOST_CATEGORY = "user_annotation"
 
 
 @dataclass(frozen=True)
-class Step:
+class SourceStep:
     """One iteration; lane time in ns, in time order."""
 
     label: str  # what stands behind the "#"
@@ -28,7 +28,7 @@ class Step:
     lane: int
 
 
-def steps_of(index: Index, source: int) -> list[Step]:
+def steps_of(index: Index, source: int) -> list[SourceStep]:
     """Return the steps of a source in time order: those of the host, of the device only where there are none.
 
     Looks only through rows that hold annotations (rows whose category list names them).
@@ -44,14 +44,14 @@ def steps_of(index: Index, source: int) -> list[Step]:
     return []
 
 
-def _collect(index: Index, source: int, wanted: U32, category: str | None) -> list[Step]:
+def _collect(index: Index, source: int, wanted: U32, category: str | None) -> list[SourceStep]:
     numbers = {number for number, name in enumerate(index.categories) if name == category}
     excluded = {
         number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_ANNOTATION)
     }
     kinds, names = index.column("row_categories"), index.column("slices.name")
     right = np.array([n not in excluded if category is None else n in numbers for n in _all(index)], np.bool_)
-    found: list[Step] = []
+    found: list[SourceStep] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
         first, count = int(row["categories"]), int(row["category_count"])
         here = set(kinds[first : first + count].tolist())
@@ -70,7 +70,7 @@ def _all(index: Index) -> range:
     return range(len(index.categories))
 
 
-def _steps_at(index: Index, source: int, positions: I64, row: AnyArray) -> list[Step]:
+def _steps_at(index: Index, source: int, positions: I64, row: AnyArray) -> list[SourceStep]:
     starts = index.column("slices.start")[positions]
     values = (
         index.strings(index.column("slices.name")[positions].tolist()),
@@ -81,6 +81,6 @@ def _steps_at(index: Index, source: int, positions: I64, row: AnyArray) -> list[
     )
     lane = int(row["lane"])
     return [
-        Step(name[len(STEP_NAME) :], start, end, SliceId(source, ordinal), position, lane)
+        SourceStep(name[len(STEP_NAME) :], start, end, SliceId(source, ordinal), position, lane)
         for name, start, end, ordinal, position in zip(*values)
     ]

@@ -94,7 +94,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Arrow:
+class SliceFlow:
     """One flow between slices; None where an end lies in no slice."""
 
     category: str

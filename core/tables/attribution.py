@@ -81,14 +81,14 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     launched = np.flatnonzero(launch != NONE)
     calls = launch[launched]
     begins = trace_starts(scope, steps.source, calls)
-    result[launched] = step_at(steps, begins, processes_of(index, calls))
+    result[launched] = steps_at_times(steps, begins, processes_of(index, calls))
     rules[launched] = np.where(result[launched] >= 0, StepRule.LAUNCH, StepRule.NONE)
 
     alone = np.flatnonzero(launch == NONE)
     if len(alone):
         by_annotation = _annotated(scope, index, steps, positions[alone])
         begins = trace_starts(scope, steps.source, positions[alone])
-        by_start = step_at(steps, begins, processes_of(index, positions[alone]))
+        by_start = steps_at_times(steps, begins, processes_of(index, positions[alone]))
         result[alone] = np.where(by_annotation >= 0, by_annotation, by_start)
         rules[alone[by_start >= 0]] = StepRule.START
         rules[alone[by_annotation >= 0]] = StepRule.ANNOTATION
@@ -142,7 +142,7 @@ def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps 
     return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(place))
 
 
-def step_at(steps: Steps, times: I64, processes: I64) -> I64:
+def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:
     """Return the place of the step that holds each time, -1 for none; the latest begun where several do.
 
     Only the steps of the process given for each count, where that has any.

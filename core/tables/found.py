@@ -13,7 +13,7 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
-from ..query.search import Rows
+from ..query.search import RowsByPosition
 from .table import Column, Table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def found_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) 
         if cancelled():
             raise Cancelled
         at = hits.positions[source].astype(np.int64)
-        row = Rows(index).of(at)
+        row = RowsByPosition(index).of(at)
         lane_of = {lane.number: lane.title for lane in trace.lanes if lane.source == source}
         columns = {
             "name": _distinct(index.column("slices.name")[at], index.string, texts["name"]),

@@ -12,7 +12,7 @@ from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..index.store import Index
-from ..query.scan import text_of
+from ..query.scan import json_value_text
 from ..query.values import argument_values
 from ..read.promoted import PROMOTED, Kind
 from .by_step import STEP
@@ -134,7 +134,7 @@ def _texts(works: tuple[Work, ...], owner: I64, place: I64, key: str) -> list[st
         mine = np.flatnonzero(owner == number)
         values = argument_values(work.index, key, work.positions[place[mine]])
         for at, value in zip(mine.tolist(), values):
-            found[at] = "" if value is None else text_of(value)
+            found[at] = "" if value is None else json_value_text(value)
     return found
 
 

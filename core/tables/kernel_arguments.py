@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
-from ..query.scan import number_of, text_of
+from ..query.scan import json_value_text, number_of
 from ..query.values import argument_values
 from .groups import Groups, Labels
 from .table import ARG, Column, Unit
@@ -29,7 +29,7 @@ def by_argument(key: str) -> Callable[[Work, Labels], I64]:
 
     def codes(work: Work, labels: Labels) -> I64:
         values = argument_values(work.index, key, work.positions)
-        return labels.codes([NO_VALUE if value is None else text_of(value) for value in values])
+        return labels.codes([NO_VALUE if value is None else json_value_text(value) for value in values])
 
     return codes
 

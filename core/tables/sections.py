@@ -18,7 +18,7 @@ from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
-from ..query.scan import text_of
+from ..query.scan import json_value_text
 from ..query.values import arguments_read
 from .scope import Chunk, Scope
 from .table import ARG, Column, Table, Tables
@@ -145,7 +145,7 @@ class _Calls:
         for place, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
             for key, value in _flat(arguments):
                 if HYPERSECTION.search(key) and value is not None:
-                    self.hypersections[begin + place] = text_of(value)
+                    self.hypersections[begin + place] = json_value_text(value)
                 elif (
                     isinstance(value, int | float)
                     and not isinstance(value, bool)

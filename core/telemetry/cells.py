@@ -10,7 +10,7 @@ from math import isfinite
 
 import numpy as np
 
-from .header import Header
+from .header import LogHeader
 from .series import F64, I64, Bools
 from .stamps import NO_TIME, StampKind, Stamps, parse_stamps
 
@@ -22,10 +22,10 @@ _NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/
 
 
 @dataclass(frozen=True)
-class Rows:
+class LogRows:
     """The rows of one block, in file order."""
 
-    header: Header
+    header: LogHeader
     stamps: I64
     kind: StampKind
     whole_seconds: bool
@@ -36,7 +36,7 @@ class Rows:
     unparsed: tuple[tuple[int, str], ...]  # position of the line in the block, why
 
 
-def read_rows(header: Header, lines: Sequence[bytes], cut_last: bool, above: bytes = b"") -> Rows:
+def read_rows(header: LogHeader, lines: Sequence[bytes], cut_last: bool, above: bytes = b"") -> LogRows:
     """Read the lines that follow a header; `cut_last` says that the last one has no line end.
 
     A cut line with all its cells is a row, but its last cell counts only if it has as many decimals as that
@@ -79,7 +79,7 @@ def read_rows(header: Header, lines: Sequence[bytes], cut_last: bool, above: byt
         _clear_bare_zeros(header, cells, values)
     if not keep.all():
         values = [value[keep] for value in values]
-    return Rows(
+    return LogRows(
         header,
         stamps.ns[keep],
         stamps.kind,
@@ -125,7 +125,7 @@ def _parse_repeated(times: Sequence[bytes]) -> Stamps:
     return replace(stamps, ns=stamps.ns[np.fromiter(map(distinct.__getitem__, times), np.int64, len(times))])
 
 
-def _split(header: Header, lines: Sequence[bytes]) -> list[list[bytes]]:
+def _split(header: LogHeader, lines: Sequence[bytes]) -> list[list[bytes]]:
     if header.separator is None:
         return [line.split() for line in lines]
     separator = header.separator
@@ -139,7 +139,7 @@ def _split(header: Header, lines: Sequence[bytes]) -> list[list[bytes]]:
     return [line.rstrip().split(separator) for line in lines]
 
 
-def _wrong_length(header: Header, row: Sequence[bytes], cut: bool) -> str:
+def _wrong_length(header: LogHeader, row: Sequence[bytes], cut: bool) -> str:
     if cut:
         return f"the last line is cut off after {len(row)} of {header.cells} cells"
     return f"has {len(row)} cells where the header has {header.cells}"
@@ -149,15 +149,15 @@ def _cut(above: bytes, last: bytes) -> bool:
     return len(last.partition(b".")[2]) < len(above.partition(b".")[2]) or last.endswith(b".")
 
 
-def _no_rows(header: Header, unparsed: list[tuple[int, str]]) -> Rows:
+def _no_rows(header: LogHeader, unparsed: list[tuple[int, str]]) -> LogRows:
     none = np.empty(0, np.int64)
     values = tuple(np.empty(0) for _ in header.columns)
     words = tuple(False for _ in header.columns)
     devices = np.empty(0, dtype="S1")
-    return Rows(header, none, StampKind.LOCAL, True, devices, none, values, words, tuple(unparsed))
+    return LogRows(header, none, StampKind.LOCAL, True, devices, none, values, words, tuple(unparsed))
 
 
-def _clear_bare_zeros(header: Header, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:
+def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:
     """Make the bare `0` of aiu-smi's CSV, its way of saying "not captured", missing.
 
     A measured zero has its decimals ("0.000"), but for `busy`; so a row is not captured where all cells of

@@ -26,7 +26,7 @@ class ColumnKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Column:
+class LogColumn:
     """One metric of a log: its name and unit as the header has them, and what is known about it."""
 
     name: str
@@ -108,15 +108,15 @@ OTHERS: tuple[tuple[re.Pattern[str], ColumnKind, str, str], ...] = tuple(
 )  # fmt: skip
 
 
-def known_column(name: str, unit: str, aiu: bool) -> Column:
+def known_column(name: str, unit: str, aiu: bool) -> LogColumn:
     """Return what is known of a column; one that nobody knows comes back as it is."""
     if aiu:
         entry = AIU.get(name.lower())
         if entry is not None:
-            return Column(name, unit, *entry)
+            return LogColumn(name, unit, *entry)
     for pattern, kind, default_unit, meaning in OTHERS:
         if pattern.search(name.lower()):
             if kind is _K.POWER and unit and unit not in WATTS:
                 continue
-            return Column(name, unit or default_unit, kind, meaning)
-    return Column(name, unit, _K.POWER if unit in WATTS and "limit" not in name.lower() else _K.OTHER)
+            return LogColumn(name, unit or default_unit, kind, meaning)
+    return LogColumn(name, unit, _K.POWER if unit in WATTS and "limit" not in name.lower() else _K.OTHER)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .columns import Column, ColumnKind, known_column
+from .columns import ColumnKind, LogColumn, known_column
 
 
 @dataclass(frozen=True)
-class Header:
+class LogHeader:
     """How the rows that follow a header are to be read; cells are counted from 0."""
 
     tool: str  # "aiu-smi", "nvidia-smi", "rocm-smi", "amd-smi", or "" where unknown
@@ -17,7 +17,7 @@ class Header:
     cells: int
     time: tuple[int, ...]  # the cells that make up the time: one, or date and time of day
     device: int | None
-    columns: tuple[tuple[int, Column], ...]
+    columns: tuple[tuple[int, LogColumn], ...]
 
     @property
     def format(self) -> str:
@@ -25,7 +25,7 @@ class Header:
         return "text" if self.separator is None else "csv"
 
     @property
-    def card_columns(self) -> tuple[tuple[int, Column], ...]:
+    def card_columns(self) -> tuple[tuple[int, LogColumn], ...]:
         """Return the columns that only a card that is ready fills."""
         return tuple((i, c) for i, c in self.columns if c.kind is not ColumnKind.HOST)
 
@@ -63,7 +63,7 @@ def _first_word(label: str) -> tuple[str, str]:
     return name, unit.strip()
 
 
-def csv_header(line: bytes, separator: bytes | None = None) -> Header | None:
+def csv_header(line: bytes, separator: bytes | None = None) -> LogHeader | None:
     """Return what a CSV header says, or None if the line is none: it needs a column of times and others."""
     text = line.decode("utf-8", "replace").strip().lstrip("\ufeff").lstrip("#").strip()
     if separator is None:
@@ -87,10 +87,10 @@ def csv_header(line: bytes, separator: bytes | None = None) -> Header | None:
         if i in time or i == device:
             continue
         columns.append((i, known_column(name, unit, tool == "aiu-smi")))
-    return Header(tool, separator, len(labels), time, device, _distinct(columns))
+    return LogHeader(tool, separator, len(labels), time, device, _distinct(columns))
 
 
-def text_header(line: bytes) -> Header | None:
+def text_header(line: bytes) -> LogHeader | None:
     """Return what a `#ID Date Time ...` line says (aiu-smi, and nvidia-smi dmon -o DT), or None."""
     names = line.decode("utf-8", "replace").strip().lstrip("\ufeff#").split()
     lower = [name.lower() for name in names]
@@ -102,10 +102,10 @@ def text_header(line: bytes) -> Header | None:
     columns = [
         (i, known_column(name, "", aiu)) for i, name in enumerate(names) if i not in time and i != device
     ]
-    return Header("aiu-smi" if aiu else "nvidia-smi", None, len(names), time, device, _distinct(columns))
+    return LogHeader("aiu-smi" if aiu else "nvidia-smi", None, len(names), time, device, _distinct(columns))
 
 
-def with_units(header: Header, line: bytes) -> Header:
+def with_units(header: LogHeader, line: bytes) -> LogHeader:
     """Return the header with the units of the `#   YYYYMMDD HH:MM:SS % W ...` line under it.
 
     The line names no unit for the device in aiu-smi's layout, so it is aligned by where its date stands.
@@ -121,7 +121,7 @@ def with_units(header: Header, line: bytes) -> Header:
         (i, known_column(column.name, units[i - shift], header.tool == "aiu-smi"))
         for i, column in header.columns
     )
-    return Header(header.tool, None, header.cells, header.time, header.device, columns)
+    return LogHeader(header.tool, None, header.cells, header.time, header.device, columns)
 
 
 def _time_cells(names: list[str]) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ def _csv_tool(names: list[str], pairs: list[tuple[str, str]]) -> str:
     return ""
 
 
-def _distinct(columns: list[tuple[int, Column]]) -> tuple[tuple[int, Column], ...]:
+def _distinct(columns: list[tuple[int, LogColumn]]) -> tuple[tuple[int, LogColumn], ...]:
     """Number columns that bear the same name and unit, so that none hides another."""
     seen: dict[tuple[str, str], int] = {}
     result = []
@@ -151,7 +151,7 @@ def _distinct(columns: list[tuple[int, Column]]) -> tuple[tuple[int, Column], ..
         key = (column.name, column.unit)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] > 1:
-            column = Column(
+            column = LogColumn(
                 f"{column.name}#{seen[key]}", column.unit, column.kind, column.meaning, column.warning
             )
         result.append((i, column))

@@ -11,9 +11,9 @@ from typing import BinaryIO
 import numpy as np
 
 from ..base.errors import UnreadableError
-from .cells import Rows, read_rows
-from .columns import Column, ColumnKind
-from .header import Header, csv_header, text_header, with_units
+from .cells import LogRows, read_rows
+from .columns import ColumnKind, LogColumn
+from .header import LogHeader, csv_header, text_header, with_units
 from .series import F64, I64, Bools, DeviceLog, Series
 from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
 
@@ -42,7 +42,7 @@ class TelemetryLog:
     path: str
     tool: str  # "aiu-smi", "nvidia-smi", ..., or "" where unknown
     format: str  # "text" or "csv"
-    columns: tuple[Column, ...]
+    columns: tuple[LogColumn, ...]
     devices: Mapping[str, DeviceLog]
     rows: int  # with a value for the card
     missing: int  # where the card was not ready: read, but empty
@@ -108,12 +108,12 @@ def open_log(path: str | Path) -> TelemetryLog:
 class _Reading:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.header: Header | None = None
-        self.first: Header | None = None
+        self.header: LogHeader | None = None
+        self.first: LogHeader | None = None
         self.last_header_line = b""
         self.headers = 0
         self.units_due = False
-        self.blocks: list[tuple[Rows, I64, I64]] = []
+        self.blocks: list[tuple[LogRows, I64, I64]] = []
         self.files: dict[str, str] = {}
         self.unparsed = 0
         self.unparsed_lines: list[Unparsed] = []
@@ -177,7 +177,7 @@ class _Reading:
     def is_header(self, line: bytes) -> bool:
         return _HEADER_START.match(line) is not None and self.header_of(line) is not None
 
-    def header_of(self, line: bytes) -> Header | None:
+    def header_of(self, line: bytes) -> LogHeader | None:
         stripped = line.strip().removeprefix(b"\xef\xbb\xbf")
         if stripped.startswith(b"#") and b"," not in stripped:
             return text_header(line)
@@ -282,7 +282,7 @@ def _found(line: bytes) -> tuple[bytes, ...]:
 
 @dataclass(frozen=True)
 class _Merged:
-    columns: tuple[Column, ...]
+    columns: tuple[LogColumn, ...]
     values: tuple[F64, ...]  # beside columns
     stamps: I64
     device: np.ndarray[tuple[int], np.dtype[np.bytes_]]
@@ -291,10 +291,10 @@ class _Merged:
     present: Bools
 
 
-def _merge(blocks: list[tuple[Rows, I64, I64]], last: Header) -> _Merged:
+def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
     """Put the blocks together; a column that a block lacks (the header changed) is missing there."""
-    columns: list[Column] = []
-    words: set[Column] = set()
+    columns: list[LogColumn] = []
+    words: set[LogColumn] = set()
     for rows, _, _ in blocks:
         for (_, column), has_words in zip(rows.header.columns, rows.words):
             if column not in columns:
@@ -306,7 +306,7 @@ def _merge(blocks: list[tuple[Rows, I64, I64]], last: Header) -> _Merged:
     total = sum(len(rows.stamps) for rows, _, _ in blocks)
     values = []
     present = np.zeros(total, bool)
-    kept: list[Column] = []
+    kept: list[LogColumn] = []
     for column in columns:
         value = np.full(total, np.nan)
         at = 0

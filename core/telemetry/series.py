@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .columns import Column
+from .columns import LogColumn
 
 I64: TypeAlias = npt.NDArray[np.int64]
 F64: TypeAlias = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ class Series:
     """
 
     device: str
-    column: Column
+    column: LogColumn
     start_ns: I64
     end_ns: I64
     value: F64
@@ -62,11 +62,11 @@ class DeviceLog:
     start_ns: I64
     end_ns: I64
     line: I64
-    values: Mapping[Column, F64]
+    values: Mapping[LogColumn, F64]
     file: str = ""
     """The metric file that the log names for it (its last part is the card's bus id), or empty."""
 
-    def series(self, column: Column) -> Series:
+    def series(self, column: LogColumn) -> Series:
         """Return one metric; raises KeyError where the device has no such column."""
         value = self.values[column]
         return Series(self.device, column, self.start_ns, self.end_ns, value, np.isnan(value), self.line)

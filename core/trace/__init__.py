@@ -23,10 +23,10 @@ from ..query.cells import Cells, InstantCells, SampleCells, Span
 from ..query.detail import InstantDetail, SampleDetail, SliceDetail
 from ..query.lanes import LaneList
 from ..query.launches import Launched
-from ..query.steps import Step as LaneStep
+from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.titles import plain
-from ..query.views import Arrow, Lane, Link, Process, Row, SourceInfo, Step
+from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step
 from ..query.window import FAR, opening_window
 from .lanes import NO_CLOCKS
 from .slices import TraceSlices
@@ -164,7 +164,6 @@ def trace_of_opened(opened: Opened) -> Trace:
 
 __all__ = [
     "Arguments",
-    "Arrow",
     "Busy",
     "Cells",
     "InstantCells",
@@ -180,6 +179,7 @@ __all__ = [
     "SampleCells",
     "SampleDetail",
     "SliceDetail",
+    "SliceFlow",
     "SourceInfo",
     "Span",
     "Step",

@@ -25,7 +25,7 @@ from ..query.detail import (
 )
 from ..query.flows import Flow, flows_in, flows_out
 from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
-from ..query.views import Arrow, Link, Row
+from ..query.views import Link, Row, SliceFlow
 from .lanes import NO_CLOCKS, TraceLanes
 
 REMEMBERED = 1 << 16
@@ -167,23 +167,23 @@ class TraceSlices(TraceLanes):
         """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
         return read_arguments(self.indexes[source], ordinal, None)
 
-    def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+    def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
         """Return the flows that end in a slice."""
         return self._arrows(slice_id, flows_in, limit)
 
-    def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[Arrow]:
+    def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
         """Return the flows that start in a slice."""
         return self._arrows(slice_id, flows_out, limit)
 
     def _arrows(
         self, slice_id: SliceId, ask: Callable[[Index, int, int | None], list[Flow]], limit: int | None
-    ) -> list[Arrow]:
+    ) -> list[SliceFlow]:
         position = self._position(slice_id)
         if position is None:
             return []
         source = slice_id.source
         return [
-            Arrow(
+            SliceFlow(
                 flow.category,
                 None if flow.source_position is None else self._id(source, flow.source_position),
                 None if flow.target_position is None else self._id(source, flow.target_position),

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.telemetry.columns import Column, ColumnKind
+from tracelane.core.telemetry.columns import ColumnKind, LogColumn
 from tracelane.core.telemetry.energy import attribute, covers, energy, statistics
 from tracelane.core.telemetry.series import Series
 
-POWER = Column("pwr", "W", ColumnKind.POWER)
+POWER = LogColumn("pwr", "W", ColumnKind.POWER)
 SECOND = 1_000_000_000
 Sample = tuple[int, int, float | None]
 
 
-def series_of(samples: list[Sample], column: Column = POWER) -> Series:
+def series_of(samples: list[Sample], column: LogColumn = POWER) -> Series:
     starts, ends, values = (list(part) for part in zip(*samples)) if samples else ([], [], [])
     value = np.array([np.nan if v is None else v for v in values], np.float64)
     return Series(
@@ -92,9 +92,9 @@ def test_missing_power_is_no_zero() -> None:
 
 def test_milliwatts_and_other_metrics() -> None:
     """Power in mW gives joules all the same; a temperature has none."""
-    milli = series_of([(0, SECOND, 30_000.0)], Column("power", "mW", ColumnKind.POWER))
+    milli = series_of([(0, SECOND, 30_000.0)], LogColumn("power", "mW", ColumnKind.POWER))
     assert statistics(milli, 0, SECOND).joules == pytest.approx(30.0)
-    warm = series_of([(0, SECOND, 41.0)], Column("tempr", "C", ColumnKind.TEMPERATURE))
+    warm = series_of([(0, SECOND, 41.0)], LogColumn("tempr", "C", ColumnKind.TEMPERATURE))
     assert statistics(warm, 0, SECOND).joules is None
     with pytest.raises(UsageError, match="no power"):
         energy(warm, np.array([0]), np.array([1]))

@@ -17,7 +17,7 @@ from tracelane.core.base import children as child
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
-from tracelane.core.index.cache import BUILDING, Place, locate
+from tracelane.core.index.cache import BUILDING, IndexPlace, locate
 from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
@@ -35,7 +35,7 @@ def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
     return path
 
 
-def wanted(path: Path, folder: Path) -> tuple[Source, Place]:
+def wanted(path: Path, folder: Path) -> tuple[Source, IndexPlace]:
     source = open_source(path)
     return source, locate(dict(source.fingerprint), folder)
 

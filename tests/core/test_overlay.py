@@ -22,13 +22,13 @@ from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.wall import Wall
 from tracelane.core.overlay.zones import offset_text, zone_offset
 from tracelane.core.query.samples import sample_cells
-from tracelane.core.telemetry.columns import Column, ColumnKind
+from tracelane.core.telemetry.columns import ColumnKind, LogColumn
 from tracelane.core.telemetry.log import TelemetryLog
 from tracelane.core.telemetry.series import DeviceLog, Series
 from tracelane.core.telemetry.stamps import StampKind
 from tracelane.core.trace import Trace, open_trace
 
-POWER = Column("pwr", "W", ColumnKind.POWER)
+POWER = LogColumn("pwr", "W", ColumnKind.POWER)
 NONE = np.empty(0, np.int64)
 JUNE = 1_781_947_920 * 10**9
 JANUARY = 1_768_000_000 * 10**9

@@ -76,7 +76,9 @@ def test_a_process_of_its_own_finds_the_same(trace: Trace, in_child: None, text:
     found = matches(trace, parse(text))
     assert found.count == count
     index = trace.indexes[0]
-    job = scan_child.Job(index, parse(text), tuple(lane.title for lane in trace.lanes), "", (0,) * 3, None)
+    job = scan_child.ScanJob(
+        index, parse(text), tuple(lane.title for lane in trace.lanes), "", (0,) * 3, None
+    )
     own = sorted(int(p) for step in scan_child.here(job) for p in step.found)
     assert found.positions[0].tolist() == own
 

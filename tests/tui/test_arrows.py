@@ -16,7 +16,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.arrow_ends import MOST, arrows_in_view, arrows_of
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
-from tracelane.tui.draw.lines import Look, line_segments
+from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.weave import Weaver
@@ -55,7 +55,7 @@ def made(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Trace]:
 def _lines(
     trace: Trace, session: Session, height: int = 12, glyphs: Glyphs = UNICODE, arrows: bool = True
 ) -> list[str]:
-    look = Look(palette_for(Depth.TRUECOLOR, True, None, False), glyphs, TITLES, AREA)
+    look = LineContext(palette_for(Depth.TRUECOLOR, True, None, False), glyphs, TITLES, AREA)
     layout = Layout(trace, session)
     lines, reader = layout.visible(session.scroll, height), RowReader(trace)
     if arrows:

@@ -22,7 +22,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout, LineKind, lane_key
-from tracelane.tui.draw.lines import Look, compact_value, line_segments, title_cells, with_cursor
+from tracelane.tui.draw.lines import LineContext, compact_value, line_segments, title_cells, with_cursor
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import InstantRow, RowReader, SampleRow, SliceRow
@@ -32,7 +32,7 @@ from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import InstantId, RowKey, Session, Viewport
 
 KERNEL = "/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"
-LOOK = Look(Palette(Depth.NONE), UNICODE, 16, 64)
+LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 64)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def session_of(trace: Trace, width: int = 64) -> Session:
 
 
 def frame(
-    trace: Trace, session: Session, reader: RowReader, look: Look = LOOK, height: int = 40
+    trace: Trace, session: Session, reader: RowReader, look: LineContext = LOOK, height: int = 40
 ) -> list[str]:
     layout = Layout(trace, session)
     lines = [line_segments(line, reader, session, look) for line in layout.visible(session.scroll, height)]
@@ -69,7 +69,7 @@ def test_every_line_has_the_screens_width(trace: Trace) -> None:
 
 def test_the_first_screen_says_what_is_there(trace: Trace) -> None:
     """Lane titles, labelled slices, the counter's value and instants are on the first screen."""
-    wide = Look(Palette(Depth.NONE), UNICODE, 20, 180)
+    wide = LineContext(Palette(Depth.NONE), UNICODE, 20, 180)
     text = "\n".join(frame(trace, session_of(trace, 180), RowReader(trace), wide))
     for wanted in (
         "main",
@@ -299,7 +299,7 @@ async def test_sizes(trace: Trace) -> None:
 @pytest.mark.parametrize("depth", list(Depth))
 def test_the_cursor_covers_no_letter(depth: Depth) -> None:
     """A bar stands in empty cells; a letter, a wide one too, stays and is set off from its neighbours."""
-    look = Look(Palette(depth), UNICODE, 16, 12)
+    look = LineContext(Palette(depth), UNICODE, 16, 12)
     style = look.palette.style("kernel", PaletteLook.CHOSEN)
     row = [Segment("a层b  ", style), Segment("░──   ", look.palette.blank)]
     for cell in range(12):

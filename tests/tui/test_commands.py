@@ -9,7 +9,7 @@ from tracelane.core.trace import Trace
 from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.command_line import Order, parse_order, words
+from tracelane.tui.command_line import Order, completions, parse_order
 from tracelane.tui.commands import COMMANDS, GROUPS, commands_table
 from tracelane.tui.config import Config
 from tracelane.tui.keys import clashes, footer_keys, shown_keys, unbound_message
@@ -106,7 +106,7 @@ def test_command_line_refuses(line: str) -> None:
 
 def test_every_completion_is_understood() -> None:
     """What the line offers to complete is understood."""
-    for word in words():
+    for word in completions():
         parse_order(f"{word}x" if word.endswith(" ") else word)
 
 

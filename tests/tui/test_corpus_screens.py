@@ -14,7 +14,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import view_of
 from tracelane.tui.draw.glyphs import ASCII
 from tracelane.tui.draw.layout import Layout, LineKind, lane_key, process_key
-from tracelane.tui.draw.lines import Look, line_segments
+from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.session import Session
@@ -51,7 +51,7 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
     trace = open_trace(CORPUS / name, index_dir=corpus_cache)
     session = _everything(trace)
     layout = Layout(trace, session)
-    look = Look(palette_for(Depth.NONE, True, None, False), ASCII, TITLES, AREA)
+    look = LineContext(palette_for(Depth.NONE, True, None, False), ASCII, TITLES, AREA)
     reader = RowReader(trace)
     lines = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW and line.lane]
     assert {line.lane.number for line in lines if line.lane} == set(range(len(trace.lanes)))

@@ -17,12 +17,19 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions import view
 from tracelane.tui.clock import stamps_of
-from tracelane.tui.panels.details import Details, Look, details_json, details_of, details_text, shares
+from tracelane.tui.panels.details import (
+    Details,
+    DetailsStyles,
+    details_json,
+    details_of,
+    details_text,
+    shares,
+)
 from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
 from tracelane.tui.session import InstantId
 from tracelane.tui.things import Thing, thing_by_id
 
-LOOK = Look(Style(), Style(), Style(), Style())
+LOOK = DetailsStyles(Style(), Style(), Style(), Style())
 WIDTHS = (20, 40, 78, 118, 198)
 
 

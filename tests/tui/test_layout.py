@@ -17,7 +17,7 @@ from tracelane.tui.draw.layout import (
     lane_key,
     layout_of,
     process_key,
-    toggled,
+    toggle_fold,
 )
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
@@ -60,11 +60,11 @@ def test_deep_lanes_open_folded() -> None:
     assert layout.height == 1 + FOLD_ROWS + 1
     more = layout.line(1 + FOLD_ROWS)
     assert more is not None and more.kind is LineKind.MORE and more.title == "+76 rows"
-    opened = toggled(SESSION, more, trace)
+    opened = toggle_fold(SESSION, more, trace)
     assert Layout(trace, opened).height == 1 + 100
     first = Layout(trace, opened).line(1)
     assert first is not None
-    assert Layout(trace, toggled(opened, first, trace)).height == 1 + FOLD_ROWS + 1
+    assert Layout(trace, toggle_fold(opened, first, trace)).height == 1 + FOLD_ROWS + 1
     hidden_row = RowKey(lane_key(trace.lanes[0]), 99)
     assert layout.y_of(hidden_row) == 1 + FOLD_ROWS
 
@@ -76,12 +76,12 @@ def test_crowded_processes_open_folded() -> None:
     line = layout.line(0)
     assert layout.height == 1 and line is not None
     assert line.folded and line.title == "process 0 · 51 lanes" and len(line.members) == 51
-    opened = toggled(SESSION, line, trace)
+    opened = toggle_fold(SESSION, line, trace)
     layout = Layout(trace, opened)
     assert layout.height == 1 + 51
     header = layout.line(0)
     assert header is not None
-    assert Layout(trace, toggled(opened, header, trace)).height == 1
+    assert Layout(trace, toggle_fold(opened, header, trace)).height == 1
 
 
 def test_folding_a_lane_and_a_process() -> None:
@@ -89,14 +89,14 @@ def test_folding_a_lane_and_a_process() -> None:
     trace = fake_trace([LaneSpec("main", rows=3), LaneSpec("worker")])
     row = Layout(trace, SESSION).line(2)
     assert row is not None
-    folded = toggled(SESSION, row, trace)
+    folded = toggle_fold(SESSION, row, trace)
     assert titles(trace, folded) == ["process 0", "main", "worker"]
     line = Layout(trace, folded).line(1)
     assert line is not None and line.kind is LineKind.LANE
-    assert toggled(folded, line, trace).folded == frozenset()
+    assert toggle_fold(folded, line, trace).folded == frozenset()
     header = Layout(trace, SESSION).line(0)
     assert header is not None
-    assert titles(trace, toggled(SESSION, header, trace)) == ["process 0 · 2 lanes"]
+    assert titles(trace, toggle_fold(SESSION, header, trace)) == ["process 0 · 2 lanes"]
 
 
 def test_quiet_threads_fold_into_one_line() -> None:
@@ -107,7 +107,7 @@ def test_quiet_threads_fold_into_one_line() -> None:
     line = layout.line(2)
     assert line is not None and line.members == (1, 2, 3, 4, 5)
     assert layout.y_of(RowKey(lane_key(trace.lanes[3]), 0)) == 2
-    assert len(titles(trace, toggled(SESSION, line, trace))) == 7
+    assert len(titles(trace, toggle_fold(SESSION, line, trace))) == 7
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_lanes_outside_the_first_window_open_folded() -> None:
     assert titles(trace) == ["process 0", "main", "far"]
     line = Layout(trace, SESSION).line(2)
     assert line is not None and line.kind is LineKind.LANE
-    opened = toggled(SESSION, line, trace)
+    opened = toggle_fold(SESSION, line, trace)
     assert len(titles(trace, opened)) == 22
     row = Layout(trace, opened).line(5)
     assert row is not None
-    assert len(titles(trace, toggled(opened, row, trace))) == 3
+    assert len(titles(trace, toggle_fold(opened, row, trace))) == 3
 
 
 def test_hidden_lanes_are_counted() -> None:

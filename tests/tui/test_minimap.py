@@ -16,14 +16,14 @@ from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.lines import Look
+from tracelane.tui.draw.lines import LineContext
 from tracelane.tui.draw.overview import _titled, busy_levels, minimap_lines, minimap_view, window
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.lanes.messages import ViewMoved
 from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.session import Session, Viewport
 
-LOOK = Look(Palette(Depth.NONE), UNICODE, 16, 40)
+LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 40)
 
 
 @pytest.fixture

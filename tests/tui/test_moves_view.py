@@ -142,16 +142,16 @@ def test_reset_twice_shows_outliers() -> None:
 
 def test_focus_fits_and_fits_all_again() -> None:
     """A focused slice takes four fifths of the view; focused again, all is shown."""
-    now = view.fitted(PLAIN, session(1_000, 10_000, 1_000), 5_000, 5_800)
+    now = view.zoomed_to(PLAIN, session(1_000, 10_000, 1_000), 5_000, 5_800)
     assert (now.viewport.start, now.viewport.end) == (4_900, 5_900)
     assert seen(now)
-    again = view.fitted(PLAIN, now, 5_000, 5_800)
+    again = view.zoomed_to(PLAIN, now, 5_000, 5_800)
     assert (again.viewport.start, again.viewport.end) == PLAIN.span
 
 
 def test_focus_on_nothing_long() -> None:
     """A slice of no length is shown at 1 ns a cell, in the middle."""
-    now = view.fitted(PLAIN, session(1_000, 10_000, 1_000), 5_000, 5_000)
+    now = view.zoomed_to(PLAIN, session(1_000, 10_000, 1_000), 5_000, 5_000)
     assert now.viewport.span == 100
     assert now.viewport.cell(5_000) == 50
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.trace import Trace
-from tracelane.tui.draw.layout import Layout, toggled
+from tracelane.tui.draw.layout import Layout, toggle_fold
 from tracelane.tui.draw.opening import DEVICE_LINES, LEAST_HOST_ROWS, with_devices_in_view
 from tracelane.tui.session import FOLD_ROWS, Session, Viewport
 
@@ -54,11 +54,11 @@ def test_what_was_opened_stays_open() -> None:
     session = with_devices_in_view(trace, SESSION, 12)
     line = Layout(trace, session).line(0)
     assert line is not None and line.folded and session.host_rows == 0
-    opened = toggled(session, line, trace)
+    opened = toggle_fold(session, line, trace)
     assert Layout(trace, opened).height > 9 * 9
     again = Layout(trace, opened).line(0)
     assert again is not None and not again.folded
-    assert Layout(trace, toggled(opened, again, trace)).height == Layout(trace, session).height
+    assert Layout(trace, toggle_fold(opened, again, trace)).height == Layout(trace, session).height
 
 
 def test_the_profilers_own_notes_open_folded() -> None:
@@ -68,7 +68,7 @@ def test_the_profilers_own_notes_open_folded() -> None:
     trace.processes = (trace.processes[0], notes)
     line = Layout(trace, SESSION).line(2)
     assert line is not None and line.folded and line.title == "Spans"
-    opened = toggled(SESSION, line, trace)
+    opened = toggle_fold(SESSION, line, trace)
     assert Layout(trace, opened).height == 2 + 3
     title = Layout(trace, opened).line(2)
-    assert title is not None and Layout(trace, toggled(opened, title, trace)).height == 2 + 1
+    assert title is not None and Layout(trace, toggle_fold(opened, title, trace)).height == 2 + 1

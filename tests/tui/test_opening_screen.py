@@ -17,7 +17,7 @@ from tests.tui.driver import running as run_app
 from tests.tui.driver import screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
-from tracelane.core.index.cache import Place, locate
+from tracelane.core.index.cache import IndexPlace, locate
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.index.ingest import build_here, opened_index
 from tracelane.core.index.sketching import Sketching
@@ -50,7 +50,7 @@ def events() -> list[dict[str, object]]:
 class Scripted:
     """An `Indexing` that tells what the test lets it tell; the index itself is there already."""
 
-    def __init__(self, source: Source, place: Place) -> None:
+    def __init__(self, source: Source, place: IndexPlace) -> None:
         self.source, self.place = source, place
         self.progress = Progress("reading", 0, 1000)
         self.picture: Path | None = None

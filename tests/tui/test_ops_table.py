@@ -15,7 +15,7 @@ from tests.tui.small_file import small_file
 from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
-from tracelane.tui.text.ops_table import memory_text, ops_text, time_text
+from tracelane.tui.text.ops_table import memory_text, ops_text, torch_time_text
 
 FOLDER = GOLDENS / "key_averages"
 TABLES = {"cpu_time_total_default_width_row_limit_20": "cpu_time_total"}
@@ -44,7 +44,7 @@ def test_text_is_that_of_torch(name: str, corpus_cache: Path) -> None:
 )
 def test_times(ns: int, text: str) -> None:
     """Units change at 1000 us and at a second."""
-    assert time_text(ns) == text
+    assert torch_time_text(ns) == text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
-from tracelane.tui.draw.lines import Look
+from tracelane.tui.draw.lines import LineContext
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.ruler import (
     Origin,
@@ -24,7 +24,7 @@ from tracelane.tui.draw.ruler import (
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.steps import StepMark
 
-LOOK = Look(Palette(Depth.NONE), UNICODE, 16, 64)
+LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 64)
 
 
 def text_of(lines: list) -> list[str]:
@@ -97,7 +97,7 @@ def test_the_ruler_fills_its_lines(start: int, span: int, cursor: int, height: i
     session = Session(view, view.edge(cursor), range=(view.edge(cursor - 3), view.edge(cursor + 9)))
     steps = [StepMark("3", view.edge(-2), view.edge(5)), StepMark("4", view.edge(5), view.edge(30))]
     for glyphs in (UNICODE, ASCII):
-        look = Look(Palette(Depth.NONE), glyphs, 16, 64)
+        look = LineContext(Palette(Depth.NONE), glyphs, 16, 64)
         lines = text_of(ruler_lines(session, Origin(0), steps, look, height))
         assert len(lines) == height
         assert all(len(line) == 80 for line in lines)

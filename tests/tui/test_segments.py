@@ -11,9 +11,9 @@ from rich.segment import Segment
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
-from tracelane.tui.draw.runs import OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, Mark, Run
+from tracelane.tui.draw.runs import OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, InstantCell, Run
 from tracelane.tui.draw.segments import (
-    Chosen,
+    SelectedCells,
     band_segments,
     busy_segments,
     compact_count,
@@ -59,7 +59,7 @@ def test_a_row_has_exactly_its_width(
     runs, width = row
     left = data.draw(st.integers(0, width - 1))
     place = data.draw(st.integers(0, len(runs)))
-    chosen = data.draw(st.sampled_from([None, Chosen(place, left, min(width, left + 3))]))
+    chosen = data.draw(st.sampled_from([None, SelectedCells(place, left, min(width, left + 3))]))
     segments = slice_segments(runs, width, palette, glyphs, chosen)
     assert sum(segment.cell_length for segment in segments) == width
     assert cell_len(text_of(segments)) == width
@@ -105,9 +105,9 @@ def test_the_selection_is_seen_without_colours() -> None:
     """The selected slice is in reverse video; inside an aggregated run only its cells are."""
     runs = [Run(0, 10, "kernel", "gemm", 3, 1, WHOLE), Run(10, 30, "kernel", "many", 9, 120, 0)]
     palette = Palette(Depth.NONE)
-    first = slice_segments(runs, 30, palette, UNICODE, Chosen(3, 0, 10))
+    first = slice_segments(runs, 30, palette, UNICODE, SelectedCells(3, 0, 10))
     assert first[0].style is not None and first[0].style.reverse and first[0].text == "[gemm ───]"
-    inside = slice_segments(runs, 30, palette, UNICODE, Chosen(20, 12, 13))
+    inside = slice_segments(runs, 30, palette, UNICODE, SelectedCells(20, 12, 13))
     marked = [segment for segment in inside if segment.style is not None and segment.style.reverse]
     assert [segment.text for segment in marked] == [UNICODE.single]
 
@@ -149,7 +149,7 @@ def test_no_eighths_over_ssh() -> None:
 
 def test_marks_count() -> None:
     """An instant is a mark, up to nine are a digit, more a star."""
-    marks = [Mark(1, "memory", 1, 0), Mark(2, "memory", 9, 1), Mark(5, "memory", 10, 10)]
+    marks = [InstantCell(1, "memory", 1, 0), InstantCell(2, "memory", 9, 1), InstantCell(5, "memory", 10, 10)]
     assert text_of(mark_segments(marks, 8, Palette(Depth.NONE), UNICODE)) == " ▾9  *  "
 
 

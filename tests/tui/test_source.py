@@ -13,25 +13,25 @@ from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.screens.source import SourceScreen
-from tracelane.tui.source_places import LARGEST, Place, existing, lines_of, places_in
+from tracelane.tui.source_places import LARGEST, SourceLine, existing, lines_of, places_in
 from tracelane.tui.widgets.table import VirtualTable
 
 
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("torch/nn/module.py(14): forward", Place("torch/nn/module.py", 14)),
-        ("/a b/c.py(7): <lambda>", Place("/a b/c.py", 7)),
-        ("/tmp/inductor/ab/cabc.py:33", Place("/tmp/inductor/ab/cabc.py", 33)),
-        ('File "/x/y.py", line 5, in f', Place("/x/y.py", 5)),
-        ("/tmp/inductor/ab/cabc.py", Place("/tmp/inductor/ab/cabc.py", 1)),
-        ("main.py(3): f;model.py(9): g", Place("main.py", 3)),
+        ("torch/nn/module.py(14): forward", SourceLine("torch/nn/module.py", 14)),
+        ("/a b/c.py(7): <lambda>", SourceLine("/a b/c.py", 7)),
+        ("/tmp/inductor/ab/cabc.py:33", SourceLine("/tmp/inductor/ab/cabc.py", 33)),
+        ('File "/x/y.py", line 5, in f', SourceLine("/x/y.py", 5)),
+        ("/tmp/inductor/ab/cabc.py", SourceLine("/tmp/inductor/ab/cabc.py", 1)),
+        ("main.py(3): f;model.py(9): g", SourceLine("main.py", 3)),
         ("aten::linear", None),
         ("void at::native::kernel<4, at::Functor>(int)", None),
         ("<built-in method run of object at 0x7f>", None),
     ],
 )
-def test_what_names_a_place(text: str, place: Place | None) -> None:
+def test_what_names_a_place(text: str, place: SourceLine | None) -> None:
     """Frames, tracebacks, file:line and whole paths are places; names of ops and kernels are none."""
     assert (places_in([text]) or [None])[0] == place
 
@@ -40,7 +40,12 @@ def test_only_what_is_there(tmp_path: Path) -> None:
     """The first place whose file is there is taken, relative ones from the folders; folders are no files."""
     (tmp_path / "model.py").write_text("a\nb\n")
     (tmp_path / "folder.py").mkdir()
-    places = [Place("folder.py", 1), Place("gone.py", 2), Place("x" * 5000, 1), Place("model.py", 3)]
+    places = [
+        SourceLine("folder.py", 1),
+        SourceLine("gone.py", 2),
+        SourceLine("x" * 5000, 1),
+        SourceLine("model.py", 3),
+    ]
     assert existing(places, [tmp_path / "none", tmp_path]) == (tmp_path / "model.py", 3)
     assert existing(places[:3], [tmp_path]) is None
 

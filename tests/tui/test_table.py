@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 
-from tracelane.tui.widgets.table import Column, VirtualTable
+from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 ROWS = 1_000_000
 
@@ -33,8 +33,8 @@ class Host(App[None]):
             return f"row {row}\x1b[31m"
 
         columns = [
-            Column("name", 0, text),
-            Column("key", 8, lambda row: str(row % 1000), right=True, keys=keys),
+            ColumnView("name", 0, text),
+            ColumnView("key", 8, lambda row: str(row % 1000), right=True, keys=keys),
         ]
         self.query_one(VirtualTable).show(columns, self.rows)
         self.query_one(VirtualTable).focus()
@@ -110,7 +110,7 @@ class Narrow(App[None]):
     def compose(self) -> ComposeResult:
         """Make the table."""
         columns = [
-            Column(f"c{number}", 8, lambda row, number=number: f"{number}:{row}", keys=np.arange(2))
+            ColumnView(f"c{number}", 8, lambda row, number=number: f"{number}:{row}", keys=np.arange(2))
             for number in range(6)
         ]
         table = VirtualTable()
@@ -146,8 +146,8 @@ class Wide(App[None]):
 
     def compose(self) -> ComposeResult:
         """Make the table."""
-        columns = [Column("name", 0, lambda row: "a name of this length", least=12)]
-        columns += [Column(f"c{number}", 6, lambda row: "123456", right=True) for number in range(4)]
+        columns = [ColumnView("name", 0, lambda row: "a name of this length", least=12)]
+        columns += [ColumnView(f"c{number}", 6, lambda row: "123456", right=True) for number in range(4)]
         table = VirtualTable()
         yield table
         self.call_after_refresh(table.show, columns, 1)

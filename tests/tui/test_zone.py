@@ -8,9 +8,9 @@ from datetime import UTC
 import pytest
 
 from tracelane.core.base.errors import UsageError
-from tracelane.tui.clock import Stamps
+from tracelane.tui.clock import TimeWriter
 from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.lines import Look
+from tracelane.tui.draw.lines import LineContext
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.ruler import Origin, ruler_lines
 from tracelane.tui.session import Session, Viewport
@@ -67,11 +67,11 @@ def test_no_calendar_reaches() -> None:
 
 def test_ruler_and_details_tell_the_same_zone() -> None:
     """The ruler's ticks and the details' stamp are of the session's zone, and both name it."""
-    stamps = Stamps(0, (0,), SUMMER, zone="+02:00")
+    stamps = TimeWriter(0, (0,), SUMMER, zone="+02:00")
     assert stamps.wall(5) == "2026-07-09 14:00:00.000000005 UTC+02:00"
     view = Viewport(0, 100 * 10**9, 60)
     session = Session(view, 0, ruler="wall", zone="+02:00")
-    look = Look(palette_for(Depth.NONE, True, None, False), UNICODE, 20, 60)
+    look = LineContext(palette_for(Depth.NONE, True, None, False), UNICODE, 20, 60)
     line = "".join(segment.text for segment in ruler_lines(session, Origin(0, 0, SUMMER), [], look, 1)[0])
     assert "14:00:00" in line and "14:00:50" in line
     assert line.rstrip().endswith(" UTC+02:00")

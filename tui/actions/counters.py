@@ -41,7 +41,7 @@ def computed_lanes(trace: Trace, kind: str) -> list[LaneKey]:
     ]
 
 
-def toggled(trace: Trace, session: Session, kind: str) -> Session:
+def toggle_computed_lanes(trace: Trace, session: Session, kind: str) -> Session:
     """Hide the computed lanes of a kind, or show them where they are hidden."""
     lanes = frozenset(computed_lanes(trace, kind))
     hidden = session.hidden_lanes

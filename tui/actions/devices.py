@@ -31,7 +31,7 @@ def with_clocks(trace: Trace, session: Session, clocks: Clocks) -> Session:
     return keep_cursor(replace(session, clocks=clocks, viewport=view.kept_within((low, high))))
 
 
-def switched(trace: Trace, session: Session) -> Session:
+def switch_device_clocks(trace: Trace, session: Session) -> Session:
     """Return the session with the devices' clocks as estimated; where they are set, taken back."""
     wanted = chosen(trace, session)
     if any(one.key in session.clocks.offsets for one in wanted):
@@ -54,7 +54,7 @@ def with_offset(trace: Trace, session: Session, text: str) -> Session:
     return with_clocks(trace, session, set_by_hand(trace, session.clocks, wanted[0].device, offset_of(text)))
 
 
-def clock_text(trace: Trace, session: Session) -> str:
+def device_clocks_text(trace: Trace, session: Session) -> str:
     """Return in words how the devices' clocks stand."""
     moved = moved_text(trace, session.clocks)
     if not moved:

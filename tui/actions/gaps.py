@@ -34,7 +34,7 @@ def next_one(scene: Scene) -> Session:
     return _selected(scene, row, found)
 
 
-def longest(scene: Scene) -> Session:
+def select_longest_gap(scene: Scene) -> Session:
     """Select the longest gap on the row, of the range if there is one."""
     session, row = scene.session, _row(scene)
     offset = session.clocks.offset(row.source, row.pid)

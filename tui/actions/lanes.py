@@ -9,7 +9,7 @@ from tracelane.core.base.pattern import Pattern
 from tracelane.core.query.rank_titles import names_rank
 from tracelane.core.trace import Lane, Process, Trace
 
-from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggled
+from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggle_fold
 from ..draw.only import only_lanes
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
@@ -52,7 +52,7 @@ def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
     """Fold or open what a line stands for; the focus stays on something that is to be seen."""
-    changed = toggled(session, line, trace)
+    changed = toggle_fold(session, line, trace)
     return _settled(trace, changed, height)
 
 
@@ -86,7 +86,7 @@ def fold_process(trace: Trace, session: Session, layout: Layout, height: int) ->
     title = replace(
         line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded
     )
-    return _settled(trace, toggled(session, title, trace), height)
+    return _settled(trace, toggle_fold(session, title, trace), height)
 
 
 def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

@@ -10,7 +10,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, lane_key
 from ..session import RowKey, Session
-from ..things import Thing, nearest, row_of
+from ..things import Thing, nearest_thing, row_of
 from .focus import in_view
 from .refusal import Refusal
 
@@ -60,7 +60,7 @@ def with_lag(trace: Trace, session: Session, text: str) -> Session:
     return replace(session, clocks=session.clocks.shifted((source, ""), offset))
 
 
-def clock_text(trace: Trace, session: Session) -> str:
+def log_clock_text(trace: Trace, session: Session) -> str:
     """Return the clock of the focused or only log in words."""
     one, source = focused_log(trace, session)
     return one.clock_text(session.clocks, source)
@@ -86,4 +86,4 @@ def read_out(trace: Trace, session: Session, layout: Layout) -> Thing | None:
     if session.focus is None or not on_log(trace, session):
         return None
     row = row_of(layout, session.focus)
-    return None if row is None else nearest(trace, session.clocks, row, session.cursor)
+    return None if row is None else nearest_thing(trace, session.clocks, row, session.cursor)

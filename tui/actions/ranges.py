@@ -81,7 +81,7 @@ def _noted(scene: Scene) -> tuple[int, int] | None:
     return _selected(scene) if detail is not None and detail.category in ANNOTATIONS else None
 
 
-def dropped(session: Session) -> Session:
+def without_range(session: Session) -> Session:
     """Drop the range."""
     return replace(session, range=None, anchor=None)
 

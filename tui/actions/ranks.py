@@ -17,7 +17,7 @@ def is_aligned(trace: Trace, clocks: Clocks) -> bool:
     return all(clocks.offset(source) == corrected.offset(source) for source in trace.alignment.ranks)
 
 
-def switched(trace: Trace, session: Session) -> Session:
+def switch_alignment(trace: Trace, session: Session) -> Session:
     """Return the session with the ranks' correction taken back, or made again; other clocks stay."""
     alignment = trace.alignment
     if not alignment.ranks:

@@ -10,7 +10,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, LineKind, alike, holders, lane_key
 from ..session import RowKey, Session
-from ..things import Thing, child_near, nearest, parent, row_of, thing_by_id, thing_in
+from ..things import Thing, child_near, nearest_thing, parent, row_of, thing_by_id, thing_in
 from . import view
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
@@ -203,7 +203,7 @@ def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
     return next((key for kind, key in keys if kind is LineKind.ROW), keys[0][1] if keys else None)
 
 
-def dropped(session: Session) -> Session:
+def without_selection(session: Session) -> Session:
     """Drop the selection, keep the place."""
     return replace(session, selection=None)
 
@@ -251,7 +251,7 @@ def _emptied(session: Session, layout: Layout, key: RowKey, left: Hits | None) -
 
 def _nearest(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
     row = row_of(layout, key)
-    return None if row is None else nearest(trace, session.clocks, row, session.cursor)
+    return None if row is None else nearest_thing(trace, session.clocks, row, session.cursor)
 
 
 def _nearest_visible(
@@ -265,7 +265,7 @@ def _nearest_visible(
         return None
     filtered = left if row.kind is RowKind.SLICES else None
     if filtered is None:
-        thing = nearest(trace, session.clocks, row, session.cursor)
+        thing = nearest_thing(trace, session.clocks, row, session.cursor)
     else:
         place = filtered.nearest(row.source, row.number, session.cursor)
         thing = thing_in(trace, session.clocks, row, place)

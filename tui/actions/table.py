@@ -48,10 +48,10 @@ def fit_selection(scene: Scene) -> Session:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
         if thing is None:
             raise Refusal("the selection is not in this trace")
-        fitted = view.fitted(scene.trace, session, thing.start, thing.end)
+        fitted = view.zoomed_to(scene.trace, session, thing.start, thing.end)
         return focus.in_view(fitted, scene.layout, scene.height)
     if session.range is not None:
-        return view.fitted(scene.trace, session, *session.range)
+        return view.zoomed_to(scene.trace, session, *session.range)
     fitted = view.fit_all(scene.trace, session)
     if fitted == session:
         raise Refusal("nothing is selected, and all is shown")
@@ -140,7 +140,7 @@ MOVES: Final[Mapping[str, Move]] = {
     "hide-alike": _lanes(lanes.hide_alike),
     "ruler": other_ruler,
     "next-gap": gaps.next_one,
-    "longest-gap": gaps.longest,
+    "longest-gap": gaps.select_longest_gap,
     "range": ranges.begun_or_ended,
     "range-selection": ranges.of_selection,
 }

@@ -193,7 +193,7 @@ def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session
     return keep_cursor(replace(session, viewport=view, cursor=cursor))
 
 
-def fitted(trace: Timeline, session: Session, start: int, end: int) -> Session:
+def zoomed_to(trace: Timeline, session: Session, start: int, end: int) -> Session:
     """Zoom so that what lies from start to end takes most of the view; if it does already, fit all."""
     width = session.viewport.width
     span = max(round((end - start) / SLICE_SHARE), width * MIN_CELL_NS)

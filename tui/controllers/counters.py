@@ -11,7 +11,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
-from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggled
+from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggle_computed_lanes
 from ..actions.focus import in_view
 from ..jobs import background
 from ..session import InstantId, RowKey, Session
@@ -63,7 +63,7 @@ class CounterController:
 
     def _toggle(self, kind: str) -> None:
         if computed_lanes(self.store.trace, kind):
-            self.store.go(toggled(self.store.trace, self.store.session, kind))
+            self.store.go(toggle_computed_lanes(self.store.trace, self.store.session, kind))
         else:
             self.app.say("counting …")
             self._compute(kind, self.store.session.clocks)

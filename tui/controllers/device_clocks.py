@@ -37,7 +37,7 @@ class DeviceClockController:
 
     def do_device_clock(self) -> None:
         """Move devices so that no work begins before its launch, or take that back."""
-        self._to(devices.switched(self.store.trace, self.store.session))
+        self._to(devices.switch_device_clocks(self.store.trace, self.store.session))
 
     def set_device_offset(self, text: str) -> None:
         """Add so many seconds to a device's times; auto: as estimated; empty: as stamped."""
@@ -45,7 +45,7 @@ class DeviceClockController:
 
     def _to(self, session: Session) -> None:
         self.store.go(session)
-        self.app.say(devices.clock_text(self.store.trace, self.store.session))
+        self.app.say(devices.device_clocks_text(self.store.trace, self.store.session))
 
     @background("device clocks", exclusive=False)
     def look_at_device_clocks(self) -> None:

@@ -13,7 +13,7 @@ from tracelane.core.export.formats import shown
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
-from tracelane.core.query.scan import term_for, text_of
+from tracelane.core.query.scan import json_value_text, term_for
 from tracelane.core.tables.found import FoundTable, found_table
 
 from ..actions.refusal import Refusal
@@ -24,7 +24,7 @@ from ..screens.pick import PickScreen
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..things import Thing
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 from .panels import PanelController
 from .searching import SearchController
 
@@ -141,10 +141,10 @@ class HitsController:
         for key, value in arguments.merged.items():
             term = term_for(key, value)
             if term is not None:
-                choices.append((key, text_of(value), term))
+                choices.append((key, json_value_text(value), term))
         columns = [
-            Column("What", 24, lambda row: choices[row][0]),
-            Column("Value", 0, lambda row: choices[row][1]),
+            ColumnView("What", 24, lambda row: choices[row][0]),
+            ColumnView("Value", 0, lambda row: choices[row][1]),
         ]
 
         def chosen(row: int | None) -> None:
@@ -156,7 +156,7 @@ class HitsController:
         )
 
 
-def _columns(found: FoundTable) -> list[Column]:
+def _columns(found: FoundTable) -> list[ColumnView]:
     table = found.table
     columns = []
     for column in table.columns:
@@ -169,5 +169,7 @@ def _columns(found: FoundTable) -> list[Column]:
             return shown(table.column(key), table.value(row, key))
 
         keys = found.ranks[column.key] if text else np.asarray(table.data[column.key])
-        columns.append(Column(column.heading, WIDTHS.get(column.key, 0), written, right=not text, keys=keys))
+        columns.append(
+            ColumnView(column.heading, WIDTHS.get(column.key, 0), written, right=not text, keys=keys)
+        )
     return columns

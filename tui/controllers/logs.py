@@ -43,12 +43,12 @@ class LogController:
 
     def _nudge(self, direction: int) -> None:
         self.store.go(logs.nudged(self.store.trace, self.store.session, direction), "nudge")
-        self.app.say(logs.clock_text(self.store.trace, self.store.session))
+        self.app.say(logs.log_clock_text(self.store.trace, self.store.session))
 
     def set_lag(self, text: str) -> None:
         """Set by how many seconds a log's clock runs ahead; empty: as proposed."""
         self.store.go(logs.with_lag(self.store.trace, self.store.session, text))
-        self.app.say(logs.clock_text(self.store.trace, self.store.session))
+        self.app.say(logs.log_clock_text(self.store.trace, self.store.session))
 
     def do_smi(self) -> None:
         """Ask for a log; one that lies beside the trace is proposed."""

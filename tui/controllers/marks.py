@@ -29,7 +29,7 @@ from ..stage import Stage
 from ..terminal.driver import TerminalDriver
 from ..view_state import session_json
 from ..widgets.prompt import Prompt
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 
 
 class MarkController:
@@ -137,9 +137,9 @@ class MarkController:
             raise Refusal("there are no marks: m sets one at the cursor or the range")
         marks = self.marks_seen
         columns = [
-            Column("Mark", 0, lambda row: marks[row].text or "(no text)"),
-            Column("At", 22, lambda row: self._stamp(marks[row].start), right=True),
-            Column("Length", 12, lambda row: _length(marks[row]), right=True),
+            ColumnView("Mark", 0, lambda row: marks[row].text or "(no text)"),
+            ColumnView("At", 22, lambda row: self._stamp(marks[row].start), right=True),
+            ColumnView("Length", 12, lambda row: _length(marks[row]), right=True),
         ]
 
         def chosen(row: int | None) -> None:
@@ -151,7 +151,7 @@ class MarkController:
     def go_to_mark(self, mark: Mark) -> None:
         """Put the cursor on a mark; of a range make it the range and fit it."""
         if mark.end > mark.start:
-            session = view.fitted(self.store.trace, self.store.session, mark.start, mark.end)
+            session = view.zoomed_to(self.store.trace, self.store.session, mark.start, mark.end)
             self.store.go(replace(session, range=(mark.start, mark.end), anchor=None))
         else:
             self.store.go(view.go_to(self.store.trace, self.store.session, mark.start))

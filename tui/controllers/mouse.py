@@ -11,7 +11,7 @@ from ..actions.refusal import Refusal
 from ..lanes import messages
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import gap_at, row_of, thing_in
+from ..things import gap_thing_at, row_of, thing_in
 
 
 class MouseController:
@@ -28,7 +28,7 @@ class MouseController:
         row = row_of(self.store.layout_now, message.row)
         thing = None if row is None else thing_in(self.store.trace, session.clocks, row, message.place)
         if thing is None and row is not None:
-            thing = gap_at(self.store.trace, session.clocks, row, message.at)
+            thing = gap_thing_at(self.store.trace, session.clocks, row, message.at)
         if thing is None:
             self.store.go(replace(session, selection=None), "walk")
             return

@@ -83,9 +83,9 @@ class NavigationController:
         if self.store.session.search:
             self.store.go(replace(self.store.session, search=""))
         elif self.store.session.range is not None:
-            self.store.go(ranges.dropped(self.store.session))
+            self.store.go(ranges.without_range(self.store.session))
         elif self.store.session.selection is not None:
-            self.store.go(select.dropped(self.store.session))
+            self.store.go(select.without_selection(self.store.session))
         elif self.store.session.baseline is not None:
             self.store.go(replace(self.store.session, baseline=None))
 

@@ -176,12 +176,12 @@ class PanelController:
     def _show_details(self, top: bool = True) -> None:
         if self._detailed is None:
             return
-        from ..panels.details import Look, details_text
+        from ..panels.details import DetailsStyles, details_text
 
         thing, details = self._detailed
         pane = self.app.main.query_one("#details", TextPane)
         palette = palette_of(pane)
-        look = Look(
+        look = DetailsStyles(
             Style(bold=True),
             Style(color=palette.dim.color, dim=not palette.coloured),
             Style(underline=True, color=palette.step.color),

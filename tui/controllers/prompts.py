@@ -16,7 +16,7 @@ from ..actions.colours import colouring
 from ..actions.refusal import Refusal
 from ..actions.table import RULERS
 from ..clock import time_frame
-from ..command_line import parse_order, words
+from ..command_line import completions, parse_order
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
 from ..screens.palette import Commands
@@ -26,7 +26,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 from .cutting import CutController
 from .device_clocks import DeviceClockController
 from .logs import LogController
@@ -85,7 +85,7 @@ class PromptController:
     def do_command_line(self) -> None:
         """Ask for a command."""
         self.app.main.query_one(Prompt).ask(
-            "command", ":", "only REGEX, goto TIME, hide REGEX, show all, …", words()
+            "command", ":", "only REGEX, goto TIME, hide REGEX, show all, …", completions()
         )
 
     def left(self) -> None:
@@ -205,14 +205,14 @@ class PromptController:
         if not things:
             raise Refusal("nothing is hidden")
         columns = [
-            Column("Hidden", 0, lambda row: things[row].title),
-            Column(
+            ColumnView("Hidden", 0, lambda row: things[row].title),
+            ColumnView(
                 "Lanes",
                 8,
                 lambda row: format_count(things[row].lanes) if things[row].lanes else "",
                 right=True,
             ),
-            Column("By", 10, lambda row: things[row].kind),
+            ColumnView("By", 10, lambda row: things[row].kind),
         ]
 
         def chosen(row: int | None) -> None:

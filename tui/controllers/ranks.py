@@ -11,7 +11,7 @@ from ..actions.refusal import Refusal
 from ..screens.pick import PickScreen
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 
 
 class RankController:
@@ -31,7 +31,7 @@ class RankController:
 
     def do_rank_clocks(self) -> None:
         """Take back what collectives corrected of the ranks' clocks, or correct them again."""
-        self.store.go(ranks.switched(self.store.trace, self.store.session))
+        self.store.go(ranks.switch_alignment(self.store.trace, self.store.session))
         self.app.say(ranks.clocks_text(self.store.trace, self.store.session))
 
     def do_captures(self) -> None:
@@ -41,12 +41,12 @@ class RankController:
             raise Refusal("no other capture lies beside this one")
         shown = self.store.trace.shown_capture
         columns = [
-            Column("", 1, lambda row: "*" if row == shown else ""),
-            Column("When", 24, lambda row: captures[row].when),
-            Column("Ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
-            Column("Files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
-            Column("Missing", 16, lambda row: ranks_text(captures[row].missing)),
-            Column("Run", 0, lambda row: captures[row].run),
+            ColumnView("", 1, lambda row: "*" if row == shown else ""),
+            ColumnView("When", 24, lambda row: captures[row].when),
+            ColumnView("Ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
+            ColumnView("Files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
+            ColumnView("Missing", 16, lambda row: ranks_text(captures[row].missing)),
+            ColumnView("Run", 0, lambda row: captures[row].run),
         ]
 
         def chosen(row: int | None) -> None:

@@ -70,7 +70,7 @@ class SaveController:
         elif what == "slices":
             self.slice_saver.save_slices(path)
         elif what == "marks":
-            self.app.say(written(path, self.marking.marks_text()))
+            self.app.say(save_new_file(path, self.marking.marks_text()))
         elif path.suffix.lower() not in PICTURES:
             raise UsageError("a picture can be written to FILE.svg or FILE.txt")
         else:
@@ -88,7 +88,7 @@ class SaveController:
             text = as_json(Tables.of(table), command, order)
         else:
             text = as_csv(table, order) if suffix == ".csv" else as_markdown(table, order)
-        self.app.say(written(path, text))
+        self.app.say(save_new_file(path, text))
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":
@@ -101,7 +101,7 @@ class SaveController:
                 plain_picture(self.store.trace, self.store.session, size.width, height, canvas.reader) + "\n"
             )
         try:
-            self.app.say(written(path, text))
+            self.app.say(save_new_file(path, text))
         except Refusal as refusal:
             self.app.say(str(refusal))
 
@@ -115,7 +115,7 @@ class SaveController:
         raise Refusal("the panel shows no table: t, z and 3 to 9 show one")
 
 
-def written(path: Path, text: str) -> str:
+def save_new_file(path: Path, text: str) -> str:
     """Write a new file and return what to say; Refusal says in one line why it was not written."""
     try:
         write_new_file(path, [text])

@@ -16,7 +16,7 @@ from ..screens.pick import PickScreen
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..things import Thing, thing_by_id
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 
 
 class SelectionController:
@@ -97,15 +97,15 @@ class SelectionController:
             return format_ns(found.end - found.start) if what == "duration" else found.lane.title
 
         columns = [
-            Column(
+            ColumnView(
                 "Name",
                 0,
                 lambda row: "" if (t := thing(row)) is None else self.store.trace.label(t.row, t.index),
             ),
-            Column("Start", 20, lambda row: text(row, "start"), right=True),
-            Column("Duration", 12, lambda row: text(row, "duration"), right=True),
-            Column("Lane", 20, lambda row: text(row, "lane")),
-            Column("Known by", 12, lambda row: targets[row].via),
+            ColumnView("Start", 20, lambda row: text(row, "start"), right=True),
+            ColumnView("Duration", 12, lambda row: text(row, "duration"), right=True),
+            ColumnView("Lane", 20, lambda row: text(row, "lane")),
+            ColumnView("Known by", 12, lambda row: targets[row].via),
         ]
 
         def chosen(row: int | None) -> None:

@@ -26,7 +26,7 @@ from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..steps import step_marks
-from ..widgets.table import Column, VirtualTable
+from ..widgets.table import ColumnView, VirtualTable
 from .panels import PanelController
 from .selection import SelectionController
 
@@ -85,7 +85,7 @@ class TableController:
         self.store = store
         self.panels = panels
         self.selection = selection
-        self._tables: dict[Key, tuple[Table, list[Column]]] = {}
+        self._tables: dict[Key, tuple[Table, list[ColumnView]]] = {}
         panels.fillers.update((name, self.fill) for name in PANELS)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
@@ -151,7 +151,7 @@ class TableController:
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
         return (delta_to_first if panel.to_first else delta)(now, past, now.scope)
 
-    def _have_table(self, key: Key, table: Table, columns: list[Column]) -> None:
+    def _have_table(self, key: Key, table: Table, columns: list[ColumnView]) -> None:
         while len(self._tables) >= KEPT:
             self._tables.pop(next(iter(self._tables)))
         self._tables[key] = table, columns

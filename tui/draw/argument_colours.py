@@ -6,7 +6,7 @@ import numpy as np
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.store import Index
-from tracelane.core.query.scan import text_of
+from tracelane.core.query.scan import json_value_text
 from tracelane.core.query.values import argument_values
 
 from .palette import key_of_value
@@ -38,6 +38,6 @@ class ArgumentColours:
             except (TracelaneError, OSError):
                 values = [None] * len(missing)
             for at, value in zip(missing, values):
-                key = WITHOUT if value is None else key_of_value(text_of(value))
+                key = WITHOUT if value is None else key_of_value(json_value_text(value))
                 self._known[source, name, at] = key
         return [self._known[source, name, at] for at in wanted]

@@ -19,7 +19,7 @@ from ..session import RowKey, Session, Viewport
 from ..things import thing_by_id
 from .labels import ascii_text, fit
 from .layout import Layout, Line
-from .lines import Look
+from .lines import LineContext
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 GLYPHS: Final = " │││─┘┐┤─└┌├─┴┬┼"
@@ -262,7 +262,7 @@ def _named(end: End) -> str:
     return fit(name, min(NAME_CELLS, cell_len(name)))
 
 
-def free_cells(segments: Sequence[Segment], look: Look) -> list[bool]:
+def free_cells(segments: Sequence[Segment], look: LineContext) -> list[bool]:
     """Return for each cell of the time area whether nothing is drawn there."""
     found: list[bool] = []
     blank, rule = look.palette.blank, look.palette.process_rest
@@ -274,7 +274,9 @@ def free_cells(segments: Sequence[Segment], look: Look) -> list[bool]:
     return found[look.titles :]
 
 
-def with_arrows(segments: Sequence[Segment], overlay: Overlay, look: Look, faint: bool) -> list[Segment]:
+def with_arrows(
+    segments: Sequence[Segment], overlay: Overlay, look: LineContext, faint: bool
+) -> list[Segment]:
     """Return a line's segments with an overlay written over its time area; `faint` but for a selection's."""
     if not overlay:
         return list(segments)

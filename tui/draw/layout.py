@@ -385,7 +385,7 @@ def _counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def toggled(session: Session, line: Line, trace: Trace) -> Session:
+def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
     """Return the session with what this line stands for folded or unfolded."""
     if line.kind is LineKind.QUIET:
         return replace(session, show_quiet=True)

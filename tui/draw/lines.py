@@ -21,13 +21,13 @@ from .layout import Line, LineKind
 from .palette import Palette
 from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
 from .segments import (
-    Chosen,
+    SelectedCells,
+    ascii_segments,
     band_segments,
     busy_segments,
     mark_segments,
     slice_segments,
     with_hits,
-    written,
 )
 
 NARROW_TITLE = 16
@@ -43,7 +43,7 @@ def title_cells(width: int) -> int:
 
 
 @dataclass(frozen=True)
-class Look:
+class LineContext:
     """What the drawing of every line shares."""
 
     palette: Palette
@@ -52,12 +52,14 @@ class Look:
     area: int  # cells of the time area
 
 
-def line_segments(line: Line | None, reader: RowReader, session: Session, look: Look) -> list[Segment]:
+def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
     """Return one line of the lane area, exactly titles + area cells; in ASCII if the glyphs are."""
-    return written(_line_segments(line, reader, session, look), look.glyphs)
+    return ascii_segments(_line_segments(line, reader, session, look), look.glyphs)
 
 
-def _line_segments(line: Line | None, reader: RowReader, session: Session, look: Look) -> list[Segment]:
+def _line_segments(
+    line: Line | None, reader: RowReader, session: Session, look: LineContext
+) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]
@@ -112,11 +114,13 @@ def _line_segments(line: Line | None, reader: RowReader, session: Session, look:
     return [*_gutter(title, look, "focus" if focused else "title"), *area]
 
 
-def _indent(line: Line, look: Look) -> str:
+def _indent(line: Line, look: LineContext) -> str:
     return f"{look.glyphs.pinned} " if line.pinned and line.depth == 0 else "  "
 
 
-def _process(line: Line, reader: RowReader, session: Session, view: Viewport, look: Look) -> list[Segment]:
+def _process(
+    line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
+) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     mark = glyphs.folded if line.folded else glyphs.unfolded
     title = f"{mark} {safe(line.title)}"
@@ -137,12 +141,14 @@ def _process(line: Line, reader: RowReader, session: Session, view: Viewport, lo
     ]
 
 
-def _rule(width: int, look: Look) -> str:
+def _rule(width: int, look: LineContext) -> str:
     # Without shades the raised background does not show: a rule carries the title over the width.
     return " " * width if look.palette.shaded else (" " + look.glyphs.rule * (width - 1))
 
 
-def _busy(line: Line, reader: RowReader, session: Session, view: Viewport, look: Look) -> list[Segment]:
+def _busy(
+    line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
+) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks)
     return busy_segments(row.levels, row.keys, look.palette, look.glyphs, row.hits)
@@ -154,7 +160,7 @@ def _hidden_rows(line: Line) -> list[RowSpan]:
     return [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
 
 
-def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: object = None) -> str:
+def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, row: object = None) -> str:
     glyphs = look.glyphs
     room = look.titles - 1
     if focused:
@@ -175,7 +181,7 @@ def _title(line: Line, look: Look, lead: str, focused: bool, value: str, row: ob
     return fit(lead + fit_middle(text, max(0, space), glyphs.ellipsis) + tail, room, "")
 
 
-def _gutter(title: str, look: Look, kind: str) -> list[Segment]:
+def _gutter(title: str, look: LineContext, kind: str) -> list[Segment]:
     palette = look.palette
     style = {"title": palette.title, "focus": palette.accent, "dim": palette.dim}[kind]
     return [Segment(title, style), Segment(look.glyphs.separator, palette.line)]
@@ -201,7 +207,7 @@ def compact_value(value: float) -> str:
 
 def _chosen(
     selected: Selected | None, lane: Lane, depth: int, view: Viewport, session: Session
-) -> Chosen | None:
+) -> SelectedCells | None:
     if selected is None or selected.source != lane.source or lane.rows[depth] != selected.row:
         return None
     offset = session.clocks.offset(lane.source, lane.pid)
@@ -209,10 +215,10 @@ def _chosen(
     right = max(left, view.cell(max(selected.start, selected.end - 1) + offset)) + 1
     if right <= 0 or left >= view.width:
         return None
-    return Chosen(selected.index, max(0, left), min(view.width, right))
+    return SelectedCells(selected.index, max(0, left), min(view.width, right))
 
 
-def with_gap(segments: Sequence[Segment], left: int, right: int, look: Look) -> list[Segment]:
+def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
     """Return the segments with the blank cells in [left, right) filled: the selected gap."""
     found: list[Segment] = []
     at = 0
@@ -230,7 +236,7 @@ def with_gap(segments: Sequence[Segment], left: int, right: int, look: Look) -> 
     return found
 
 
-def with_cursor(segments: Sequence[Segment], cell: int, look: Look) -> list[Segment]:
+def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:
     """Return the segments with a thin mark in one cell, or the letter there set off; nothing is covered."""
     glyphs = look.glyphs
     drawn = {" ", glyphs.texture, glyphs.filler, *glyphs.bars, *glyphs.lefts}

@@ -21,9 +21,9 @@ from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
 from .labels import fit
-from .lines import Look
+from .lines import LineContext
 from .quiet import is_device
-from .segments import written
+from .segments import ascii_segments
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -95,7 +95,7 @@ def hit_cells(trace: Trace, hits: Hits, width: int) -> tuple[bool, ...]:
 
 
 def minimap_lines(
-    trace: Trace, session: Session, look: Look, height: int, hits: Hits | None = None
+    trace: Trace, session: Session, look: LineContext, height: int, hits: Hits | None = None
 ) -> list[list[Segment]]:
     """Return the minimap's lines: device lanes above host lanes where there are two lines and both kinds.
 
@@ -107,7 +107,7 @@ def minimap_lines(
     return lines
 
 
-def _with_hits(line: list[Segment], marked: Sequence[bool], look: Look) -> list[Segment]:
+def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -> list[Segment]:
     style = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
     found, cell = [], -look.titles
     for segment in line:
@@ -121,7 +121,7 @@ def _with_hits(line: list[Segment], marked: Sequence[bool], look: Look) -> list[
     return found
 
 
-def _busy_lines(trace: Trace, session: Session, look: Look, height: int) -> list[list[Segment]]:
+def _busy_lines(trace: Trace, session: Session, look: LineContext, height: int) -> list[list[Segment]]:
     width = look.area
     device, host = busy_levels(trace, width, session.clocks)
     view = minimap_view(trace, width)
@@ -159,7 +159,9 @@ def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
     return left, right
 
 
-def overview_line(title: str, levels: Sequence[int], left: int, right: int, look: Look) -> list[Segment]:
+def overview_line(
+    title: str, levels: Sequence[int], left: int, right: int, look: LineContext
+) -> list[Segment]:
     """Return a line of busy levels 0..8 under a title, with the cells [left, right) set off."""
     palette, glyphs = look.palette, look.glyphs
     bars = [glyphs.bars[max(0, level)] for level in levels]
@@ -174,4 +176,4 @@ def overview_line(title: str, levels: Sequence[int], left: int, right: int, look
         Segment("".join(inside), palette.view),
         Segment("".join(bars[right:]), palette.minimap),
     ]
-    return written([part for part in parts if part.text], glyphs)
+    return ascii_segments([part for part in parts if part.text], glyphs)

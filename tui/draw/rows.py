@@ -29,7 +29,7 @@ from tracelane.core.trace import Lane, Trace
 from ..session import GapId, Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .palette import key_of, key_of_name
-from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, Mark, Run, slice_runs
+from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SliceRow:
 class InstantRow:
     """A row of instants."""
 
-    marks: tuple[Mark, ...]
+    marks: tuple[InstantCell, ...]
 
 
 @dataclass(frozen=True)
@@ -324,7 +324,7 @@ class RowReader:
             looked_up = self._names.get((source, name, category, -1, colour_by))
             if looked_up is None:
                 looked_up = self._look_up(source, index, name, category, -1, colour_by)
-            marks.append(Mark(cell, looked_up[0], count, first))
+            marks.append(InstantCell(cell, looked_up[0], count, first))
         return InstantRow(tuple(marks))
 
     def _samples(self, lane: Lane, index: Index, number: int, edges: LaneEdges) -> SampleRow:

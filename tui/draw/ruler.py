@@ -20,9 +20,9 @@ from ..session import Session, Viewport
 from ..steps import StepMark
 from ..zone import moment_of, zone_text
 from .labels import fit, fit_middle
-from .lines import Look
+from .lines import LineContext
 from .palette import Look as RunLook
-from .segments import written
+from .segments import ascii_segments
 
 TICK_CELLS = 14
 """Least distance of labelled ticks."""
@@ -154,7 +154,7 @@ def ruler_lines(
     session: Session,
     origin: Origin,
     steps: Sequence[StepMark],
-    look: Look,
+    look: LineContext,
     height: int,
     marks: Sequence[Mark] = (),
     measured_from: Mark | None = None,
@@ -174,16 +174,16 @@ def ruler_lines(
             *_ticks(view, session, origin, look, marks),
         ]
     )
-    return [written(line, look.glyphs) for line in lines]
+    return [ascii_segments(line, look.glyphs) for line in lines]
 
 
-def _fitted_time(text: str, look: Look) -> str:
+def _fitted_time(text: str, look: LineContext) -> str:
     """Return a time without its leading digits where there is no room: the last ones tell places apart."""
     over = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
     return text if over <= 0 else look.glyphs.ellipsis + text[over + 1 :]
 
 
-def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:
+def _corner(text: str, look: LineContext, accent: bool = False) -> list[Segment]:
     palette = look.palette
     style = palette.accent_plain if accent else palette.dim
     return [
@@ -193,7 +193,7 @@ def _corner(text: str, look: Look, accent: bool = False) -> list[Segment]:
 
 
 def _ticks(
-    view: Viewport, session: Session, origin: Origin, look: Look, marks: Sequence[Mark]
+    view: Viewport, session: Session, origin: Origin, look: LineContext, marks: Sequence[Mark]
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.ruler)
@@ -265,7 +265,7 @@ def _range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
 
 
 def _steps(
-    view: Viewport, steps: Sequence[StepMark], session: Session, look: Look, measured_from: Mark | None
+    view: Viewport, steps: Sequence[StepMark], session: Session, look: LineContext, measured_from: Mark | None
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.dim)
@@ -309,7 +309,7 @@ def _steps(
     return canvas.segments()
 
 
-def _length(view: Viewport, range_: tuple[int, int], look: Look) -> tuple[int, str]:
+def _length(view: Viewport, range_: tuple[int, int], look: LineContext) -> tuple[int, str]:
     """Return how long the range is, and the cell at which that is written."""
     left, right = _range_cells(view, range_)
     text = format_ns(range_[1] - range_[0])
@@ -318,7 +318,7 @@ def _length(view: Viewport, range_: tuple[int, int], look: Look) -> tuple[int, s
 
 
 def _baseline(
-    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: Look, taken: tuple[int, int]
+    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: LineContext, taken: tuple[int, int]
 ) -> None:
     """Draw the baseline as a double line from end to end, with its length where there is room beside the
     cells that are taken.

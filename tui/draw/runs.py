@@ -35,7 +35,7 @@ class Run(NamedTuple):
     right_eighths: int = 8  # eighths of the last cell that are filled, 1..8
 
 
-class Mark(NamedTuple):
+class InstantCell(NamedTuple):
     """One cell of an instants row."""
 
     cell: int

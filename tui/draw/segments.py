@@ -15,7 +15,7 @@ from rich.style import Style
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, padded
 from .palette import Look, Palette
-from .runs import HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, Mark, Run
+from .runs import HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, InstantCell, Run
 
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
@@ -24,7 +24,7 @@ COUNT_FROM = 6
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedCells:
     """The selected slice as a row shows it: its index in the row and the cells it touches, [left, right)."""
 
     place: int
@@ -33,7 +33,7 @@ class Chosen:
 
 
 def slice_segments(
-    runs: Sequence[Run], width: int, palette: Palette, glyphs: Glyphs, chosen: Chosen | None = None
+    runs: Sequence[Run], width: int, palette: Palette, glyphs: Glyphs, chosen: SelectedCells | None = None
 ) -> list[Segment]:
     """Return the segments of a row of slices, exactly `width` cells."""
     segments: list[Segment] = []
@@ -152,7 +152,9 @@ def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
     return opening + fit(text, body, glyphs.ellipsis, glyphs.filler) + closing
 
 
-def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Palette, glyphs: Glyphs) -> None:
+def _chosen_run(
+    segments: list[Segment], run: Run, chosen: SelectedCells, palette: Palette, glyphs: Glyphs
+) -> None:
     style = palette.style(run.key, Look.CHOSEN)
     width = run.right - run.left
     if run.flags & WHOLE:
@@ -173,7 +175,7 @@ def _chosen_run(segments: list[Segment], run: Run, chosen: Chosen, palette: Pale
     segments.extend(part for part in (before, marked, after) if part.text)
 
 
-def written(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
+def ascii_segments(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
     """Return segments that hold nothing but ASCII where the glyphs are."""
     if not glyphs.ascii:
         return segments
@@ -181,7 +183,11 @@ def written(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
 
 
 def mark_segments(
-    marks: Sequence[Mark], width: int, palette: Palette, glyphs: Glyphs, chosen: Chosen | None = None
+    marks: Sequence[InstantCell],
+    width: int,
+    palette: Palette,
+    glyphs: Glyphs,
+    chosen: SelectedCells | None = None,
 ) -> list[Segment]:
     """Return the segments of an instants row: a mark, or how many there are in the cell."""
     segments: list[Segment] = []

@@ -15,10 +15,10 @@ from tracelane.core.query.sketch import Sketch, SketchLane, SketchProcess
 
 from ..session import LaneKey, RowKey, Session, Viewport
 from .labels import fit, fit_middle
-from .lines import Look, with_cursor
+from .lines import LineContext, with_cursor
 from .overview import overview_line, window
 from .ruler import Origin, ruler_lines
-from .segments import written
+from .segments import ascii_segments
 
 OVERVIEW_LANES = 64
 """Lanes that the minimap looks at: a frame must not depend on their number."""
@@ -64,29 +64,31 @@ def moved_focus(lines: Sequence[SketchLine], key: RowKey | None, by: int) -> Row
     return lines[places[min(max(0, place), len(places) - 1)]].row_key
 
 
-def scrolled(lines: Sequence[SketchLine], scroll: int, height: int) -> int:
+def scroll_within(lines: Sequence[SketchLine], scroll: int, height: int) -> int:
     """Return the scroll position kept within the lines."""
     return max(0, min(scroll, len(lines) - height))
 
 
-def levels_of(sketch: Sketch, lane: SketchLane, view: Viewport) -> list[int]:
+def sketch_levels(sketch: Sketch, lane: SketchLane, view: Viewport) -> list[int]:
     """Return the busy levels 1..8 of a lane's cells, -1 where nothing was met so far."""
     shares = sketch.shares(lane, view.edges())
     levels: list[int] = np.where(shares < 0, -1, np.maximum(1, np.rint(8 * shares))).astype(int).tolist()
     return levels
 
 
-def line_segments(line: SketchLine | None, sketch: Sketch, session: Session, look: Look) -> list[Segment]:
+def sketch_segments(
+    line: SketchLine | None, sketch: Sketch, session: Session, look: LineContext
+) -> list[Segment]:
     """Return one line, exactly titles + area cells."""
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]
     if line.lane is None:
         text = fit(f"{glyphs.unfolded} {line.process.title}", look.titles + look.area, glyphs.ellipsis)
-        return written([Segment(text, palette.dim)], glyphs)
+        return ascii_segments([Segment(text, palette.dim)], glyphs)
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     area = []
-    for level, cells in groupby(levels_of(sketch, line.lane, view)):
+    for level, cells in groupby(sketch_levels(sketch, line.lane, view)):
         text = (glyphs.bars[level] if level > 0 else " ") * sum(1 for _ in cells)
         area.append(Segment(text, palette.minimap))
     focused = session.focus is not None and line.row_key == session.focus
@@ -99,10 +101,12 @@ def line_segments(line: SketchLine | None, sketch: Sketch, session: Session, loo
         title = title.removeprefix("thread ")
     title = fit(lead + fit_middle(title, max(0, room), glyphs.ellipsis), look.titles - 1, "")
     style = palette.accent if focused else palette.dim
-    return written([Segment(title, style), Segment(glyphs.separator, palette.line), *area], glyphs)
+    return ascii_segments([Segment(title, style), Segment(glyphs.separator, palette.line), *area], glyphs)
 
 
-def overview_segments(sketch: Sketch, levels: Sequence[int], session: Session, look: Look) -> list[Segment]:
+def overview_segments(
+    sketch: Sketch, levels: Sequence[int], session: Session, look: LineContext
+) -> list[Segment]:
     """Return the minimap's line of these levels (see `overview_levels`) and the part that is visible."""
     return overview_line("so far", levels, *window(_whole(sketch, look.area), session.viewport), look)
 
@@ -119,11 +123,11 @@ def overview_levels(sketch: Sketch, width: int) -> list[int]:
     processes = [process for process in sketch.processes if not process.aside] or sketch.processes
     lanes = [lane for process in processes for lane in process.lanes]
     for lane in lanes[:OVERVIEW_LANES]:
-        np.maximum(best, levels_of(sketch, lane, view), out=best)
+        np.maximum(best, sketch_levels(sketch, lane, view), out=best)
     levels: list[int] = best.tolist()
     return levels
 
 
-def ruler_segments(sketch: Sketch, session: Session, look: Look) -> list[Segment]:
+def ruler_segments(sketch: Sketch, session: Session, look: LineContext) -> list[Segment]:
     """Return the ruler's line."""
     return ruler_lines(session, Origin(sketch.opening_span[0]), (), look, 1)[0]

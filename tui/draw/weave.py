@@ -13,7 +13,7 @@ from ..arrow_ends import Arrows, arrows_in_view, arrows_of
 from ..session import Selectable, Session
 from .arrows import arrow_overlays, free_cells, with_arrows
 from .layout import Layout, Line, LineKind
-from .lines import Look, line_segments
+from .lines import LineContext, line_segments
 from .rows import RowReader
 
 
@@ -26,7 +26,7 @@ class Weaver:
         self._of: tuple[Selectable | None, Arrows] = (None, Arrows())
 
     def lines(
-        self, lines: Sequence[Line | None], layout: Layout, session: Session, look: Look
+        self, lines: Sequence[Line | None], layout: Layout, session: Session, look: LineContext
     ) -> list[list[Segment]]:
         """Return the lines with the selection's arrows, and below them all in view where the session asks."""
         drawn = [line_segments(line, self.reader, session, look) for line in lines]
@@ -51,7 +51,7 @@ class Weaver:
             self._of = selection, found
         return self._of[1]
 
-    def in_view(self, lines: Sequence[Line | None], session: Session, look: Look) -> Arrows:
+    def in_view(self, lines: Sequence[Line | None], session: Session, look: LineContext) -> Arrows:
         """Return the flows that begin or end in the slices seen."""
         trace, view = self.reader.trace, session.viewport.resized(look.area)
         windows: list[tuple[Row, int, int]] = []

@@ -17,7 +17,7 @@ from tracelane.core.trace import Trace
 from ..arrow_ends import Arrows
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout, Line
-from ..draw.lines import Look, line_segments
+from ..draw.lines import LineContext, line_segments
 from ..draw.rows import RowReader, SliceRow
 from ..draw.runs import run_at
 from ..draw.weave import Weaver
@@ -53,7 +53,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
-        self._look: Look | None = None
+        self._look: LineContext | None = None
         self._lines: list[Line | None] = []
         self._weaver: Weaver | None = None
         self._woven: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet

@@ -9,15 +9,15 @@ from textual.widget import Widget
 
 from ..draw.colour import RGB
 from ..draw.glyphs import Glyphs, glyphs_for
-from ..draw.lines import Look, title_cells
+from ..draw.lines import LineContext, title_cells
 from ..draw.palette import DARK_SURFACE, LIGHT_SURFACE, Palette, depth_of, palette_for
 
 
-def look_of(widget: Widget) -> Look:
+def look_of(widget: Widget) -> LineContext:
     """Return the palette, glyphs and column widths for a widget as wide as the screen area it stands in."""
     width = max(2, widget.size.width)
     titles = title_cells(width)
-    return Look(palette_of(widget), glyphs(), titles, max(1, width - titles))
+    return LineContext(palette_of(widget), glyphs(), titles, max(1, width - titles))
 
 
 def palette_of(widget: Widget) -> Palette:

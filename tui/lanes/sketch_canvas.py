@@ -11,15 +11,15 @@ from textual.widget import Widget
 
 from tracelane.core.query.sketch import Sketch
 
-from ..draw.lines import Look
+from ..draw.lines import LineContext
 from ..draw.sketch_lines import (
     SketchLine,
-    line_segments,
     overview_levels,
     overview_segments,
     ruler_segments,
-    scrolled,
+    scroll_within,
     sketch_lines,
+    sketch_segments,
 )
 from ..session import ZOOM_STEP, Session
 from .canvas import WHEEL_LINES, WHEEL_PAN
@@ -49,7 +49,7 @@ class SketchCanvas(Widget, can_focus=True):
         self._sketch = Sketch.empty()
         self._session: Session | None = None
         self._heads: list[Strip] = []
-        self._look: Look | None = None
+        self._look: LineContext | None = None
         self._levels: list[int] = []  # the minimap's: they change with the picture, not with the view
         self.lines: tuple[SketchLine, ...] = ()
 
@@ -85,9 +85,9 @@ class SketchCanvas(Widget, can_focus=True):
                     Strip(ruler_segments(self._sketch, session, look), width),
                 ]
             return self._heads[y]
-        place = scrolled(self.lines, session.scroll, self.lane_lines) + y - HEAD
+        place = scroll_within(self.lines, session.scroll, self.lane_lines) + y - HEAD
         line = self.lines[place] if place < len(self.lines) else None
-        return Strip(line_segments(line, self._sketch, session, look), width)
+        return Strip(sketch_segments(line, self._sketch, session, look), width)
 
     def on_resize(self, event: events.Resize) -> None:
         """Tell how much time fits, and draw anew."""

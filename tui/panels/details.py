@@ -25,7 +25,7 @@ from tracelane.core.tables.devices import WORK
 from tracelane.core.tables.explain import explain
 from tracelane.core.trace import Link, Trace
 
-from ..clock import Stamps
+from ..clock import TimeWriter
 from ..draw.ranks import rank_heads
 from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
@@ -77,7 +77,9 @@ class Details:
     means: str = ""  # what such a slice does, and who says so
 
 
-def details_of(trace: Trace, stamps: Stamps, thing: Thing, span: tuple[int, int] | None = None) -> Details:
+def details_of(
+    trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int, int] | None = None
+) -> Details:
     """Return everything that the index knows of a thing; its arguments come apart, read from the file.
 
     Of a lane of values it is told what it says of a range `span` too.
@@ -116,7 +118,7 @@ def details_of(trace: Trace, stamps: Stamps, thing: Thing, span: tuple[int, int]
     return Details(short_name(title), title, tuple(fields))
 
 
-def _slice(trace: Trace, stamps: Stamps, thing: Thing, found: SliceDetail) -> Details:
+def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, found: SliceDetail) -> Details:
     share = f" · {found.self_time / found.duration:.1%}" if found.duration else ""
     end_event = "" if found.end_ordinal is None else f", its end {format_count(found.end_ordinal)}"
     fields = [
@@ -170,7 +172,7 @@ def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
     return [] if head is None else [Field("rank", head.title.removeprefix("rank "))]
 
 
-def _launch_fields(trace: Trace, stamps: Stamps, identity: SliceId, category: str | None) -> list[Field]:
+def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category: str | None) -> list[Field]:
     """Return how long device work waited for after its launch, and how long of it behind other work."""
     if category not in WORK or (told := trace.launch_delay(identity, stamps.clocks)) is None:
         return []
@@ -179,7 +181,7 @@ def _launch_fields(trace: Trace, stamps: Stamps, identity: SliceId, category: st
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
 
 
-def _start_fields(stamps: Stamps, thing: Thing) -> list[Field]:
+def _start_fields(stamps: TimeWriter, thing: Thing) -> list[Field]:
     fields = [
         Field("start", stamps.relative(thing.start)),
         Field("in the file", stamps.file(thing.start, thing.row.source, thing.row.pid)),
@@ -232,7 +234,7 @@ def name_of(trace: Trace, identity: SliceId) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
+class DetailsStyles:
     """The styles of the panel."""
 
     title: Style
@@ -241,7 +243,7 @@ class Look:
     warning: Style
 
 
-def details_text(details: Details, arguments: Arguments | None, width: int, look: Look) -> Text:
+def details_text(details: Details, arguments: Arguments | None, width: int, look: DetailsStyles) -> Text:
     """Return the whole panel for a width in cells; arguments None: still being read."""
     width = max(10, width)
     lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
@@ -266,7 +268,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     return Text("\n").join(lines)
 
 
-def _chain_text(chain: tuple[ChainPart, ...], width: int, look: Look) -> Text:
+def _chain_text(chain: tuple[ChainPart, ...], width: int, look: DetailsStyles) -> Text:
     heads = [f"{' ← ' if number else ''}{part.role} " for number, part in enumerate(chain)]
     tails = [f" (by {part.via})" if part.via not in ("", "flow", "enclosing") else "" for part in chain]
     room = width - sum(map(cell_len, heads)) - sum(map(cell_len, tails))
@@ -293,7 +295,7 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
     return sizes
 
 
-def _argument_lines(arguments: Arguments, width: int, look: Look) -> list[Text]:
+def _argument_lines(arguments: Arguments, width: int, look: DetailsStyles) -> list[Text]:
     lines = []
     for remark in (arguments.slow_reason, arguments.problem):
         if remark:

@@ -14,7 +14,7 @@ from tracelane.core.tables.findings.forms import claim_text
 
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
-from ..widgets.table import Column, VirtualTable
+from ..widgets.table import ColumnView, VirtualTable
 from ..widgets.text_pane import TextPane
 
 ROOMY = 14
@@ -117,15 +117,15 @@ class FindingsPane(Vertical):
         pane.show(told.append(f"\n\n{missing}" if missing else "", "not bold dim"))
 
 
-def finding_columns(found: Findings) -> list[Column]:
+def finding_columns(found: Findings) -> list[ColumnView]:
     """Return the columns of the list."""
     rows = found.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
     return [
-        Column("Claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
-        Column("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
-        Column("Steps", 7, lambda row: _steps(rows[row]), right=True),
-        Column("Finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
+        ColumnView("Claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
+        ColumnView("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
+        ColumnView("Steps", 7, lambda row: _steps(rows[row]), right=True),
+        ColumnView("Finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
     ]
 
 

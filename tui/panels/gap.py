@@ -10,7 +10,7 @@ from tracelane.core.tables.gap_groups import recurrence
 from tracelane.core.tables.idle import KERNEL_WAIT_NS
 from tracelane.core.trace import Trace
 
-from ..clock import Stamps
+from ..clock import TimeWriter
 from ..steps import step_marks
 from ..things import Thing
 from .fields import Field, jump_to
@@ -21,7 +21,7 @@ def gap_title(thing: Thing) -> str:
     return f"gap of {format_ns(thing.end - thing.start)}"
 
 
-def gap_fields(trace: Trace, stamps: Stamps, thing: Thing) -> list[Field]:
+def gap_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
     """Return a gap's fields, those about the host only where there is one."""
     gap = gap_of(trace, thing.row, thing.index, stamps.clocks)
     if gap is None:
@@ -57,7 +57,7 @@ def _class_text(gap: Gap) -> str:
     return f"other: {queued}" + (", the device waited for something else" if gap.launch is not None else "")
 
 
-def _recurrence_text(trace: Trace, stamps: Stamps, thing: Thing) -> str:
+def _recurrence_text(trace: Trace, stamps: TimeWriter, thing: Thing) -> str:
     """Return how often the gap is met between the same names."""
     steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks, stamps.steps)]
     found = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)

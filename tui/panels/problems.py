@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tracelane.core.base.units import format_count
 
-from ..widgets.table import Column
+from ..widgets.table import ColumnView
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("slices", "slices: X events with a usable time, and matched B/E pairs"),
@@ -117,19 +117,19 @@ def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
     return rows
 
 
-def ledger_columns(rows: Sequence[LedgerRow]) -> list[Column]:
+def ledger_columns(rows: Sequence[LedgerRow]) -> list[ColumnView]:
     """Return the columns of the panel's table."""
     what = max([len("what"), *(len(row.what) for row in rows)])
     count = max([len("count"), *(len(_counted(row.count)) for row in rows)])
     columns = [
-        Column("What", min(16, what), lambda row: rows[row].what),
-        Column("Count", count, lambda row: _counted(rows[row].count), right=True),
-        Column("", 0, lambda row: rows[row].text),
+        ColumnView("What", min(16, what), lambda row: rows[row].what),
+        ColumnView("Count", count, lambda row: _counted(rows[row].count), right=True),
+        ColumnView("", 0, lambda row: rows[row].text),
     ]
     if any(row.offset is not None for row in rows):
-        columns.insert(2, Column("First at byte", 14, lambda row: _offset(rows[row].offset), right=True))
+        columns.insert(2, ColumnView("First at byte", 14, lambda row: _offset(rows[row].offset), right=True))
     if any(row.source for row in rows):
-        columns.insert(0, Column("File", 24, lambda row: rows[row].source))
+        columns.insert(0, ColumnView("File", 24, lambda row: rows[row].source))
     return columns
 
 

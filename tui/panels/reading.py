@@ -7,7 +7,7 @@ from tracelane.core.overlay.overlay import Overlay, Reading
 from tracelane.core.overlay.range_values import statistics_of
 from tracelane.core.trace import Trace
 
-from ..clock import Stamps
+from ..clock import TimeWriter
 from ..things import Thing
 from .fields import Field
 
@@ -25,7 +25,7 @@ def reading_title(reading: Reading) -> str:
     return f"{column.name} {_value(reading)}" if reading.value is not None else f"{column.name}: {NO_VALUE}"
 
 
-def reading_fields(trace: Overlay, stamps: Stamps, thing: Thing, reading: Reading) -> list[Field]:
+def reading_fields(trace: Overlay, stamps: TimeWriter, thing: Thing, reading: Reading) -> list[Field]:
     """Return a reading's fields."""
     column = reading.metric.column
     least, most = reading.metric.series.bounds or (0.0, 0.0)
@@ -47,7 +47,7 @@ def reading_fields(trace: Overlay, stamps: Stamps, thing: Thing, reading: Readin
     return fields
 
 
-def range_fields(trace: Trace, stamps: Stamps, thing: Thing, span: tuple[int, int] | None) -> list[Field]:
+def range_fields(trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int, int] | None) -> list[Field]:
     """Return what a lane of values says of the range, nothing without one."""
     found = None if span is None else statistics_of(trace, thing.row, span, stamps.clocks)
     if found is None:

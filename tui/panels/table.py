@@ -14,7 +14,7 @@ from tracelane.core.tables.table import Column as TableColumn
 from tracelane.core.tables.table import Table
 
 from ..widgets.bars import Bar
-from ..widgets.table import Column, VirtualTable
+from ..widgets.table import ColumnView, VirtualTable
 
 WIDTHS = {"ns": 12, "count": 10, "share": 8, "bytes": 10, "bytes/s": 12, "number": 12}
 WIDE = ("name", "lane")
@@ -59,7 +59,7 @@ class TablePane(Vertical):
     def _put(self, *texts: str) -> None:
         self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
 
-    def show(self, table: Table, columns: list[Column], sort: str) -> None:
+    def show(self, table: Table, columns: list[ColumnView], sort: str) -> None:
         """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first."""
         rows = self.table
         order, kept = rows.sorted_by, self.shown_table
@@ -99,7 +99,7 @@ class TablePane(Vertical):
         self._put(table.scope, number, keys, *table.notes)
 
 
-def columns_of(table: Table) -> list[Column]:
+def columns_of(table: Table) -> list[ColumnView]:
     """Return the table's columns as the widget draws and sorts them."""
     return [_column(table, column, column.key in WIDE) for column in shown_columns(table)]
 
@@ -116,7 +116,7 @@ def _says_nothing(table: Table, column: TableColumn) -> bool:
     return column.unit in ("bytes", "bytes/s") and not np.any(np.nan_to_num(np.asarray(values)))
 
 
-def _column(table: Table, column: TableColumn, wide: bool) -> Column:
+def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
     text = is_left(column)
     least = len(column.title) + 2  # with the arrow of the sorting
     if text:
@@ -128,7 +128,7 @@ def _column(table: Table, column: TableColumn, wide: bool) -> Column:
         least = max(least, max(map(len, written), default=0))
     else:
         least = max(WIDTHS[column.unit], least)
-    return Column(
+    return ColumnView(
         column.heading,
         0 if wide else least,
         lambda row: shown_in(table, column, table.value(row, column.key)),

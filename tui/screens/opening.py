@@ -25,13 +25,13 @@ from ..actions import select, view
 from ..actions.refusal import Refusal
 from ..commands import COMMANDS, command, key_text
 from ..draw.labels import fit_middle
-from ..draw.sketch_lines import line_of, moved_focus, scrolled
+from ..draw.sketch_lines import line_of, moved_focus, scroll_within
 from ..keys import keys_of
 from ..lanes import messages
 from ..lanes.look import glyphs
 from ..lanes.sketch_canvas import SketchCanvas
 from ..session import Session
-from ..text.progress import Pace, drawn_bar
+from ..text.progress import StagePace, drawn_bar
 from ..widgets.bars import Bar, Footer
 from .answer import AnswerScreen
 from .main import bindings
@@ -127,7 +127,7 @@ class OpeningScreen(Screen[None]):
         self._title = safe(title)
         self._keys = keys
         self._picture: Path | None = None  # the one that is drawn
-        self._pace = Pace()
+        self._pace = StagePace()
         self._ended = False
 
     def compose(self) -> ComposeResult:
@@ -265,11 +265,11 @@ class OpeningScreen(Screen[None]):
         focus = moved_focus(lines, self.session.focus, by)
         y = line_of(lines, focus) or 0
         scroll = min(max(self.session.scroll, y - height + 1), max(0, y - 1))
-        self._move(replace(self.session, focus=focus, scroll=scrolled(lines, scroll, height)))
+        self._move(replace(self.session, focus=focus, scroll=scroll_within(lines, scroll, height)))
 
     def _scroll(self, by: int) -> None:
         canvas = self.canvas
-        scroll = scrolled(canvas.lines, self.session.scroll + by, canvas.lane_lines)
+        scroll = scroll_within(canvas.lines, self.session.scroll + by, canvas.lane_lines)
         self._move(replace(self.session, scroll=scroll))
 
     # -- mouse, size ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from ..widgets.table import Column, VirtualTable
+from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
 
 LONGEST = 20
@@ -28,7 +28,7 @@ class PickScreen(AnswerScreen[int | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Close", show=False)]
 
-    def __init__(self, title: str, columns: Sequence[Column], rows: int, *, hint: str) -> None:
+    def __init__(self, title: str, columns: Sequence[ColumnView], rows: int, *, hint: str) -> None:
         """Offer rows under a title; `hint` says what Enter does."""
         super().__init__()
         self._heading = title

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 
 from tracelane.core.base.safe_text import safe
 
-from ..widgets.table import Column, VirtualTable
+from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
 
 TAB = 4
@@ -48,8 +48,8 @@ class SourceScreen(AnswerScreen[None]):
         """Fill the lines in and go to the one named."""
         table = self.query_one(VirtualTable)
         columns = [
-            Column("Line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
-            Column("", 0, lambda row: self._lines[row].expandtabs(TAB)),
+            ColumnView("Line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
+            ColumnView("", 0, lambda row: self._lines[row].expandtabs(TAB)),
         ]
         table.show(columns, len(self._lines))
         self.call_after_refresh(self._go)

@@ -29,7 +29,7 @@ from ..config import Config
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.labels import fit_middle
 from ..draw.layout import Layout
-from ..draw.lines import Look, title_cells
+from ..draw.lines import LineContext, title_cells
 from ..draw.overview import minimap_lines
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room
@@ -37,7 +37,7 @@ from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.surface import SURFACES, Surface
 from ..draw.weave import Weaver
-from ..fitting import fitted
+from ..fitting import fit_to_screen
 from ..session import Session
 from ..steps import step_marks
 from .guard import TerminalGuard
@@ -67,13 +67,13 @@ class Screen:
     eighths: bool  # slice edges in eighths of a cell
 
     @property
-    def look(self) -> Look:
+    def look(self) -> LineContext:
         """How lines are drawn on it."""
         titles = title_cells(self.width)
         background = int(self.surface.background[1:], 16).to_bytes(3, "big")
         rgb = (background[0], background[1], background[2])
         palette = palette_for(self.depth, self.surface.dark, rgb)
-        return Look(palette, self.glyphs, titles, max(1, self.width - titles))
+        return LineContext(palette, self.glyphs, titles, max(1, self.width - titles))
 
 
 def screen_of(descriptor: int, config: Config, environment: Mapping[str, str]) -> Screen | None:
@@ -102,7 +102,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     """Return the text that draws a trace in its saved or first view on a screen that was taken."""
     session = session or first_session(trace, FIRST_WIDTH)
     marks, look = _marks(trace, session), screen.look
-    fit = fitted(trace, session, screen.width, screen.height, bool(marks))
+    fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
     lines = [_header(trace, screen)] if room.header else []
     if room.minimap:

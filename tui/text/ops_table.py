@@ -59,9 +59,9 @@ def ops_text(table: Table, order: I64 | None, limit: int | None) -> str:
             blank = [""] * (len(headers) - 1)
             lines += [_line([*blank, _cut(part, widths[-1], left)], widths, left) for part in more[1:]]
             lines.append(_line([*blank, ""], widths, left))
-    lines += [rule, f"Self CPU time total: {time_text(cpu)}"]
+    lines += [rule, f"Self CPU time total: {torch_time_text(cpu)}"]
     if has_device:
-        lines.append(f"Self {word} time total: {time_text(device)}")
+        lines.append(f"Self {word} time total: {torch_time_text(device)}")
     return "\n".join(lines) + "\n"
 
 
@@ -73,12 +73,12 @@ def _cells(
         name = safe(short_name(row["name"]))  # of a path or a template the beginning tells nothing
     if len(name) >= NAME_WIDTH - 3:
         name = name[: NAME_WIDTH - 3] + "..."
-    cells = [name, share_text(row["self_cpu_ns"], cpu), time_text(row["self_cpu_ns"])]
-    cells += [share_text(row["cpu_total_ns"], cpu), time_text(row["cpu_total_ns"])]
-    cells.append(time_text(row["cpu_total_ns"] / calls))
+    cells = [name, share_text(row["self_cpu_ns"], cpu), torch_time_text(row["self_cpu_ns"])]
+    cells += [share_text(row["cpu_total_ns"], cpu), torch_time_text(row["cpu_total_ns"])]
+    cells.append(torch_time_text(row["cpu_total_ns"] / calls))
     if has_device:
-        cells += [time_text(row["self_device_ns"]), share_text(row["self_device_ns"], device)]
-        cells += [time_text(row["device_total_ns"]), time_text(row["device_total_ns"] / calls)]
+        cells += [torch_time_text(row["self_device_ns"]), share_text(row["self_device_ns"], device)]
+        cells += [torch_time_text(row["device_total_ns"]), torch_time_text(row["device_total_ns"] / calls)]
     if memory:
         cells += [memory_text(row["cpu_mem"]), memory_text(row["self_cpu_mem"])]
     if device_memory:
@@ -86,7 +86,7 @@ def _cells(
     return [*cells, str(row["calls"])]
 
 
-def time_text(ns: float) -> str:
+def torch_time_text(ns: float) -> str:
     """Return ns as PyTorch prints times: us, ms or s with three decimals."""
     us = ns / 1000
     if us >= 1e6:

@@ -16,13 +16,13 @@ from tracelane.core.trace import Trace
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.labels import fit
 from ..draw.layout import Layout
-from ..draw.lines import Look, title_cells
+from ..draw.lines import LineContext, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
-from ..draw.segments import written
+from ..draw.segments import ascii_segments
 from ..draw.weave import Weaver
 from ..session import Session
 from ..steps import step_marks
@@ -52,7 +52,7 @@ def picture(
     width, height = max(LEAST_WIDTH, width), max(LEAST_HEIGHT, height)
     titles = title_cells(width)
     used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
-    look = Look(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
+    look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
     session = replace(session, viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
     lines: list[list[Segment]] = minimap_lines(trace, session, look, 1, reader.hits)
@@ -92,7 +92,7 @@ def _reader(trace: Trace, session: Session) -> RowReader:
     return reader
 
 
-def _found_lines(reader: RowReader, session: Session, look: Look) -> list[list[Segment]]:
+def _found_lines(reader: RowReader, session: Session, look: LineContext) -> list[list[Segment]]:
     """Return a line on what a search found, marks where it lies, and one on what a filter hides."""
     palette, glyphs = look.palette, look.glyphs
     lines = []
@@ -112,7 +112,7 @@ def _found_lines(reader: RowReader, session: Session, look: Look) -> list[list[S
         hidden = f"{format_count(left.of - left.count)} of {format_count(left.of)} slices hidden"
         text = fit(f"{safe(session.filter)}: {hidden}", look.titles + look.area, glyphs.ellipsis)
         lines.append([Segment(text, palette.dim)])
-    return [written(line, glyphs) for line in lines]
+    return [ascii_segments(line, glyphs) for line in lines]
 
 
 def plain_picture(

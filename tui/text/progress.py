@@ -18,7 +18,7 @@ BAR_CELLS = 24
 MB = 1e6
 
 
-class Pace:
+class StagePace:
     """How long the stage at hand has been going on, and how far it was when it began."""
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Pace:
 
     def words(self, progress: Progress, now: float) -> list[str]:
         """Return percent, rate, time left and events, as far as they are known."""
-        return words(progress, progress.done - self._first, now - self._began)
+        return progress_words(progress, progress.done - self._first, now - self._began)
 
 
-def words(progress: Progress, moved: int, elapsed: float) -> list[str]:
+def progress_words(progress: Progress, moved: int, elapsed: float) -> list[str]:
     """Return how far the work is, of which `moved` was done in the `elapsed` seconds of its stage."""
     share = progress.share
     parts = [] if share is None else [f"{int(share * 100)} %"]
@@ -64,7 +64,7 @@ class ProgressBar:
         self._status = StatusLine(stream)
         self._clock = clock
         self._glyphs = "█░" if self._status.encoding.startswith("utf") else "#-"
-        self._pace = Pace()
+        self._pace = StagePace()
         self._next = 0.0
 
     def __enter__(self) -> ProgressBar:
@@ -91,7 +91,7 @@ class ProgressBar:
 
     def line(self, progress: Progress, elapsed: float) -> str:
         """Return the line for a state of the work, `elapsed` seconds after its only stage began."""
-        return self._line(progress, words(progress, progress.done, elapsed))
+        return self._line(progress, progress_words(progress, progress.done, elapsed))
 
     def _line(self, progress: Progress, parts: Sequence[str]) -> str:
         share = progress.share

@@ -33,10 +33,10 @@ class Bar(Widget):
 
     def render(self) -> Text:
         """Put in as many pieces as there is room for."""
-        return fit(self.pieces, self.size.width)
+        return fit_pieces(self.pieces, self.size.width)
 
 
-def fit(pieces: Sequence[Text], width: int) -> Text:
+def fit_pieces(pieces: Sequence[Text], width: int) -> Text:
     """Return the pieces side by side, the first always (cut if need be), the others as long as they fit."""
     line = Text(no_wrap=True, overflow="ellipsis", end="")
     for piece in pieces:
@@ -87,4 +87,6 @@ class Footer(Widget):
             text.truncate(width, overflow="ellipsis")
             return text
         style = self.get_component_rich_style("footer--key", partial=True)
-        return fit([Text.assemble((key, style), " ", title) for key, title in self.keys], self.size.width)
+        return fit_pieces(
+            [Text.assemble((key, style), " ", title) for key, title in self.keys], self.size.width
+        )

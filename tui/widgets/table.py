@@ -31,7 +31,7 @@ LEAST_OPEN = 4
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnView:
     """A column: its title, its width in cells (0: what is left over), and what it sorts by.
 
     `text(row)` is asked for visible rows only; `keys` are one sortable value per row, None where the column
@@ -97,7 +97,7 @@ class VirtualTable(ScrollView, can_focus=True):
     ) -> None:
         """Make an empty table; `empty` is shown instead of rows; open columns get `least` cells or more."""
         super().__init__(id=id, classes=classes)
-        self._columns: Sequence[Column] = ()
+        self._columns: Sequence[ColumnView] = ()
         self._order: I64 = np.zeros(0, dtype=np.int64)
         self._sorted_by: tuple[int, bool] | None = None
         self._empty = empty
@@ -118,7 +118,7 @@ class VirtualTable(ScrollView, can_focus=True):
         """The row under the cursor as handed in, None where there are none."""
         return int(self._order[self.cursor]) if len(self._order) else None
 
-    def show(self, columns: Sequence[Column], rows: int) -> None:
+    def show(self, columns: Sequence[ColumnView], rows: int) -> None:
         """Show other rows, in the order given, cursor on the first."""
         self._columns = columns
         self._order = np.arange(rows, dtype=np.int64)
