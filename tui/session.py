@@ -103,7 +103,7 @@ class InstantId:
 
 @dataclass(frozen=True)
 class GapId:
-    """The gap before a slice on its row, named by that slice's ordinal."""
+    """The gap that a slice ends, named by that slice's ordinal."""
 
     source: int
     ordinal: int

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
-from tracelane.core.query.gaps import gap_at as find_gap
-from tracelane.core.query.gaps import gap_before
+from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding
 from tracelane.core.trace import Lane, Row, Trace
 
 from .draw.layout import Layout, lane_key
@@ -65,24 +64,32 @@ def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing
     return Thing(identity, trace.lanes[row.lane], row, index, *trace.bounds(row, index, clocks))
 
 
-def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int | None) -> Thing | None:
-    """Return the gap before the slice at an index within a row, as a thing with that slice's index."""
-    if at is None or row.kind is not RowKind.SLICES:
-        return None
-    bounds = gap_before(trace.indexes[row.source], row.number, at)
-    if bounds is None:
-        return None
-    offset = clocks.offset(row.source, row.pid)
-    identity = GapId(row.source, trace.slice_id(row, at).ordinal)
-    return Thing(identity, trace.lanes[row.lane], row, at, bounds[0] + offset, bounds[1] + offset)
+def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int) -> Thing | None:
+    """Return the gap that the slice at an index within a row ends, as a thing with that slice's index."""
+    bounds = gap_ended_by(trace, row, at, clocks)
+    return None if bounds is None else gap_thing(trace, bounds)
 
 
 def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
-    """Return the gap that a time lies in on a row of slices."""
-    if row.kind is not RowKind.SLICES:
+    """Return the gap that a time lies in on a row of slices, on a device's lane in its work."""
+    bounds = gap_holding(trace, row, time, clocks)
+    return None if bounds is None else gap_thing(trace, bounds)
+
+
+def gap_thing(trace: Trace, gap: GapBounds) -> Thing | None:
+    """Return a gap as a thing, on the row of the slice that ends it."""
+    after = trace.id_at(gap.source, gap.after)
+    place = trace.find(after)
+    if place is None:
         return None
-    offset = clocks.offset(row.source, row.pid)
-    return gap_in(trace, clocks, row, find_gap(trace.indexes[row.source], row.number, time - offset))
+    row, at = place
+    return Thing(GapId(gap.source, after.ordinal), trace.lanes[row.lane], row, at, gap.start, gap.end)
+
+
+def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
+    """Return the slice before a gap: on a device's lane the one that ended last."""
+    bounds = gap_ended_by(trace, gap.row, gap.index, clocks)
+    return None if bounds is None else thing_by_id(trace, clocks, trace.id_at(bounds.source, bounds.before))
 
 
 def row_of(layout: Layout, key: RowKey) -> Row | None:

@@ -1,4 +1,8 @@
-"""One gap in full: what lies around it, what the CPU threads did in it, the launch that ended it."""
+"""Gaps of a lane: which there are, and one in full: its class, the launch that ended it, what the CPU did.
+
+On a device's lane a gap is one in the lane's *work*, exactly as `idle` counts it: per stream, from the latest
+end so far, without annotations. On any other lane it is what lies between two slices of one row.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
 from ..base.ids import SliceId
-from ..index.format import LaneKind, RowKind
-from ..query.gaps import gap_before
+from ..index.format import NONE, LaneKind, RowKind
+from ..query import gaps as row_gaps
+from ..query.lookup import lanes_of
 from ..query.views import Lane, Link, Row
 from .devices import devices
-from .idle import CLASSES, gap_classes
+from .groups import concatenated
+from .host import launch_sides
+from .idle import CLASSES, stream_gaps
+from .scope import Scope
+from .work import work_of
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -23,6 +33,62 @@ THREADS = 8
 LANES_ASKED = 256
 """Threads looked at; very many more would not be read by anybody."""
 NO_CLOCKS = Clocks()
+
+
+@dataclass(frozen=True)
+class WorkGaps:
+    """The gaps of the streams that have work on one lane of a device, by start; columns of equal length.
+
+    Times are trace time in ns; `before`, `after` and `launches` (NONE: not known) are positions in the index,
+    `kinds` places in CLASSES.
+    """
+
+    starts: I64
+    ends: I64
+    kinds: AnyArray
+    before: U32
+    after: U32
+    launches: U32
+
+    def __len__(self) -> int:
+        """Return the number of gaps."""
+        return len(self.starts)
+
+    def ended_by(self, position: int) -> int | None:
+        """Return which of the gaps a slice ends, None for a slice that ends none."""
+        places = np.flatnonzero(self.after == position)
+        return int(places[0]) if len(places) else None
+
+    def first_after(self, time: int, position: int | None, least: int) -> int | None:
+        """Return the first gap of `least` ns that begins at a time or later; with a position the one that
+        follows the gap which that slice ends.
+        """
+        place = None if position is None else self.ended_by(position)
+        low = int(np.searchsorted(self.starts, time)) if place is None else place + 1
+        long = np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least))
+        return low + int(long[0]) if len(long) else None
+
+    def longest(self, within: tuple[int, int] | None) -> int | None:
+        """Return the longest gap, the first of equals: of a range the longest that lies in it wholly, without
+        such a one that of which most lies in it.
+        """
+        lengths = self.ends - self.starts
+        if within is not None:
+            inside = (self.starts >= within[0]) & (self.ends <= within[1])
+            cut = np.minimum(self.ends, within[1]) - np.maximum(self.starts, within[0])
+            lengths = np.where(inside, lengths, 0) if inside.any() else np.maximum(cut, 0)
+        return int(lengths.argmax()) if len(lengths) and lengths.max() > 0 else None
+
+
+@dataclass(frozen=True)
+class GapBounds:
+    """Where a gap lies in trace time, and the positions of the slices around it."""
+
+    source: int
+    start: int
+    end: int
+    before: int
+    after: int
 
 
 @dataclass(frozen=True)
@@ -37,7 +103,7 @@ class Doing:
 
 @dataclass(frozen=True)
 class Gap:
-    """A gap of a row; times are trace time in ns."""
+    """A gap of a lane; times are trace time in ns."""
 
     start: int
     end: int
@@ -50,7 +116,7 @@ class Gap:
 
     @property
     def length(self) -> int:
-        """Ns in which nothing ran on the row."""
+        """Ns in which nothing ran."""
         return self.end - self.start
 
     @property
@@ -59,22 +125,125 @@ class Gap:
         return None if self.launch is None else self.launch.start > self.start
 
 
-def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap | None:
-    """Return the gap that the slice at an index within its row ends, None where there is none."""
-    bounds = gap_before(trace.indexes[row.source], row.number, at)
-    if bounds is None or row.kind is not RowKind.SLICES:
+def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps | None:
+    """Return the gaps in the work of the streams on a lane, None where the lane is no device's.
+
+    They are those of `idle`; `Trace.work_gaps` keeps them.
+    """
+    device = next((device for device in devices(trace) if lane.index in device.lanes), None)
+    if device is None:
+        return None
+    scope = Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source)
+    parts = []
+    for work in work_of(scope):
+        if work.device.process != device.process:
+            continue
+        side = launch_sides(scope, work)
+        here = np.unique(work.streams[lanes_of(work.index, work.positions) == lane.number])
+        names = {work.stream_names[number] for number in here.tolist()}
+        parts += [
+            stream_gaps(work, side, stream, places) for stream, places in work.by_stream() if stream in names
+        ]
+    starts, ends = (concatenated([getattr(part, key) for part in parts]) for key in ("starts", "ends"))
+    order = np.lexsort((ends, starts))
+    kinds = concatenated([part.kinds for part in parts], np.uint8)
+    before, after, launches = (
+        concatenated([getattr(part, key) for part in parts], np.uint32)[order]
+        for key in ("before", "after", "launches")
+    )
+    return WorkGaps(starts[order], ends[order], kinds[order], before, after, launches)
+
+
+def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
+    """Return the gap that the slice at an index within its row ends, None where it ends none."""
+    if row.kind is not RowKind.SLICES:
+        return None
+    position = int(trace.indexes[row.source].rows[row.number]["first"]) + at
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    if of_work is not None:
+        place = of_work.ended_by(position)
+        return None if place is None else _bounds_of(of_work, row.source, place)
+    bounds = row_gaps.gap_before(trace.indexes[row.source], row.number, at)
+    if bounds is None:
         return None
     offset = clocks.offset(row.source, row.pid)
-    start, end = bounds[0] + offset, bounds[1] + offset
-    after = trace.slice_id(row, at)
-    launch = next((link for link in trace.chain(after, clocks) if link.role == "launch" and link.via), None)
-    caller = None if launch is None else trace.find(launch.id)
-    threads, more = _threads(trace, row, start, end, clocks, None if caller is None else caller[0].lane)
-    kind = None
-    if any(row.lane in device.lanes for device in devices(trace)):
-        late = launch is not None and launch.start > start
-        kind = CLASSES[int(gap_classes(np.array([late]), np.array([end - start]))[0])]
-    return Gap(start, end, trace.slice_id(row, at - 1), after, launch, kind, threads, more)
+    return GapBounds(row.source, bounds[0] + offset, bounds[1] + offset, position - 1, position)
+
+
+def gap_holding(trace: Trace, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
+    """Return the gap in which a trace time lies: of the work on the row's lane, else of the row."""
+    if row.kind is not RowKind.SLICES:
+        return None
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    if of_work is not None:
+        places = np.flatnonzero((of_work.starts <= time) & (time < of_work.ends))
+        return _bounds_of(of_work, row.source, int(places[0])) if len(places) else None
+    offset = clocks.offset(row.source, row.pid)
+    at = row_gaps.gap_at(trace.indexes[row.source], row.number, time - offset)
+    return None if at is None else gap_ended_by(trace, row, at, clocks)
+
+
+def next_gap_on_lane(
+    trace: Trace, row: Row, time: int, clocks: Clocks, least: int = 1, after: int | None = None
+) -> GapBounds | None:
+    """Return the next gap of `least` ns or more in the work of a device's lane, else on the row.
+
+    It is the first that begins at a time or later; on a device's lane, with the position of a slice that ends
+    a gap in `after`, the one that follows that gap.
+    """
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    if of_work is not None:
+        place = of_work.first_after(time, after, least)
+        return None if place is None else _bounds_of(of_work, row.source, place)
+    offset = clocks.offset(row.source, row.pid)
+    at = row_gaps.next_gap(trace.indexes[row.source], row.number, time - offset, least)
+    return None if at is None else gap_ended_by(trace, row, at, clocks)
+
+
+def longest_gap_on_lane(
+    trace: Trace, row: Row, clocks: Clocks, within: tuple[int, int] | None
+) -> GapBounds | None:
+    """Return the longest gap in the work of a device's lane, else on the row; of a range in trace time."""
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    if of_work is not None:
+        place = of_work.longest(within)
+        return None if place is None else _bounds_of(of_work, row.source, place)
+    offset = clocks.offset(row.source, row.pid)
+    inside = None if within is None else (within[0] - offset, within[1] - offset)
+    longest = row_gaps.longest_gap(trace.indexes[row.source], row.number, inside)
+    return None if longest is None else gap_ended_by(trace, row, longest[0], clocks)
+
+
+def _bounds_of(gaps: WorkGaps, source: int, place: int) -> GapBounds:
+    return GapBounds(
+        source,
+        int(gaps.starts[place]),
+        int(gaps.ends[place]),
+        int(gaps.before[place]),
+        int(gaps.after[place]),
+    )
+
+
+def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap | None:
+    """Return the gap that the slice at an index within its row ends, None where it ends none."""
+    bounds = gap_ended_by(trace, row, at, clocks)
+    if bounds is None:
+        return None
+    before, after = (trace.id_at(row.source, position) for position in (bounds.before, bounds.after))
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    chain = trace.chain(after, clocks)
+    if of_work is None or (place := of_work.ended_by(bounds.after)) is None:
+        kind = None
+        launch = next((link for link in chain if link.role == "launch" and link.via), None)
+    else:
+        kind = CLASSES[int(of_work.kinds[place])]
+        position = int(of_work.launches[place])
+        caller = None if position == NONE else trace.id_at(row.source, position)
+        launch = next((link for link in chain if link.id == caller), None)
+    around = None if launch is None else trace.find(launch.id)
+    lane = None if around is None else around[0].lane
+    threads, more = _threads(trace, row, bounds.start, bounds.end, clocks, lane)
+    return Gap(bounds.start, bounds.end, before, after, launch, kind, threads, more)
 
 
 def _threads(

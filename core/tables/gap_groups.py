@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32
+from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
 from ..base.short_names import short_name
 from ..index.store import Index
 from ..query.gaps import gaps_of
 from ..query.views import Row
+from .gap import gap_ended_by
 from .groups import Groups, Labels, concatenated, dense
 from .idle import CLASSES, Idle
 from .step_spans import StepSpans
@@ -53,34 +54,44 @@ class Recurrence:
 def recurrence(
     trace: Trace, row: Row, at: int, steps: Sequence[tuple[int, int]] = (), clocks: Clocks = NO_CLOCKS
 ) -> Recurrence:
-    """Return how often the gap before the slice at an index within its row comes back: between slices of the
-    same short names (of a row with very many names: of the same names), beginning in which of the steps.
+    """Return how often the gap that the slice at an index within its row ends comes back on its lane (of the
+    host: on its row): between slices of the same short names (where there are very many: of the same names),
+    beginning in which of the steps.
 
-    Steps are (start, end) in trace time.
+    Steps are (start, end) in trace time. Zero times where the slice ends no gap.
     """
     index, names = trace.indexes[row.source], trace.indexes[row.source].column("slices.name")
-    first = int(index.rows[row.number]["first"])
-    befores, afters = (_alike(index, row, int(names[first + place])) for place in (at - 1, at))
+    gap = gap_ended_by(trace, row, at, clocks)
+    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    for ends_it, starts, ends in gaps_of(index, row.number):
-        same = np.isin(names[first + ends_it - 1], befores) & np.isin(names[first + ends_it], afters)
-        parts.append((starts[same], (ends - starts)[same]))
+    if gap is not None and of_work is not None:
+        sides = (of_work.before, of_work.after)
+        alike = [
+            _alike(index, names[side], int(names[at])) for side, at in zip(sides, (gap.before, gap.after))
+        ]
+        same = np.isin(names[of_work.before], alike[0]) & np.isin(names[of_work.after], alike[1])
+        parts.append((of_work.starts[same], (of_work.ends - of_work.starts)[same]))
+    elif gap is not None:
+        first, offset = int(index.rows[row.number]["first"]), clocks.offset(row.source, row.pid)
+        present = names[first : first + row.count]
+        befores, afters = (_alike(index, present, int(names[at])) for at in (gap.before, gap.after))
+        for ends_it, starts, ends in gaps_of(index, row.number):
+            same = np.isin(names[first + ends_it - 1], befores) & np.isin(names[first + ends_it], afters)
+            parts.append((starts[same] + offset, (ends - starts)[same]))
     begins, lengths = (np.concatenate(columns) for columns in zip(*parts))
-    begins += clocks.offset(row.source, row.pid)
     edges = np.array(steps, np.int64).reshape(-1, 2)
     low, high = (np.searchsorted(begins, edges[:, side]) for side in (0, 1))
     median = float(np.median(lengths)) if len(lengths) else 0.0
     return Recurrence(len(lengths), median, int((high > low).sum()), len(edges))
 
 
-def _alike(index: Index, row: Row, number: int) -> U32:
-    """Return the string numbers of the names in a row that have one's short name."""
-    first = int(index.rows[row.number]["first"])
-    _, numbers = dense(index.column("slices.name")[first : first + row.count])
+def _alike(index: Index, present: AnyArray, number: int) -> U32:
+    """Return the string numbers of those of the names present that have one's short name."""
+    _, numbers = dense(present)
     if len(numbers) > FEW:
         return np.array([number], np.uint32)
-    wanted = short_name(index.string(number))
-    return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == wanted], np.uint32)
+    label = short_name(index.string(number))
+    return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == label], np.uint32)
 
 
 def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:

@@ -34,8 +34,11 @@ from .slices import TraceSlices
 if TYPE_CHECKING:
     from ..index.opening import Opened
     from ..tables.alignment import Alignment
+    from ..tables.gap import WorkGaps
 
 NEWEST = Choice()
+LANES_WITH_GAPS = 64
+"""Lanes whose gaps are held in memory, those asked for last."""
 
 
 class Trace(TraceSlices):
@@ -58,10 +61,22 @@ class Trace(TraceSlices):
         super().__init__(indexes)
         self.members = tuple(members)
         self.captures, self.shown_capture = tuple(captures), shown
+        self._work_gaps: dict[tuple[int, Clocks], WorkGaps | None] = {}
 
     def rank(self, source: int) -> int | None:
         """Return the rank whose file a source is, None for a host process or a telemetry log."""
         return self.members[source].rank if source < len(self.members) else None
+
+    def work_gaps(self, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps | None:
+        """Return the gaps in the work on a device's lane, as `idle` counts them; None for other lanes."""
+        from ..tables.gap import work_gaps  # a trace is drawn without it
+
+        key = (lane.index, clocks)
+        if key not in self._work_gaps:
+            while len(self._work_gaps) >= LANES_WITH_GAPS:
+                self._work_gaps.pop(next(iter(self._work_gaps)))
+            self._work_gaps[key] = work_gaps(self, lane, clocks)
+        return self._work_gaps[key]
 
     @cached_property
     def alignment(self) -> Alignment:

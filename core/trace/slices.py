@@ -67,6 +67,10 @@ class TraceSlices(TraceLanes):
         """Return the identity of the slice at an index within its row."""
         return self._id(row.source, self._place(row, at))
 
+    def id_at(self, source: int, position: int) -> SliceId:
+        """Return the identity of the slice at a position in a source's index."""
+        return self._id(source, position)
+
     def ordinal(self, row: Row, at: int) -> int:
         """Return the event ordinal of what lies at an index within its row, of any kind."""
         index = self.indexes[row.source]

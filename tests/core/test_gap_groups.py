@@ -10,7 +10,6 @@ import pytest
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
 from tracelane.core.base.short_names import short_name
-from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.lookup import place_of
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
@@ -58,33 +57,26 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
 @needs_corpus
 @pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
 def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
-    """How often a gap comes back, in how many steps and how long, is what a loop over its row finds; its
-    class is that of the idle breakdown.
+    """How often a gap comes back, in how many steps and how long, is what a loop over its stream finds; its
+    bounds and class are those of the idle breakdown.
     """
     trace = opened(name, "0", corpus_cache)
     steps = [(step.start, step.end) for step in trace.steps]
     stream = max(idle(Scope(trace)).streams, key=lambda stream: stream.slices)
     index = stream.work.index
+    names = [
+        tuple(map(short_name, index.strings(index.column("slices.name")[[before, after]])))
+        for before, after in zip(stream.before.tolist(), stream.after.tolist())
+    ]
     checked = 0
-    walked: dict[int, tuple[list[str], list[tuple[int, int]]]] = {}
     for at in range(0, len(stream.starts), max(1, len(stream.starts) // 40)):
         number, place = place_of(index, int(stream.after[at]))
         row = trace.row_number(stream.work.device.source, number)
-        bounds = gap_before(index, number, place)
-        if bounds != (int(stream.starts[at]), int(stream.ends[at])):
-            continue  # between slices of two rows
         gap = gap_of(trace, row, place)
         assert gap is not None and gap.kind == CLASSES[int(stream.kinds[at])]
-        if number not in walked:
-            walked[number] = (
-                [short_name(trace.name(row, n)) for n in range(row.count)],
-                [trace.bounds(row, n) for n in range(row.count)],
-            )
-        names, times = walked[number]
+        assert (gap.start, gap.end) == (int(stream.starts[at]), int(stream.ends[at]))
         alike = [
-            (times[n - 1][1], times[n][0])
-            for n in range(1, row.count)
-            if times[n - 1][1] < times[n][0] and names[n - 1 : n + 1] == names[place - 1 : place + 1]
+            (int(stream.starts[n]), int(stream.ends[n])) for n in range(len(names)) if names[n] == names[at]
         ]
         inside = [any(low <= start < high for start, _ in alike) for low, high in steps]
         found = recurrence(trace, row, place, steps)

@@ -1,4 +1,4 @@
-"""Moves from gap to gap on the focused row."""
+"""Moves from gap to gap: on a device's lane in its work, as `idle` counts it, else on the focused row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
-from tracelane.core.query.gaps import longest_gap, next_gap
+from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
 from tracelane.core.trace import Row
 
 from ..session import Session
-from ..things import gap_in, row_of, thing_by_id
+from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
 from .select import first_row, select
 
@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
 
 def next_one(scene: Scene) -> Session:
-    """Select the next gap on the row that is at least a cell wide."""
+    """Select the next gap that is at least a cell wide."""
     session, row = scene.session, _row(scene)
     thing = None
     if session.selection is not None:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
-    at = session.cursor if thing is None or thing.row.number != row.number else thing.end
-    offset = session.clocks.offset(row.source, row.pid)
+    on_device = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks) is not None
+    time, after = session.cursor, None
+    if thing is not None and (thing.row.lane == row.lane if on_device else thing.row.number == row.number):
+        time = thing.end
+        if thing.is_gap:
+            after = int(scene.trace.indexes[row.source].rows[thing.row.number]["first"]) + thing.index
     least = max(1, session.viewport.span // max(1, session.viewport.width))
-    found = next_gap(scene.trace.indexes[row.source], row.number, at - offset, least)
-    if found is None:
+    gap = next_gap_on_lane(scene.trace, row, time, session.clocks, least, after)
+    if gap is None:
         raise Refusal(f"no gap of a cell ({format_ns(least)}) or more from here on: zoom in for shorter ones")
-    return _selected(scene, row, found)
+    return _selected(scene, gap)
 
 
 def select_longest_gap(scene: Scene) -> Session:
-    """Select the longest gap on the row, of the range if there is one."""
+    """Select the longest gap, of the range if there is one."""
     session, row = scene.session, _row(scene)
-    offset = session.clocks.offset(row.source, row.pid)
-    within = None if session.range is None else (session.range[0] - offset, session.range[1] - offset)
-    found = longest_gap(scene.trace.indexes[row.source], row.number, within)
-    if found is None:
-        raise Refusal("no gap on this row" + (" in the range" if within else ""))
-    return _selected(scene, row, found[0])
+    gap = longest_gap_on_lane(scene.trace, row, session.clocks, session.range)
+    if gap is None:
+        raise Refusal("no gap on this row" + (" in the range" if session.range else ""))
+    return _selected(scene, gap)
 
 
 def _row(scene: Scene) -> Row:
@@ -53,8 +55,8 @@ def _row(scene: Scene) -> Row:
     return row
 
 
-def _selected(scene: Scene, row: Row, at: int) -> Session:
-    thing = gap_in(scene.trace, scene.session.clocks, row, at)
+def _selected(scene: Scene, gap: GapBounds) -> Session:
+    thing = gap_thing(scene.trace, gap)
     if thing is None:
         raise Refusal("there is no gap")
     # A gap begins where the cursor goes, so that the next one is looked for from there.

@@ -10,7 +10,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, LineKind, alike, holders, lane_key
 from ..session import RowKey, Session
-from ..things import Thing, child_near, nearest_thing, parent, row_of, thing_by_id, thing_in
+from ..things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_by_id, thing_in
 from . import view
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
@@ -71,6 +71,10 @@ def along(
     if thing is None:
         raise Refusal("the selection is not in this trace")
     step = 0 if thing.is_gap and direction > 0 else direction  # the slice that ends a gap has its index
+    if thing.is_gap and direction < 0 and left is None:
+        other = thing_before(trace, session.clocks, thing)
+        if other is not None:
+            return select(trace, replace(session, cursor=other.start), layout, height, other)
     place: int | None = thing.index + step
     if left is not None and thing.row.kind is RowKind.SLICES:
         place = left.beside(thing.row.source, thing.row.number, thing.index + step - direction, direction)

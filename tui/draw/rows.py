@@ -19,7 +19,6 @@ from tracelane.core.index.store import Index
 from tracelane.core.overlay.log_index import LogIndex
 from tracelane.core.query.busy import UNION_ROWS, lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
-from tracelane.core.query.gaps import gap_before
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import instant_cells, sample_cells
@@ -409,8 +408,15 @@ class RowReader:
             row = index.row_of(position)
             first = int(index.rows[row]["first"])
             if isinstance(selection, GapId):
-                gap = gap_before(index, row, position - first)
-                return None if gap is None else Selected(selection.source, row, GAP, *gap, RowKind.SLICES)
+                from tracelane.core.tables.gap import gap_ended_by  # frames are drawn without analyses
+
+                gap_row, clocks = self.trace.row_number(selection.source, row), self.trace.clocks
+                gap = gap_ended_by(self.trace, gap_row, position - first, clocks)
+                if gap is None:
+                    return None
+                offset = clocks.offset(gap_row.source, gap_row.pid)
+                start, end = gap.start - offset, gap.end - offset
+                return Selected(selection.source, row, GAP, start, end, RowKind.SLICES)
             start = index.start(position)
             return Selected(
                 selection.source, row, position - first, start, index.end(position), RowKind.SLICES
