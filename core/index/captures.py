@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.units import format_count
+from ..remote.files import is_url
 from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
 from .told import Told
 
@@ -168,6 +169,8 @@ def _member(path: str | Path, fact: NameFacts) -> Member:
     parent = Path(path).parent
     in_folder_of_rank = rank_in(Path(path).name)[0] is None and rank_in(parent.name)[0] is not None
     run = str(parent.parent if in_folder_of_rank else parent)
+    if is_url(path):
+        run = run.replace(":/", "://", 1)
     try:
         changed = os.stat(path).st_mtime_ns
     except OSError:

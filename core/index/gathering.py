@@ -13,6 +13,7 @@ import numpy as np
 from ..base.children import ChildrenError
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
+from ..remote.files import is_url
 from .captures import Member
 from .format import TABLES
 from .indexing import ENDED
@@ -148,7 +149,7 @@ def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering |
     found: list[Found] = []
     for member in meant.members:
         path = member.path
-        if not os.path.isfile(path):
+        if not is_url(path) and not os.path.isfile(path):
             return None
         try:
             wanted = wanted_index(path, options, source=member.source)
@@ -171,8 +172,8 @@ def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering |
 def _nothing_of(path: str | Path) -> Index:
     """Return the index of a file in which nothing has been read yet."""
     tables = {name: np.zeros(0, dtype) for name, dtype in TABLES.items()}
-    path = str(Path(path).absolute())
-    return Index(Path(path), {"path": path, "columns": {}, "ledger": {}}, tables)
+    path = path if is_url(path) else str(Path(path).absolute())
+    return Index(Path(path), {"path": str(path), "columns": {}, "ledger": {}}, tables)
 
 
 def _named(path: str | Path, error: Exception) -> Exception:

@@ -12,6 +12,7 @@ from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.report import NO_EVENTS
 from ..read.source import Source, current_source
+from ..remote.files import is_url
 from .cache import IndexPlace, discard, locate
 from .cached import touch
 from .changes import unfinished_note
@@ -165,7 +166,9 @@ def _opened(place: IndexPlace, source: Source) -> Index | None:
     index.lease, index.source = lease, source
     index.notes = (*place.notes, *place.events, *unfinished_note(source.path))
     index.events = place.events
-    index.path = source.path if source.path == "-" else str(Path(source.path).absolute())
+    index.path = (
+        source.path if source.path == "-" or is_url(source.path) else str(Path(source.path).absolute())
+    )
     touch(place.folder)
     return index
 

@@ -8,6 +8,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..base.errors import UnreadableError
+from ..remote.files import (
+    WEB,
+    RemoteStatus,
+    is_url,
+    list_remote,
+    matching_remote,
+    remote_status,
+    scheme_of,
+    shown_url,
+    url_name,
+)
 
 TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
 STDIN = "-"
@@ -41,6 +52,9 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
     """
     found: list[str | Path] = []
     for path in paths:
+        if is_url(path):
+            found.extend(remote_inputs(str(path)))
+            continue
         if str(path) == STDIN or not os.path.isdir(path):
             matching = [] if os.path.exists(path) else sorted(glob.glob(str(path)))
             found.extend(Path(match) for match in matching if os.path.isfile(match))
@@ -55,11 +69,40 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
     return found
 
 
+def remote_inputs(url: str) -> list[str]:
+    """Return the files that a URL stands for, as `expanded` does. Raises UnreadableError."""
+    magic = "*[" if scheme_of(url) in WEB else "*?["
+    if set(magic) & set(url):
+        if matching := matching_remote(url):
+            return matching
+        raise UnreadableError(f"{shown_url(url)}: no file matches")
+    status = remote_status(url)
+    page = scheme_of(url) in WEB and status.mime_type.startswith("text/html")
+    if not status.is_folder and not page:
+        return [url]
+    entries = list_remote(url)
+    folders = [entry.url for entry in entries if entry.is_folder]
+    inside = _named_like_traces(entries) or [
+        name for folder in folders for name in _named_like_traces(list_remote(folder))
+    ]
+    if not inside:
+        raise UnreadableError(f"{shown_url(url)}: is a directory without traces")
+    return inside
+
+
+def _named_like_traces(entries: Iterable[RemoteStatus]) -> list[str]:
+    return [
+        entry.url
+        for entry in entries
+        if not entry.is_folder and url_name(entry.url).lower().endswith(TRACE_ENDINGS)
+    ]
+
+
 def check_there(paths: Iterable[str | Path]) -> None:
     """Raise UnreadableError, which names each, where there are paths that lead nowhere."""
     reasons: dict[str, list[str]] = {}
     for path in dict.fromkeys(map(str, paths)):
-        if path != STDIN and (reason := _missing(path)):
+        if path != STDIN and not is_url(path) and (reason := _missing(path)):
             reasons.setdefault(reason, []).append(path)
     if reasons:
         raise UnreadableError("; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items()))

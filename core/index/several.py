@@ -13,6 +13,7 @@ from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source
+from ..remote.files import is_url
 from .cache import IndexPlace, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event
@@ -244,7 +245,7 @@ def index_several(
 
 def _job(path: str | Path, source: Source | None, options: IndexOptions) -> IndexJob | None:
     """Return what there is to do for a file, None where that is nothing, or not for another process."""
-    if not os.path.isfile(path):
+    if not is_url(path) and not os.path.isfile(path):
         return None
     try:
         source = current_source(path, source)

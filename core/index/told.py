@@ -15,6 +15,7 @@ from ..base.private import read_private
 from ..read.envelope import EnvelopeReader
 from ..read.source import Source, TextStream, open_source
 from ..read.window import Window
+from ..remote.files import is_url
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
 
@@ -60,7 +61,7 @@ def told_in(path: str | Path, index_dir: Path | None = None) -> Told:
 
 def look_into(path: str | Path, index_dir: Path | None = None) -> tuple[Source | None, Told]:
     """Return a file as a source, None where it is none, and what it says as `told_in` does."""
-    if not os.path.isfile(path):
+    if not is_url(path) and not os.path.isfile(path):
         return None, NOTHING
     try:
         source = open_source(path)

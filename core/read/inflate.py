@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from ..base.deflate import deflate_library
 from ..base.errors import UnreadableError
@@ -16,6 +15,13 @@ from .problem import Problem
 RAW_BLOCK = 128 * 1024
 """Bytes of the file that are inflated at a time."""
 STORED, DEFLATED = 0, 8
+
+
+class Openable(Protocol):
+    """A file that can be opened: a path, or one that lies elsewhere."""
+
+    def open(self, mode: str, buffering: int = -1, /) -> IO[Any]:
+        """Open it; OSError."""
 
 
 class RawReader(ABC):
@@ -47,8 +53,8 @@ class RawReader(ABC):
 class PlainReader(RawReader):
     """The file as it stands."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+    def __init__(self, path: Openable) -> None:
+        self._file = path.open("rb", 0)
 
     @property
     def damage(self) -> Problem | None:
@@ -83,9 +89,9 @@ class ZlibReader(RawReader):
     """
 
     def __init__(
-        self, path: Path, *, wbits: int, start: int = 0, members: bool, library: ModuleType | None = None
+        self, path: Openable, *, wbits: int, start: int = 0, members: bool, library: ModuleType | None = None
     ) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+        self._file = path.open("rb", 0)
         self._start = start
         self._wbits = wbits
         self._members = members
@@ -198,7 +204,7 @@ def _salvage(inflater: zlib._Decompress, raw: bytes, wanted: int) -> bytes:
 class GzipReader(ZlibReader):
     """A gzip file of one or more members."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Openable) -> None:
         super().__init__(path, wbits=31, members=True)
 
 
@@ -243,7 +249,7 @@ class FileReader(RawReader):
         self._raw.close()
 
 
-def zip_reader(path: Path) -> RawReader:
+def zip_reader(path: Openable) -> RawReader:
     """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
     import zipfile  # only for archives
 
@@ -256,7 +262,7 @@ def zip_reader(path: Path) -> RawReader:
         EOFError,
         NotImplementedError,
     )
-    raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
+    raw = path.open("rb")
     try:
         archive = zipfile.ZipFile(raw)
     except damage:
@@ -280,9 +286,9 @@ def zip_reader(path: Path) -> RawReader:
         raise
 
 
-def _cut_off_zip(path: Path) -> RawReader:
+def _cut_off_zip(path: Openable) -> RawReader:
     """Read the first member of an archive whose directory at the end is missing."""
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         head = file.read(30)
     if len(head) < 30 or not head.startswith(b"PK\x03\x04"):
         raise UnreadableError("the zip archive is damaged")
@@ -292,9 +298,9 @@ def _cut_off_zip(path: Path) -> RawReader:
     return ZlibReader(path, wbits=-15, start=30 + name + extra, members=False)
 
 
-def zstd_reader(path: Path) -> RawReader:
+def zstd_reader(path: Openable) -> RawReader:
     """Return a reader of a zstd file; UnreadableError says what to install where nothing can read it."""
-    raw = open(path, "rb")  # noqa: SIM115 - the reader closes it
+    raw = path.open("rb")
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
 

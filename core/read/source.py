@@ -20,7 +20,8 @@ from typing import IO, Any, Protocol, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .inflate import GzipReader, PlainReader, RawReader, zip_reader, zstd_reader
+from ..remote.files import RemoteFile, is_url
+from .inflate import GzipReader, Openable, PlainReader, RawReader, zip_reader, zstd_reader
 from .problem import Problem
 from .transcode import Utf16Reader
 
@@ -114,7 +115,7 @@ class Source:
     """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
 
     path: str  # as given; "-" for standard input
-    file: Path  # what is really read: the path, or the spool of a pipe
+    file: Path | RemoteFile  # what is really read: the path, or the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
     encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"
@@ -139,12 +140,27 @@ class Source:
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Source:
         """Return the source of a JSON object made by `to_message`."""
+        if cls is Source and is_url(message["path"]):
+            from .remote_source import RemoteSource
+
+            return RemoteSource.from_message(message)
         return cls(**{**message, "file": Path(message["file"])})
 
     @property
     def seekable(self) -> bool:
         """Whether byte ranges of the text can be read directly from the file."""
         return self.packing == "plain" and self.encoding.startswith("utf-8")
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether size and time of the file are those that it was looked at with."""
+        if self.kind == "stdin":
+            return True
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size, self.fingerprint.get("mtime_ns"))
 
     @property
     def text_start(self) -> int:
@@ -172,6 +188,7 @@ class Source:
         """Return `length` bytes at `offset` of a seekable source; fewer at the end of the file."""
         if not self.seekable:
             raise ValueError("only a plain UTF-8 source can be read in ranges")
+        assert isinstance(self.file, Path)
         descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             length = min(length, max(0, os.fstat(descriptor).st_size - offset))
@@ -185,7 +202,7 @@ class Source:
         return b"".join(parts)
 
 
-def open_packed(file: Path, packing: str) -> RawReader:
+def open_packed(file: Openable, packing: str) -> RawReader:
     """Return a reader of the inflated bytes of a file."""
     if packing == "gzip":
         return GzipReader(file)
@@ -210,6 +227,10 @@ def open_source(
     name = str(path)
     if name == "-":
         return _spooled(name, sys.stdin.buffer, spool_folder, progress, cancelled)
+    if is_url(name):
+        from .remote_source import open_remote_source
+
+        return open_remote_source(name)
     try:
         status = os.stat(name)
         if stat.S_ISDIR(status.st_mode):
@@ -234,14 +255,8 @@ def current_source(
     cancelled: CancelledCallback = never,
 ) -> Source:
     """Return what is known of a path where the file has not changed since, else what `open_source` finds."""
-    if known is not None and known.path == str(path):
-        try:
-            status = os.stat(known.path)
-        except OSError:
-            status = None
-        state = None if status is None else (status.st_size, status.st_mtime_ns)
-        if known.kind == "stdin" or state == (known.size, known.fingerprint.get("mtime_ns")):
-            return known
+    if known is not None and known.path == str(path) and known.is_unchanged:
+        return known
     return open_source(path, progress=progress, cancelled=cancelled)
 
 
@@ -252,6 +267,23 @@ def _looked_at(name: str, file: Path, status: os.stat_result, digest: str, keep:
         head = handle.read(HEAD)
         handle.seek(max(0, status.st_size - HEAD))
         tail = handle.read(HEAD)
+    packing, encoding, mark = forms_of(name, file, head)
+    fingerprint: Fingerprint = {"size": status.st_size}
+    if digest:
+        fingerprint["hash"] = digest
+    else:
+        fingerprint["mtime_ns"] = status.st_mtime_ns
+        fingerprint["head"] = hashlib.blake2b(head, digest_size=16).hexdigest()
+        fingerprint["tail"] = hashlib.blake2b(tail, digest_size=16).hexdigest()
+    kind = "stdin" if digest else packing
+    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, keep)
+
+
+def forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
+    """Return how a file that begins with `head` is packed, its encoding, and how long its byte order mark is.
+
+    Raises UnreadableError for what is plainly no trace.
+    """
     packing = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
     text = head[:SNIFF]
     if packing != "plain":
@@ -267,15 +299,7 @@ def _looked_at(name: str, file: Path, status: os.stat_result, digest: str, keep:
     encoding, mark = _encoding(text)
     if encoding == "utf-8":
         _refuse_foreign(name, text)
-    fingerprint: Fingerprint = {"size": status.st_size}
-    if digest:
-        fingerprint["hash"] = digest
-    else:
-        fingerprint["mtime_ns"] = status.st_mtime_ns
-        fingerprint["head"] = hashlib.blake2b(head, digest_size=16).hexdigest()
-        fingerprint["tail"] = hashlib.blake2b(tail, digest_size=16).hexdigest()
-    kind = "stdin" if digest else packing
-    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, keep)
+    return packing, encoding, mark
 
 
 def _encoding(text: bytes) -> tuple[str, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from ..base.arrays import U8
 from ..base.errors import Cancelled, UnreadableError
 from .problem import Problem
+from .remote_source import RemoteSource, RemoteText
 from .source import Source
 
 PIECE = 1 << 20
@@ -57,7 +58,7 @@ class PlainText:
         self.start = source.text_start
         self.damage: Problem | None = None
         try:
-            self._file = os.open(source.file, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = os.open(str(source.file), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise UnreadableError(f"{source.path}: {error.strerror}") from error
         self._path = source.path
@@ -195,7 +196,9 @@ class InflatedText:
 
 def text_source(source: Source) -> TextSource:
     """Open the text of a source."""
-    return PlainText(source) if source.seekable else InflatedText(source)
+    if not source.seekable:
+        return InflatedText(source)
+    return RemoteText(source) if isinstance(source, RemoteSource) else PlainText(source)
 
 
 class TextCursor:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.remote.files import is_url
 
 from .opened import chosen_trace
 from .scoped import scope_of_options
@@ -20,6 +21,9 @@ STEP = "step="
 
 def split_side(text: str) -> tuple[str, str]:
     """Return (path, part): the part is what stands behind the first colon before which there is a file."""
+    if is_url(text):
+        path, _, part = text.rpartition(":")
+        return (path, part) if is_url(path) and (part.startswith(STEP) or ".." in part) else (text, "")
     if Path(text).exists():
         return text, ""
     at = text.find(":")

@@ -1,0 +1,307 @@
+"""Files by URL through fsspec: looked at, listed, read in ranges, written.
+
+Nothing of it is loaded before a URL is named.
+
+Credentials, proxies and endpoints are those of the libraries behind a scheme: AWS's settings and environment
+for s3, ~/.ssh for ssh. A host whose key is not in known_hosts is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import IO, Any, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from ..base.errors import TracelaneError, UnreadableError
+
+EXTRA = "pip install 'tracelane[remote]'"
+TESTED = ("s3", "http", "https", "ssh", "sftp")
+"""Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
+WEB, SSH = ("http", "https"), ("ssh", "sftp")
+LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
+"""Bytes that a stream asks for at first, and at most."""
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+)://.")
+
+
+@dataclass(frozen=True)
+class RemoteStatus:
+    """What is at a URL: a file and how to recognise it again, or a folder."""
+
+    url: str
+    size: int
+    is_folder: bool = False
+    etag: str = ""
+    changed: str = ""  # when it was changed last, as the server says it
+    mime_type: str = ""
+
+
+def is_url(path: object) -> bool:
+    """Tell whether a path is a URL: such as s3://bucket/key."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def scheme_of(url: str) -> str:
+    """Return the part of a URL before the colon."""
+    match = _URL.match(url)
+    return match["scheme"].lower() if match else ""
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as it may be shown: without a password, and without what follows a question mark, which is
+    a signature where a link is signed.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")
+    user = host[0].partition(":")[0]
+    return urlunsplit((parts.scheme, f"{user}@{host[2]}" if user else host[2], parts.path, "", ""))
+
+
+def url_in(url: str, name: str) -> str:
+    """Return the URL of a relative name in a folder."""
+    return f"{url.rstrip('/')}/{name}"
+
+
+def url_name(url: str) -> str:
+    """Return the last part of a URL's path."""
+    return posixpath.basename(urlsplit(url).path.rstrip("/"))
+
+
+@lru_cache(maxsize=64)
+def file_system(scheme: str, authority: str) -> Any:
+    """Return fsspec's file system of a scheme; `authority` is the URL's host (or bucket), user and port.
+
+    Raises UnreadableError that says what to install where a package is missing.
+    """
+    try:
+        import fsspec
+    except ImportError:
+        raise UnreadableError(f"{scheme}:// needs fsspec: {EXTRA}") from None
+    try:
+        kind = fsspec.get_filesystem_class(scheme)
+    except ValueError:
+        raise UnreadableError(f"{scheme}:// is no scheme that fsspec knows") from None
+    except ImportError as error:
+        raise UnreadableError(f"{scheme}:// {_missing(scheme, error)}") from None
+    options: dict[str, Any] = dict(kind._get_kwargs_from_urls(f"{scheme}://{authority}/"))
+    options.pop("path", None)
+    if scheme in SSH and kind.__module__.startswith("sshfs"):
+        options["known_hosts"] = ()  # those of ~/.ssh, which the library would not ask by itself
+    elif scheme in SSH:
+        raise UnreadableError(f"{scheme}:// needs sshfs: {EXTRA}")  # paramiko's accepts every host
+    with _named(f"{scheme}://{authority}"):
+        return kind(**options)
+
+
+def remote_status(url: str) -> RemoteStatus:
+    """Return what is at a URL. Raises UnreadableError."""
+    with _opened(url) as (system, path):
+        system.invalidate_cache()
+        info = system.info(path)
+    changed = next(
+        (info[key] for key in ("LastModified", "Last-Modified", "mtime", "updated") if info.get(key)), ""
+    )
+    return RemoteStatus(
+        url,
+        int(info.get("size") or 0),
+        info.get("type") == "directory" or (not info.get("size") and url.endswith("/")),
+        str(info.get("ETag") or info.get("etag") or "").strip('"'),
+        changed.isoformat() if isinstance(changed, datetime) else str(changed),
+        str(info.get("mimetype") or ""),
+    )
+
+
+def list_remote(url: str) -> list[RemoteStatus]:
+    """Return the files and folders in a folder by name; [] where there is none. Raises UnreadableError."""
+    web = scheme_of(url) in WEB
+    if web and not url.endswith("/"):
+        url += "/"
+    with _opened(url) as (system, path):
+        system.invalidate_cache()
+        try:
+            infos = system.ls(path, detail=True)
+        except FileNotFoundError:
+            return []
+    listed = {}
+    for info in infos:
+        name = url_name(str(info["name"]))
+        inside = str(info["name"]).startswith(url) if web else True
+        if name and inside and str(info["name"]).rstrip("/") != path.rstrip("/"):
+            folder = info.get("type") == "directory" or str(info["name"]).endswith("/")
+            listed[name] = RemoteStatus(url_in(url, name), int(info.get("size") or 0), folder)
+    return [listed[name] for name in sorted(listed)]
+
+
+def matching_remote(pattern: str) -> list[str]:
+    """Return the URLs of the files that a pattern with * or [ matches, by name. Raises UnreadableError."""
+    with _opened(pattern) as (system, path):
+        system.invalidate_cache()
+        return sorted(str(system.unstrip_protocol(name)) for name in system.glob(path))
+
+
+def read_remote(url: str, offset: int = 0, length: int | None = None) -> bytes:
+    """Return `length` bytes at an offset of a file, all of it by default; fewer only at its end.
+
+    Raises FileNotFoundError where there is none, else UnreadableError.
+    """
+    if length is not None and length <= 0:
+        return b""
+    with _opened(url, missing=True) as (system, path):
+        if length is None:
+            data: bytes = system.cat_file(path)
+        elif scheme_of(url) in SSH:  # sshfs' cat_file gives all of it
+            with system.open(path, "rb") as file:
+                file.seek(offset)
+                data = file.read(length)
+        else:
+            data = system.cat_file(path, start=offset, end=offset + length)
+    if length is not None and len(data) > length:
+        raise UnreadableError(f"{shown_url(url)}: the server gives all of the file where a part is asked for")
+    return data
+
+
+def write_remote(url: str, data: bytes) -> None:
+    """Write a file, whole or not at all. Raises UnreadableError."""
+    with _opened(url) as (system, path):
+        if scheme_of(url) in SSH:
+            system.makedirs(posixpath.dirname(path), exist_ok=True)
+            system.pipe_file(f"{path}.part", data)
+            system.mv(f"{path}.part", path)
+        else:
+            system.pipe_file(path, data)
+
+
+def answers_ranges(url: str, size: int) -> bool:
+    """Tell whether a part of a file can be read alone: some web servers give all of it each time."""
+    if scheme_of(url) not in WEB or size < 2:
+        return True
+    with _opened(url) as (system, path):
+        file = system.open(path, size=size, cache_type="none", block_size=1)
+        try:
+            file.seek(size - 1)
+            return len(file.read(1)) == 1
+        except (ValueError, NotImplementedError):
+            return False
+        finally:
+            file.close()
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file by URL that opens as a path does."""
+
+    url: str
+    has_ranges: bool = True
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return self.url
+
+    def open(self, mode: str, buffering: int = -1, /) -> IO[Any]:
+        """Open it to be read from front to back, or anywhere where the server answers ranges."""
+        return cast(IO[Any], RemoteStream(self))
+
+
+class RemoteStream(io.RawIOBase):
+    """A file by URL being read, each time twice as much ahead as before."""
+
+    def __init__(self, file: RemoteFile) -> None:
+        """Open it; where the server answers ranges nothing is asked for yet."""
+        self._url, self._has_ranges = file.url, file.has_ranges
+        self._held = b""
+        self._begin = self._at = 0  # of what is held; where reading stands
+        self._ahead = LEAST_AHEAD
+        self._size = remote_status(file.url).size if file.has_ranges else 0
+        self._stream: Any = None
+        if not file.has_ranges:
+            with _opened(file.url) as (system, path):
+                self._stream = system.open(path, "rb", block_size=0)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell whether any place can be gone to."""
+        return self._has_ranges
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer; return how much there was."""
+        if self._stream is not None:
+            with _named(self._url):
+                data = self._stream.read(len(buffer))
+        else:
+            inside = self._at - self._begin
+            if not 0 <= inside < len(self._held) and self._at < self._size:
+                length = min(max(self._ahead, len(buffer)), self._size - self._at)
+                self._held, self._begin, inside = read_remote(self._url, self._at, length), self._at, 0
+                self._ahead = min(2 * self._ahead, MOST_AHEAD)
+            data = self._held[inside : inside + len(buffer)] if inside >= 0 else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place; OSError where the server gives the file from front to back only."""
+        place = offset + (0, self._at, self._size)[whence]
+        if self._stream is not None and (place != self._at or whence == io.SEEK_END):
+            raise OSError("the server gives the file from front to back only")
+        self._at = place
+        return place
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self._at
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._stream is not None and not self.closed:
+            self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _opened(url: str, missing: bool = False) -> Iterator[tuple[Any, str]]:
+    """Yield the file system of a URL and the path there; what goes wrong is an UnreadableError of one line,
+    but for a missing file where that is expected.
+    """
+    parts = urlsplit(url)
+    system = file_system(scheme_of(url), parts.netloc)
+    path = str(system._strip_protocol(url))
+    if scheme_of(url) in SSH:
+        path = parts.path or "/"
+    with _named(url, missing):
+        yield system, path
+
+
+@contextmanager
+def _named(url: str, missing: bool = False) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        if missing:
+            raise
+        raise UnreadableError(f"{shown_url(url)}: no such file") from None
+    except (TracelaneError, NotImplementedError, ValueError):
+        raise
+    except Exception as error:  # each library has errors of its own
+        raise UnreadableError(f"{shown_url(url)}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(getattr(error, "strerror", None) or error).split())
+    name = type(error).__name__
+    return f"{name}: {text}" if text and not isinstance(error, OSError) else text or name
+
+
+def _missing(scheme: str, error: ImportError) -> str:
+    """Say which package a scheme wants."""
+    if scheme in TESTED:
+        return f"needs a package that is not installed: {EXTRA}"
+    return f"needs a package that is not installed: {' '.join(str(error).split())}"
