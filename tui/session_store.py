@@ -7,7 +7,7 @@ from time import monotonic
 from types import MappingProxyType
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.overlay.over import Over
+from tracelane.core.overlay.over import TraceWithMore
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
@@ -112,7 +112,7 @@ class SessionStore:
     def own_trace(self) -> Trace:
         """The trace without logs and computed lanes."""
         trace = self.trace
-        while isinstance(trace, Over):
+        while isinstance(trace, TraceWithMore):
             trace = trace.own
         return trace
 

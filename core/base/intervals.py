@@ -72,8 +72,8 @@ class Intervals:
     def _covered_before(self, times: I64) -> I64:
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)]).astype(np.int64)
         index = np.searchsorted(self.starts, times, "right")
-        over = np.where(index > 0, np.maximum(0, self.ends[index - 1] - times), 0) if len(self) else 0
-        return np.asarray(sums[index] - over, np.int64)
+        excess = np.where(index > 0, np.maximum(0, self.ends[index - 1] - times), 0) if len(self) else 0
+        return np.asarray(sums[index] - excess, np.int64)
 
 
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -145,8 +145,8 @@ def _is_active(character: str) -> bool:
 class _Characters(dict[int, int | str]):
     """What to write for each character, worked out when one is met: a table for `str.translate`."""
 
-    def __init__(self, kept: str = "", blanks: frozenset[str] = frozenset()) -> None:
-        super().__init__({ord(character): character for character in kept})
+    def __init__(self, unchanged: str = "", blanks: frozenset[str] = frozenset()) -> None:
+        super().__init__({ord(character): character for character in unchanged})
         self._blanks = blanks
 
     def __missing__(self, number: int) -> int | str:
@@ -183,9 +183,9 @@ class _JsonCharacters(_Characters):
 
 
 _ONE_LINE = _Characters(blanks=_BLANKS)
-_LINES = _Characters(kept="\n")
+_LINES = _Characters(unchanged="\n")
 _CELL = _Characters()
-_JSON = _JsonCharacters(kept="\n")
+_JSON = _JsonCharacters(unchanged="\n")
 
 
 @lru_cache(maxsize=1 << 14)

@@ -119,8 +119,8 @@ def _kernel_of_path(text: str, keep_suffix: bool) -> str:
                 return parts[place]
             whole = _NUMBERED.match(parts[place])
             cut = None if whole or place < len(parts) - 1 else _CUT.match(parts[place])
-            found = whole or cut
-            return found.group(1) if found else _KEY.sub("", parts[place]).rstrip("_")
+            match = whole or cut
+            return match.group(1) if match else _KEY.sub("", parts[place]).rstrip("_")
     name = parts[-1]
     if _BUNDLE.search(name) and len(parts) > 1:
         name = parts[-2]
@@ -138,13 +138,13 @@ def _cpp(text: str, detail: int) -> str:
     name = _last_component(head)
     if not name:
         return text
-    shown = [_argument(argument, detail) for argument in arguments if not _NO_TELLING.match(argument)]
-    shown = [argument for argument in shown if argument]
-    if not shown:
+    texts = [_argument(argument, detail) for argument in arguments if not _NO_TELLING.match(argument)]
+    texts = [argument for argument in texts if argument]
+    if not texts:
         return name
     if detail < DETAILS:
         name = _KERNEL.sub("", name)
-    return f"{name}<{', '.join(shown)}>"
+    return f"{name}<{', '.join(texts)}>"
 
 
 def _argument(text: str, detail: int) -> str:

@@ -109,10 +109,10 @@ class Rank:
         self.reserved = max(self.reserved, self.allocated)
         time = self.origin + self.now
         self._address += 4096 + 64 * self.noise.below(64)
-        given = self._given.setdefault(abs(size), [])
+        addresses = self._given.setdefault(abs(size), [])
         if size > 0:
-            given.append(self._address)
-        address = given[-1] if size > 0 else given.pop(0)
+            addresses.append(self._address)
+        address = addresses[-1] if size > 0 else addresses.pop(0)
         body = arguments_json(
             ("Total Reserved", self.reserved),
             ("Total Allocated", self.allocated),

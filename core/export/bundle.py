@@ -54,8 +54,8 @@ def bundle(
                     packed.writestr(name, safe_lines(text))
                     names.append(name)
                 for name, data in logs.items():
-                    told = data.decode("utf-8", "replace")
-                    packed.writestr(name, hide(told) if hide else told)
+                    manifest = data.decode("utf-8", "replace")
+                    packed.writestr(name, hide(manifest) if hide else manifest)
                     names.append(name)
                 names += _cuts(packed, Path(folder), trace, example, clocks, hide, progress, cancelled)
             whole.replace(out)

@@ -16,7 +16,7 @@ from ..query.launches import Launched, Launches
 from ..query.replays import Replays, replays_of
 
 CHUNK = 1 << 20
-KEPT = 8
+CACHED_REPLAYS = 8
 """Graphs whose replays are kept compared."""
 
 
@@ -57,39 +57,39 @@ class ReplayFacts:
         """Count what each launch started."""
         self._index, self._launches = index, launches
         self._known, self._counts = np.unique(launches.launch[launches.by_launch], return_counts=True)
-        self._kept: list[Replays] = []
+        self._cache: list[Replays] = []
 
     def entry(self, launch: int | None, kernel: int | None = None) -> dict[str, Any]:
         """Return, under "replay", how a launch's kernels (and one of them, by its position in the graph)
         compare with those of the graph's other replays; nothing where the launch started fewer than two.
         """
-        found = None if launch is None else self._replays(launch)
-        if found is None:
+        replays = None if launch is None else self._replays(launch)
+        if replays is None:
             return {}
         facts: dict[str, Any] = {
-            "number": found.this + 1,
-            "of": len(found.launches),
-            "kernels": found.kernels.shape[1],
-            "device_ns": _compared(found.durations.sum(axis=1), found.this),
+            "number": replays.this + 1,
+            "of": len(replays.launches),
+            "kernels": replays.kernels.shape[1],
+            "device_ns": _compared(replays.durations.sum(axis=1), replays.this),
         }
         if kernel is not None:
-            at = int(np.flatnonzero(found.kernels[found.this] == kernel)[0])
+            at = int(np.flatnonzero(replays.kernels[replays.this] == kernel)[0])
             facts["position"] = at + 1
-            facts["kernel_ns"] = _compared(found.durations[:, at], found.this)
+            facts["kernel_ns"] = _compared(replays.durations[:, at], replays.this)
         return {"replay": facts}
 
     def _replays(self, launch: int) -> Replays | None:
         at = int(np.searchsorted(self._known, np.uint32(launch)))
         if at == len(self._known) or int(self._known[at]) != launch or int(self._counts[at]) < 2:
             return None
-        for kept in self._kept:
-            places = np.flatnonzero(kept.launches == launch)
+        for cached in self._cache:
+            places = np.flatnonzero(cached.launches == launch)
             if len(places):
-                return replace(kept, this=int(places[0]))
-        found = replays_of(self._index, self._launches, launch)
-        if found is not None:
-            self._kept = [found, *self._kept[: KEPT - 1]]
-        return found
+                return replace(cached, this=int(places[0]))
+        replays = replays_of(self._index, self._launches, launch)
+        if replays is not None:
+            self._cache = [replays, *self._cache[: CACHED_REPLAYS - 1]]
+        return replays
 
 
 def _compared(times: I64, this: int) -> dict[str, int]:
@@ -120,11 +120,11 @@ def slices_named(index: Index, pattern: Pattern) -> U32:
     """Return the positions of the slices whose raw name the pattern finds, by start and position."""
     names = index.column("slices.name")
     used = np.unique(np.concatenate([np.unique(part) for part in _chunks(names)] or [names]))
-    wanted = used[np.array(pattern.found_in(index.strings(used)), np.bool_)]
-    found = [
-        at + np.flatnonzero(np.isin(part, wanted)) for at, part in zip(_steps(len(names)), _chunks(names))
+    matching = used[np.array(pattern.found_in(index.strings(used)), np.bool_)]
+    slices = [
+        at + np.flatnonzero(np.isin(part, matching)) for at, part in zip(_steps(len(names)), _chunks(names))
     ]
-    positions: I64 = np.concatenate(found) if found else np.zeros(0, np.int64)
+    positions: I64 = np.concatenate(slices) if slices else np.zeros(0, np.int64)
     order = np.lexsort((positions, index.column("slices.start")[positions]))
     return positions[order].astype(np.uint32)
 

@@ -50,7 +50,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Selection:
     ordinals: U32  # of all events to be copied, ascending, each once
     slices: int
     instants: int
@@ -81,31 +81,37 @@ def cut(
         raise UsageError("the window to cut is empty: --from must lie before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
-    wanted = _wanted(index, (start, end), range(len(index.lanes)) if lanes is None else lanes, devices)
-    if not len(wanted.ordinals):
+    selection = _selection(index, (start, end), range(len(index.lanes)) if lanes is None else lanes, devices)
+    if not len(selection.ordinals):
         raise UsageError("nothing of the trace lies in that window")
     envelope, left_out = _envelope(index)
     metadata = 0
     with _written(out) as file:
         file.write(envelope)
         separator = b"\n"
-        for text, is_metadata in _events(index, wanted.ordinals, progress, cancelled):
+        for text, is_metadata in _events(index, selection.ordinals, progress, cancelled):
             file.write(separator + text)
             separator = b",\n"
             metadata += is_metadata
         file.write(b"\n]}\n")
-    events = len(wanted.ordinals) + metadata
+    events = len(selection.ordinals) + metadata
     return Cut(
-        wanted.slices, wanted.instants, wanted.samples, wanted.flows, metadata, events, tuple(left_out)
+        selection.slices,
+        selection.instants,
+        selection.samples,
+        selection.flows,
+        metadata,
+        events,
+        tuple(left_out),
     )
 
 
 # -- what is wanted ---------------------------------------------------------------------------------------
 
 
-def _wanted(
+def _selection(
     index: Index, window: tuple[int, int], lanes: Sequence[int], devices: Mapping[str, int]
-) -> _Wanted:
+) -> _Selection:
     slices, instants, samples = [], [], []
     pids = [index.string(int(process["pid"])) for process in index.processes] if devices else []
     for lane in lanes:
@@ -135,7 +141,7 @@ def _wanted(
     ordinals = np.unique(np.concatenate(pieces)).astype(np.uint32, copy=False)
     counts = [sum(b - a for a, b in some) for some in (slices, instants)]
     counters = len(np.unique(np.concatenate(sampled))) if sampled else 0  # an event may sample many series
-    return _Wanted(ordinals, counts[0], counts[1], counters, len(flows))
+    return _Selection(ordinals, counts[0], counts[1], counters, len(flows))
 
 
 def _overlapping(index: Index, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:
@@ -161,7 +167,7 @@ def _flows(index: Index, slices: list[tuple[int, int]]) -> I64:
     """Return the numbers of the flows from one of these slices to another."""
     ranges = sorted((a, b) for a, b in slices if a < b)
     begins, stops = (np.array(side, np.int64) for side in (zip(*ranges) if ranges else ((), ())))
-    found = [np.zeros(0, np.int64)]
+    ordinals = [np.zeros(0, np.int64)]
     source, target = index.column("flows.source"), index.column("flows.target")
     for low in range(0, len(source), CHUNK):
         inside = np.ones(min(CHUNK, len(source) - low), np.bool_)
@@ -170,8 +176,8 @@ def _flows(index: Index, slices: list[tuple[int, int]]) -> I64:
             at = np.searchsorted(begins, position, "right") - 1
             inside &= (at >= 0) & (position != NONE)
             inside[inside] = position[inside] < stops[at[inside]]
-        found.append(low + np.flatnonzero(inside))
-    return np.concatenate(found)
+        ordinals.append(low + np.flatnonzero(inside))
+    return np.concatenate(ordinals)
 
 
 # -- where it stands --------------------------------------------------------------------------------------
@@ -198,9 +204,9 @@ def _events(
         texts = event_texts(data, int(count[block]), bool(index.column("blocks.repaired")[block]))
         if chosen and chosen[-1] >= len(texts):
             raise TracelaneError(f"{index.path} has changed since it was indexed: open it again")
-        wanted = set(chosen)
+        chosen_ordinals = set(chosen)
         for number, text in enumerate(texts):
-            if number in wanted:
+            if number in chosen_ordinals:
                 yield text, False
             elif unknown[block] and _METADATA.search(text) and _is_metadata(text):
                 yield text, True
@@ -243,11 +249,11 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
     """Return (the text up to the bracket of the events, the keys that were too large to be kept)."""
     values: dict[str, Any] = dict(index.manifest.get("envelope") or {})
     left_out = [k for k, v in values.items() if isinstance(v, str) and _LEFT_OUT.fullmatch(v)]
-    kept = {key: values[key] for key in KINETO_KEYS if key in values}
-    kept |= {key: value for key, value in values.items() if key not in kept}
+    values_first = {key: values[key] for key in KINETO_KEYS if key in values}
+    values_first |= {key: value for key, value in values.items() if key not in values_first}
     lines = [
         f"  {json.dumps(key)}: {json.dumps(value)},\n"
-        for key, value in kept.items()
+        for key, value in values_first.items()
         if key not in left_out and key != "traceEvents"
     ]
     return ("{\n" + "".join(lines) + '  "traceEvents": [').encode(), left_out

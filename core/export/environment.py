@@ -35,11 +35,11 @@ def environment(trace: Trace) -> list[tuple[str, str]]:
     for index in trace.indexes:
         envelope = index.manifest.get("envelope")
         if isinstance(envelope, dict):
-            pairs.update(dict.fromkeys(_told(envelope)))
+            pairs.update(dict.fromkeys(_entries(envelope)))
     return list(pairs)
 
 
-def _told(envelope: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _entries(envelope: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in DEVICE_KEYS:
         alike: dict[str, list[str]] = {}
         devices = envelope.get(key)
@@ -52,10 +52,10 @@ def _told(envelope: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"device{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}", text
     group = envelope.get("distributedInfo")
     if isinstance(group, dict):
-        told = [
+        entries = [
             f"{key} {group[key]}" for key in ("backend", "rank", "world_size", "pg_count") if key in group
         ]
-        yield "distributed", _short(", ".join(told))
+        yield "distributed", _short(", ".join(entries))
     for key, name in KNOWN.items():
         if key in envelope:
             yield name, _short(envelope[key])

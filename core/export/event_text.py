@@ -23,10 +23,10 @@ def event_texts(data: bytes, count: int, repaired: bool) -> list[bytes]:
     What is no valid JSON is written anew from what could be read of it, times with all their digits.
     """
     if not repaired:
-        found = structure(data)
-        if len(found.ends) == count and found.close is None and found.stray is None:
+        shape = structure(data)
+        if len(shape.ends) == count and shape.close is None and shape.stray is None:
             texts, begin = [], 0
-            for end in found.ends:
+            for end in shape.ends:
                 gap = _GAP.match(data, begin)
                 texts.append(data[gap.end() if gap else begin : end])
                 begin = end

@@ -62,13 +62,13 @@ def read_marks(path: Path) -> tuple[Mark, ...]:
     if value is None:
         return ()
     try:
-        found = [
+        marks = [
             Mark(int(entry["start_ns"]), int(entry["end_ns"]), str(entry.get("text", "")))
             for entry in value["marks"][:MOST]
         ]
     except (KeyError, TypeError, ValueError):
         raise TracelaneError(f"{path} holds no marks") from None
-    return tuple(sorted(found))
+    return tuple(sorted(marks))
 
 
 def moved(marks: Sequence[Mark], ns: int) -> tuple[Mark, ...]:

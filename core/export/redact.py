@@ -35,8 +35,8 @@ class Redaction:
     @classmethod
     def of(cls, trace: Trace, more: Iterable[str] = ()) -> Redaction:
         """Return the redaction for a trace: what its envelopes and file names say of hosts and users."""
-        found = {word for word in (*_words(trace), *more) if len(word) >= SHORTEST}
-        return cls(tuple(sorted(found, key=lambda word: (-len(word), word))))
+        words = {word for word in (*_words(trace), *more) if len(word) >= SHORTEST}
+        return cls(tuple(sorted(words, key=lambda word: (-len(word), word))))
 
     def __call__(self, text: str) -> str:
         """Return a text without them; the end of each path stays."""

@@ -55,22 +55,22 @@ class Example:
 def example_of(scope: Scope) -> Example:
     """Return the step whose wall time is the median of those in the scope, else the whole of the scope."""
     low, high = scope.range or scope.trace.opening_span
-    found = steps_inside(scope)
-    if found is None or not len(found):
+    steps = steps_inside(scope)
+    if steps is None or not len(steps):
         return Example("", low, high)
-    wall = found.ends - found.starts
+    wall = steps.ends - steps.starts
     place = int(np.flatnonzero(wall == percentile(wall, 50))[0])
-    return Example(f"step {found.labels[place]}", int(found.starts[place]), int(found.ends[place]))
+    return Example(f"step {steps.labels[place]}", int(steps.starts[place]), int(steps.ends[place]))
 
 
 def steps_inside(scope: Scope) -> StepSpans | None:
     """Return the steps that lie in the scope's range wholly, None where the trace has none."""
-    found = step_spans(scope.trace, scope.clocks, scope.steps or None)
-    if found is None or scope.range is None:
-        return found
-    inside = np.flatnonzero((found.starts >= scope.range[0]) & (found.ends <= scope.range[1]))
-    labels = tuple(found.labels[at] for at in inside.tolist())
-    return replace(found, labels=labels, starts=found.starts[inside], ends=found.ends[inside])
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
+    if steps is None or scope.range is None:
+        return steps
+    inside = np.flatnonzero((steps.starts >= scope.range[0]) & (steps.ends <= scope.range[1]))
+    labels = tuple(steps.labels[at] for at in inside.tolist())
+    return replace(steps, labels=labels, starts=steps.starts[inside], ends=steps.ends[inside])
 
 
 def report(
@@ -102,15 +102,15 @@ def report(
 
 def _summary(scope: Scope, ledger: Sequence[str]) -> str:
     lines = [f"What the numbers speak of: {markdown_words(scope.text)}.", *ledger]
-    found = steps_inside(scope)
-    if found is None or not len(found):
+    steps = steps_inside(scope)
+    if steps is None or not len(steps):
         lines.append(
             "Iterations: none found; neither a profiler nor an engine marked any, and nothing repeats."
         )
     else:
-        wall = found.ends - found.starts
+        wall = steps.ends - steps.starts
         lines.append(
-            f"Iterations: {format_count(len(found))} ({markdown_words(f'{found.choice}: {found.reason}')}), "
+            f"Iterations: {format_count(len(steps))} ({markdown_words(f'{steps.choice}: {steps.reason}')}), "
             f"median {format_ns(percentile(wall, 50))}, p95 {format_ns(percentile(wall, 95))}."
         )
     return "\n".join(f"- {line}" for line in lines)
@@ -124,23 +124,27 @@ def _environment(scope: Scope) -> str:
 
 
 def _steps(scope: Scope) -> str:
-    found = steps(scope)
-    if not len(found.steps):
-        return "## Steps\n\n" + "\n".join(map(markdown_words, found.steps.notes))
-    return _table("Steps", found.steps, "", STEPS) + "\n\n" + _bare(as_markdown(found.groups))
+    report = steps(scope)
+    if not len(report.steps):
+        return "## Steps\n\n" + "\n".join(map(markdown_words, report.steps.notes))
+    return _table("Steps", report.steps, "", STEPS) + "\n\n" + _bare(as_markdown(report.groups))
 
 
-def _baseline(found: Difference) -> str:
-    lines = [f"## Against {markdown_words(found.before.title)}", "", "| metric | before | now | change |"]
+def _baseline(difference: Difference) -> str:
+    lines = [
+        f"## Against {markdown_words(difference.before.title)}",
+        "",
+        "| metric | before | now | change |",
+    ]
     lines.append("| --- | ---: | ---: | ---: |")
-    lines.extend(_changes(found))
+    lines.extend(_changes(difference))
     return "\n".join(lines)
 
 
-def _changes(found: Difference) -> Iterator[str]:
-    for name, change in found.metrics.items():
-        wanted = name in ("step.count", "kernels.calls", "kernels.total", "ops.calls", "ops.self_cpu")
-        if wanted or (name.startswith(("step.", "device.")) and name.endswith((".median", "_share"))):
+def _changes(difference: Difference) -> Iterator[str]:
+    for name, change in difference.metrics.items():
+        is_reported = name in ("step.count", "kernels.calls", "kernels.total", "ops.calls", "ops.self_cpu")
+        if is_reported or (name.startswith(("step.", "device.")) and name.endswith((".median", "_share"))):
             if change.metric.value is None and change.before is None:
                 continue
             column = Column(name, name, change.metric.unit)

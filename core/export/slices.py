@@ -58,16 +58,16 @@ class SliceRows:
         Trace.lanes; all where None.
         """
         self.trace = trace
-        wanted = None if lanes is None else frozenset(lanes)
+        lane_set = None if lanes is None else frozenset(lanes)
         starts, sources, positions = [], [], []
         for source, index in enumerate(trace.indexes):
             index.check(*USED)
             for own, begin in hits.starts(source):
-                if wanted is not None:
+                if lane_set is not None:
                     numbers, which = np.unique(RowsByPosition(index).of(own), return_inverse=True)
-                    rows = [trace.row_number(source, number).lane in wanted for number in numbers.tolist()]
-                    kept = np.array(rows, np.bool_)[which]
-                    own, begin = own[kept], begin[kept]
+                    rows = [trace.row_number(source, number).lane in lane_set for number in numbers.tolist()]
+                    inside_lanes = np.array(rows, np.bool_)[which]
+                    own, begin = own[inside_lanes], begin[inside_lanes]
                 if range is not None:
                     low, high = range
                     end = begin + index.duration(own)
@@ -99,12 +99,12 @@ class SliceRows:
             rows: list[tuple[Any, ...]] = [()] * len(part)
             for source in np.unique(self._sources[part]).tolist():
                 at = np.flatnonzero(self._sources[part] == source)
-                made = self._made(source, self._positions[part[at]].astype(np.int64))
-                for place, row in zip(at.tolist(), made):
+                built = self._built(source, self._positions[part[at]].astype(np.int64))
+                for place, row in zip(at.tolist(), built):
                     rows[place] = row
             yield from rows
 
-    def _made(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
+    def _built(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
         index, trace = self.trace.indexes[source], self.trace
         numbers, which = np.unique(RowsByPosition(index).of(positions), return_inverse=True)
         places = [trace.row_number(source, number).lane for number in numbers.tolist()]
@@ -127,26 +127,26 @@ class SliceRows:
         return list(zip(*columns))
 
 
-def csv_pieces(found: SliceRows, limit: int | None = None) -> Iterator[str]:
+def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:
     """Yield the slices as CSV, line by line, the names of the columns first."""
-    yield csv_line(found.columns)
-    for row in found.rows(limit):
+    yield csv_line(rows.columns)
+    for row in rows.rows(limit):
         yield csv_line(row)
 
 
-def slices_json(found: SliceRows, scope: str, limit: int | None = None) -> Iterator[str]:
+def slices_json(slices: SliceRows, scope: str, limit: int | None = None) -> Iterator[str]:
     """Yield the slices as the JSON of a command, entry by entry; times are those of the file."""
-    columns = [{"name": name, "unit": UNITS[name]} for name in found.columns]
-    rows = (dict(zip(found.columns, row)) for row in found.rows(limit))
+    columns = [{"name": name, "unit": UNITS[name]} for name in slices.columns]
+    rows = (dict(zip(slices.columns, row)) for row in slices.rows(limit))
     return json_pieces("slices", scope, 0, {"slices": JsonTable(columns, rows)})
 
 
-def write_rows(found: SliceRows, path: Path, scope: str, cancelled: CancelledCallback = never) -> None:
+def write_rows(rows: SliceRows, path: Path, scope: str, cancelled: CancelledCallback = never) -> None:
     """Write all slices to a new file, as JSON where it is called so, else as CSV; nothing of it is left where
     that fails. Raises OSError, Cancelled.
     """
     is_json = path.suffix.lower() == ".json"
-    write_new_file(path, slices_json(found, scope) if is_json else csv_pieces(found), cancelled)
+    write_new_file(path, slices_json(rows, scope) if is_json else csv_pieces(rows), cancelled)
 
 
 def _plain(text: str) -> Any:

@@ -35,19 +35,23 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
     span = log.span
     at = span[0] if span else 0
     zone = zone_offset(options.zone, at) if options.zone else None
-    found = propose(log, time.busy, time.window, host_offset(at), zone)
+    proposal = propose(log, time.busy, time.window, host_offset(at), zone)
     if options.lag_s is not None:
-        reason = f"{found.reason.partition('; ')[0]}; its lag is given"
-        found = replace(found, lag_s=options.lag_s, confidence=1.0, reason=reason)
-    if span and not (span[0] + found.shift_ns < time.window[1] and span[1] + found.shift_ns > time.window[0]):
-        found = replace(found, confidence=0.0, reason=f"{found.reason}; so log and trace do not overlap")
-    given = {
+        reason = f"{proposal.reason.partition('; ')[0]}; its lag is given"
+        proposal = replace(proposal, lag_s=options.lag_s, confidence=1.0, reason=reason)
+    if span and not (
+        span[0] + proposal.shift_ns < time.window[1] and span[1] + proposal.shift_ns > time.window[0]
+    ):
+        proposal = replace(
+            proposal, confidence=0.0, reason=f"{proposal.reason}; so log and trace do not overlap"
+        )
+    named = {
         card: _process(wall, card, pid) for card, pid in options.device_of.items() if card in log.devices
     }
-    if given:
-        free = {c: p for c, p in found.device_of.items() if c not in given and p not in given.values()}
-        found = replace(found, device_of=dict(sorted({**free, **given}.items())))
-    return found
+    if named:
+        free = {c: p for c, p in proposal.device_of.items() if c not in named and p not in named.values()}
+        proposal = replace(proposal, device_of=dict(sorted({**free, **named}.items())))
+    return proposal
 
 
 def _process(wall: Wall, card: str, pid: str) -> str:

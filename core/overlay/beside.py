@@ -17,14 +17,14 @@ def logs_beside(trace: Trace) -> list[Path]:
     """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
     paths = [Path(source.path) for source in trace.sources]
     folders = dict.fromkeys(path.parent for path in paths if path.is_file())
-    found = []
+    logs = []
     for folder in folders:
         try:
             files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MOST_FILES]
         except OSError:
             continue
-        found += [path for path in files if is_aiu_smi(path)]
-    return found
+        logs += [path for path in files if is_aiu_smi(path)]
+    return logs
 
 
 def is_aiu_smi(path: Path) -> bool:

@@ -102,8 +102,8 @@ class CounterIndex(Index):
         return lanes
 
     def _map(self, name: str) -> AnyArray:
-        found = self._memory.get(name)
-        return super()._map(name) if found is None else found
+        column = self._memory.get(name)
+        return super()._map(name) if column is None else column
 
     def _read_string(self, number: int) -> str:
         return self._texts[number]

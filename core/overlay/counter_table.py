@@ -48,8 +48,8 @@ def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table
         if lane.kind is not LaneKind.COUNTER:
             continue
         for row in trace.rows(lane):
-            if row.kind is RowKind.SAMPLES and (found := _row(trace, row, span)):
-                rows.append({**found, "process": _process(trace, lane.source, lane.process.title)})
+            if row.kind is RowKind.SAMPLES and (entry := _row(trace, row, span)):
+                rows.append({**entry, "process": _process(trace, lane.source, lane.process.title)})
     data = {
         column.key: (
             [str(row[column.key]) for row in rows]

@@ -19,7 +19,7 @@ from ..tables.scope import Scope
 from ..tables.work import rank_of
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
-from .over import NO_CLOCKS, Over
+from .over import NO_CLOCKS, TraceWithMore
 
 if TYPE_CHECKING:
     from ..tables.launches import DeviceLaunches
@@ -36,7 +36,7 @@ MEMORY, QUEUE = "memory", "queue"
 """Kinds of computed lanes."""
 
 
-class WithCounters(Over):
+class WithCounters(TraceWithMore):
     """A trace and one more source: the lanes computed from it, each below the process that it speaks of."""
 
     def __init__(self, own: Trace, counters: Sequence[Counter], device_clocks: Clocks = NO_CLOCKS) -> None:
@@ -56,25 +56,25 @@ class WithCounters(Over):
     @cached_property
     def clocks(self) -> Clocks:
         """The trace's own, the computed lanes moved with what they speak of."""
-        found = self.own.clocks
+        clocks = self.own.clocks
         for number, (source, process) in enumerate(self.computed.owners):
             index = self.own.indexes[source]
             owner = index.string(int(index.processes[process]["pid"]))
             pid = self.computed.string(int(self.computed.processes[number]["pid"]))
-            found = found.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
-        return found
+            clocks = clocks.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
+        return clocks
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """The trace's processes, computed lanes below those that they speak of."""
         computed = [process for process in self._processes if process.source == self.counter_source]
         below = dict(zip(self.computed.owners, computed))
-        found: list[Process] = []
+        processes: list[Process] = []
         for process in self.own.processes:
-            found.append(process)
+            processes.append(process)
             if (process.source, process.number) in below:
-                found.append(below[process.source, process.number])
-        return tuple(found)
+                processes.append(below[process.source, process.number])
+        return tuple(processes)
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of an event; of a computed sample those of the record that it comes from."""
@@ -106,11 +106,11 @@ def with_lanes(
         known = [one for one in trace.computed.counters if one.kind != kind]
         devices, trace = trace.device_clocks, trace.own
     if kind == MEMORY:
-        made = memory_counters(Scope(trace, cancelled=cancelled))
+        counters = memory_counters(Scope(trace, cancelled=cancelled))
     else:
         devices = of_devices(trace, clocks)
-        made = queue_counters(Scope(trace, clocks=devices, cancelled=cancelled))
-    return WithCounters(trace, sorted([*known, *made], key=_kind), devices)
+        counters = queue_counters(Scope(trace, clocks=devices, cancelled=cancelled))
+    return WithCounters(trace, sorted([*known, *counters], key=_kind), devices)
 
 
 def of_devices(trace: Trace, clocks: Clocks) -> Clocks:
@@ -130,10 +130,10 @@ def files_of(sources: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
 
 def memory_counters(scope: Scope) -> list[Counter]:
     """Return what each allocator of a device gave out and reserved; of the host's where there is no other."""
-    found = [one for one in allocators(scope) if len(one)]
-    devices = [one for one in found if not one.host]
+    used = [one for one in allocators(scope) if len(one)]
+    devices = [one for one in used if not one.host]
     counters = []
-    for one in devices or found:
+    for one in devices or used:
         owner = _owner(one)
         if owner is None:
             continue
@@ -143,9 +143,9 @@ def memory_counters(scope: Scope) -> list[Counter]:
         if one.reserved is not None and not np.array_equal(one.reserved, one.total):
             series.append((f"{whose} reserved".strip(), one.reserved))
         for word, values in series:
-            kept = thinned(values)
+            points = thinned(values)
             place = MEMORY, one.source, owner, heading_of(scope, one.source, owner)
-            samples = one.times[kept], values[kept] / MIB, events[kept]
+            samples = one.times[points], values[points] / MIB, events[points]
             counters.append(Counter(*place, f"{word} MiB", *samples))
     return counters
 
@@ -169,10 +169,10 @@ def queue_counters(scope: Scope) -> list[Counter]:
         for stream in _busiest(device):
             for word, finished in (("waiting", False), ("in flight", True)):
                 times, lengths = device.queue(stream, finished=finished)
-                kept = thinned(lengths)
-                values = lengths[kept].astype(np.float64)
+                points = thinned(lengths)
+                values = lengths[points].astype(np.float64)
                 title = f"stream {stream} {word}"
-                counters.append(Counter(QUEUE, of.source, of.process, heading, title, times[kept], values))
+                counters.append(Counter(QUEUE, of.source, of.process, heading, title, times[points], values))
     return counters
 
 

@@ -47,8 +47,8 @@ def kernels_table(
     rows = [row for card in cards for row in _rows(overlay, card, span, clocks)]
     columns = {column.key: _column(column, [row[column.key] for row in rows]) for column in COLUMNS}
     intervals = sorted({card.interval_ns for card in cards if card.interval_ns})
-    shown = " and ".join(f"{interval / 1e6:.4g} ms" for interval in intervals)
-    notes = (STATEMENT.format(interval=shown),) if cards else (NO_CARDS,)
+    spacing = " and ".join(f"{interval / 1e6:.4g} ms" for interval in intervals)
+    notes = (STATEMENT.format(interval=spacing),) if cards else (NO_CARDS,)
     totals: dict[str, Value] = {"energy_j": float(np.sum(columns["energy_j"]))}
     scope = Scope(overlay.own, within, clocks=clocks).text
     return Table("telemetry_kernels", "Energy by kernel", scope, COLUMNS, columns, totals, notes)
@@ -67,21 +67,21 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
     work = next(iter(work_of(scope)), None)
     nothing = np.empty(0, np.int64)
     columns = (nothing,) * 3 if work is None else (work.names.astype(np.int64), work.starts, work.ends)
-    found = attribute(power, *columns, span, interval)
+    energy = attribute(power, *columns, span, interval)
     names, starts, ends = columns
     listed = [
         (short_name(work.index.string(one.name)), one.slices, one.duration_ns, one.joules, one.watts)
-        for one in found.names
+        for one in energy.names
         if work is not None
     ]
-    short = np.isin(names, np.array(found.too_short, np.int64))
+    short = np.isin(names, np.array(energy.too_short, np.int64))
     if short.any():
         total = int((ends - starts)[short].sum())
-        listed.append((TOO_SHORT, int(short.sum()), total, found.too_short_joules, np.nan))
+        listed.append((TOO_SHORT, int(short.sum()), total, energy.too_short_joules, np.nan))
     idle = span[1] - span[0] - merge(starts, ends).length
     if idle > 0:
-        listed.append((IDLE, 0, idle, found.none_joules, np.nan))
-    device, whole = overlay.device_name(card.device), found.total_joules
+        listed.append((IDLE, 0, idle, energy.none_joules, np.nan))
+    device, whole = overlay.device_name(card.device), energy.total_joules
     for name, count, total, joules, watts in listed:
         values = (device, name, count, total, joules, watts, joules / whole if whole else np.nan)
         yield dict(zip((column.key for column in COLUMNS), values))

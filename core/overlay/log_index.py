@@ -135,8 +135,8 @@ class LogIndex(Index):
         return lanes
 
     def _map(self, name: str) -> AnyArray:
-        found = self._memory.get(name)
-        return super()._map(name) if found is None else found
+        column = self._memory.get(name)
+        return super()._map(name) if column is None else column
 
     def _read_string(self, number: int) -> str:
         return self._texts[number]
@@ -160,12 +160,12 @@ def drawn_range(least: float, most: float) -> tuple[float, float]:
 
 def chosen_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:
     """Return the metrics shown at first: power, busy, temperature, memory traffic, the host's processor."""
-    found: list[LogColumn] = []
+    chosen: list[LogColumn] = []
     for kind in _CHOSEN:
-        found += [column for column in columns if column.kind is kind][:1]
+        chosen += [column for column in columns if column.kind is kind][:1]
     for name in _CHOSEN_NAMES:
-        found += [column for column in columns if column.name.lower() == name and column not in found][:1]
-    return found or list(columns[:6])
+        chosen += [column for column in columns if column.name.lower() == name and column not in chosen][:1]
+    return chosen or list(columns[:6])
 
 
 def metric_title(series: Series) -> str:
@@ -184,16 +184,16 @@ def entries_of(series: Series) -> tuple[I64, F64, I64]:
 
     Intervals of no length are left out: a later sample has their time.
     """
-    kept = np.flatnonzero(series.end_ns > series.start_ns)
-    starts, ends, values = series.start_ns[kept], series.end_ns[kept], series.value[kept]
-    if not len(kept):
+    samples = np.flatnonzero(series.end_ns > series.start_ns)
+    starts, ends, values = series.start_ns[samples], series.end_ns[samples], series.value[samples]
+    if not len(samples):
         return np.array(series.start_ns[:1]), np.array([np.nan]), np.array([-1], np.int64)
     open_after = np.append(starts[1:] > ends[:-1], True)
     each = 1 + open_after.astype(np.int64)
     at = np.cumsum(each) - each
     start = np.empty(int(each.sum()), np.int64)
     value, sample = np.full(len(start), np.nan), np.full(len(start), -1, np.int64)
-    start[at], value[at], sample[at] = starts, values, kept
+    start[at], value[at], sample[at] = starts, values, samples
     gaps = at[open_after] + 1
     start[gaps] = ends[open_after]
     return start, value, sample

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NO_CLOCKS = Clocks()
 
 
-class Over(Trace):
+class TraceWithMore(Trace):
     """A trace with further sources behind its own."""
 
     def __init__(self, own: Trace, more: Sequence[Index]) -> None:

@@ -15,7 +15,7 @@ from ..query.views import Process, Row
 from ..tables.devices import Device
 from ..trace import Trace
 from .log_index import LogIndex, LogLane
-from .over import NO_CLOCKS, Over
+from .over import NO_CLOCKS, TraceWithMore
 from .wall import Wall
 from .zones import SECOND, offset_text
 
@@ -65,7 +65,7 @@ class Reading:
     text: str
 
 
-class Overlay(Over):
+class Overlay(TraceWithMore):
     """A trace and its logs. The clock of a log is (its source's number, ""): 0 is what was proposed."""
 
     def __init__(self, trace: Trace, placed: Sequence[PlacedLog]) -> None:
@@ -113,10 +113,10 @@ class Overlay(Over):
                 device = self._device_of(process)
                 where = rest if device is None else below.setdefault((device.source, device.process), [])
                 where.append(process)
-        found: list[Process] = []
+        processes: list[Process] = []
         for process in self.own.processes:
-            found += [process, *below.get((process.source, process.number), ())]
-        return (*found, *rest)
+            processes += [process, *below.get((process.source, process.number), ())]
+        return (*processes, *rest)
 
     def log_of(self, source: int) -> PlacedLog | None:
         """Return the log behind a source, None for a file of the trace."""
@@ -197,8 +197,8 @@ class Overlay(Over):
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return what stands in the file of an event; of a log's sample its line."""
-        found = self.find_instant(source, ordinal)
-        reading = None if found is None else self.reading_at(*found)
+        sample = self.find_instant(source, ordinal)
+        reading = None if sample is None else self.reading_at(*sample)
         if reading is None:
             return self.own.event_arguments(source, ordinal)
         return Arguments({f"line {reading.line:,} of the log": reading.text} if reading.line else {})

@@ -56,7 +56,7 @@ class Card:
     series: dict[ColumnKind, Series]
     interval_ns: int | None
 
-    def over(self, kind: ColumnKind, stretch: Stretch) -> Statistics | None:
+    def statistics(self, kind: ColumnKind, stretch: Stretch) -> Statistics | None:
         """Return the statistics of the first metric of a kind, None where the log has none."""
         series = self.series.get(kind)
         return None if series is None else statistics(series, stretch.start, stretch.end)
@@ -85,8 +85,8 @@ def steps_table(
     stretches = [
         Stretch(label, start, end, source)
         for source in range(len(overlay.own.indexes))
-        if (found := find_steps(overlay.own, source, clocks, name)) is not None
-        for label, start, end in zip(found.labels, found.starts.tolist(), found.ends.tolist())
+        if (steps := find_steps(overlay.own, source, clocks, name)) is not None
+        for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist())
         if within is None or (start < within[1] and end > within[0])
     ]
     stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
@@ -125,9 +125,9 @@ def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Cloc
 
 
 def _row(card: Card, stretch: Stretch) -> dict[str, float | None]:
-    found = {kind: card.over(kind, stretch) for kind in (_POWER, _BUSY, _HEAT)}
-    power, busy, heat = (found[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
-    covers = [one.coverage for one in found.values() if one is not None]
+    statistics = {kind: card.statistics(kind, stretch) for kind in (_POWER, _BUSY, _HEAT)}
+    power, busy, heat = (statistics[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
+    covers = [one.coverage for one in statistics.values() if one is not None]
     return {
         "start_ns": stretch.start,
         "duration_ns": stretch.end - stretch.start,
@@ -151,9 +151,9 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
             if device is not None and name in one.log.devices:
-                found = {kind: one.log.first_of(name, kind) for kind in (_POWER, _BUSY, _HEAT)}
+                series = {kind: one.log.first_of(name, kind) for kind in (_POWER, _BUSY, _HEAT)}
                 yield Card(
                     device,
-                    {k: s.shifted(offset) for k, s in found.items() if s is not None},
+                    {k: s.shifted(offset) for k, s in series.items() if s is not None},
                     one.log.interval_ns,
                 )

@@ -45,8 +45,8 @@ def host_offset(local_ns: int) -> int:
 
 def _at(local_ns: int, zone: tzinfo | None) -> int:
     try:
-        shown = datetime(1970, 1, 1) + timedelta(seconds=local_ns // SECOND)
-        moment = shown.astimezone() if zone is None else shown.replace(tzinfo=zone)
+        civil = datetime(1970, 1, 1) + timedelta(seconds=local_ns // SECOND)
+        moment = civil.astimezone() if zone is None else civil.replace(tzinfo=zone)
         offset = moment.utcoffset()
     except (OverflowError, OSError):
         return 0

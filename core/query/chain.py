@@ -133,7 +133,7 @@ def enclosing(index: Index, position: int) -> list[int]:
     if int(lane["overlapping"]) == 0:
         return ancestors(index, position)
     time, end = index.start(position), index.end(position)
-    found = set(ancestors(index, position))
+    positions = set(ancestors(index, position))
     for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
         if int(index.rows[number]["kind"]) != RowKind.SLICES:
             continue
@@ -142,9 +142,9 @@ def enclosing(index: Index, position: int) -> list[int]:
         if before < 0 or other == position or index.end(other) <= time:
             continue
         if index.start(other) < time or index.end(other) > end:
-            found.add(other)
+            positions.add(other)
     ordinals = index.column("slices.ordinal")
-    return sorted(found, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
+    return sorted(positions, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
 
 
 def _category(index: Index, position: int) -> str:

@@ -13,10 +13,10 @@ from .filter import Number
 
 def compared(values: AnyArray, number: Number) -> AnyArray:
     """Return which numbers of an array fit, exactly."""
-    wanted = number.value
+    target = number.value
     if values.dtype.kind == "f":
         return _ordered(values, number.op, number.nearest)
-    low, high = floor(wanted), ceil(wanted)
+    low, high = floor(target), ceil(target)
     limits = np.iinfo(values.dtype)
     if number.op == "=" and (low != high or not limits.min <= low <= limits.max):
         return np.zeros(len(values), bool)
@@ -34,5 +34,5 @@ def _ordered(values: AnyArray, op: str, bound: Any) -> AnyArray:
         "<=": np.less_equal,
         "=": np.equal,
     }[op]
-    found: AnyArray = compare(values, bound)
-    return found
+    holds: AnyArray = compare(values, bound)
+    return holds

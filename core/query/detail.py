@@ -35,7 +35,7 @@ class SliceDetail:
     unclosed: bool
     clamped: bool
     end_ordinal: int | None
-    lifted: tuple[tuple[str, int | float | str], ...]
+    promoted: tuple[tuple[str, int | float | str], ...]
 
     @property
     def end(self) -> int:
@@ -98,19 +98,19 @@ def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
         unclosed=bool(flags & SliceFlag.UNCLOSED),
         clamped=bool(flags & SliceFlag.CLAMPED),
         end_ordinal=index.end_ordinal(position),
-        lifted=lifted_values(index, position),
+        promoted=lifted_values(index, position),
     )
 
 
 def lifted_values(index: Index, position: int) -> tuple[tuple[str, int | float | str], ...]:
     """Return (key, value) of the lifted arguments that a slice has."""
     kinds = _kinds()
-    found: list[tuple[str, int | float | str]] = []
+    values: list[tuple[str, int | float | str]] = []
     for key in index.lifted_keys():
         value = index.lifted(key, position)
         if value is not None:
-            found.append((key, index.string(int(value)) if kinds.get(key) is Kind.TEXT else value))
-    return tuple(found)
+            values.append((key, index.string(int(value)) if kinds.get(key) is Kind.TEXT else value))
+    return tuple(values)
 
 
 @lru_cache(maxsize=1)

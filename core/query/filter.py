@@ -82,14 +82,14 @@ class Number:
     def __call__(self, value: Fraction | int | float) -> bool:
         """Tell whether a number fits; NaN and infinities fit nothing but order."""
         # Integers compare far faster than fractions, and nearly all numbers are.
-        wanted: Fraction | int | float = self.value.numerator if self.value.denominator == 1 else self.value
+        bound: Fraction | int | float = self.value.numerator if self.value.denominator == 1 else self.value
         if isinstance(value, float):
-            wanted = self.nearest
+            bound = self.nearest
         if self.op == "=":
-            return value == wanted
+            return value == bound
         if self.op in (">", ">="):
-            return value > wanted or (self.op == ">=" and value == wanted)
-        return value < wanted or (self.op == "<=" and value == wanted)
+            return value > bound or (self.op == ">=" and value == bound)
+        return value < bound or (self.op == "<=" and value == bound)
 
 
 @dataclass(frozen=True)
@@ -179,17 +179,17 @@ def _skipped(text: str, at: int) -> int:
 
 def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
     if text[at] == "/":
-        found, at = _text(text, at, "in")
-        return Name(found, negated), at
+        pattern, at = _text(text, at, "in")
+        return Name(pattern, negated), at
     for key, make in (("cat:", Category), ("lane:", LaneTitle)):
         if text.startswith(key, at) and not text.startswith(key + ":", at):
-            found, at = _text(text, at + len(key), "is" if make is Category else "in", key)
+            pattern, at = _text(text, at + len(key), "is" if make is Category else "in", key)
             if make is Category:
-                found = Text(found.how, found.text, found.ignore_case or found.how == "is")
-            return make(found, negated), at
+                pattern = Text(pattern.how, pattern.text, pattern.ignore_case or pattern.how == "is")
+            return make(pattern, negated), at
     if text.startswith("name=", at):
-        found, at = _text(text, at + 5, "is", "name=")
-        return Name(found, negated), at
+        pattern, at = _text(text, at + 5, "is", "name=")
+        return Name(pattern, negated), at
     match = re.compile(r"(dur|self)(:(?!:)|[<>=])").match(text, at)
     if match is not None:
         return _time(text, at, match[1], negated)
@@ -197,8 +197,8 @@ def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
         return _argument(text, at + 4, negated)
     if text[at] in "<>=":
         raise UsageError(f"{text[at:].split()[0]!r} stands alone: write it without spaces, as in dur>1ms")
-    found, at = _text(text, at, "in")
-    return Name(found, negated), at
+    pattern, at = _text(text, at, "in")
+    return Name(pattern, negated), at
 
 
 def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
@@ -272,17 +272,17 @@ def _argument(text: str, at: int, negated: bool) -> tuple[Term, int]:
     if compare is None and text[at] != ":":
         raise UsageError(f"arg.{key} is followed by {text[at]!r}: write > >= < <= = or : and a value")
     if compare is None:
-        found, at = _text(text, at + 1, "in", f"arg.{key}:")
-        return Argument(key, text=found, negated=negated), at
+        pattern, at = _text(text, at + 1, "in", f"arg.{key}:")
+        return Argument(key, text=pattern, negated=negated), at
     in_quotes = text[compare.end() : compare.end() + 1] in ("'", '"')
-    found, at = _text(text, compare.end(), "is", f"arg.{key}{compare[0]}")
+    pattern, at = _text(text, compare.end(), "is", f"arg.{key}{compare[0]}")
     number = None
-    if not in_quotes and found.how == "is" and NUMBER.fullmatch(found.text):
-        number = Number(compare[0], _fraction(found.text))
+    if not in_quotes and pattern.how == "is" and NUMBER.fullmatch(pattern.text):
+        number = Number(compare[0], _fraction(pattern.text))
     if compare[0] == "=":
-        return Argument(key, number, found, negated), at
+        return Argument(key, number, pattern, negated), at
     if number is None:
-        raise UsageError(f"arg.{key}{compare[0]} needs a number, not {found.text!r}")
+        raise UsageError(f"arg.{key}{compare[0]} needs a number, not {pattern.text!r}")
     return Argument(key, number, negated=negated), at
 
 

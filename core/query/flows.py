@@ -44,14 +44,14 @@ def flows_in(index: Index, position: int, limit: int | None = None) -> list[Flow
             low = middle + 1
         else:
             high = middle
-    found: list[Flow] = []
-    while low < len(order) and (limit is None or len(found) < limit):
+    flows: list[Flow] = []
+    while low < len(order) and (limit is None or len(flows) < limit):
         number = int(order[low])
         if int(targets[number]) != position:
             break
-        found.append(flow(index, number))
+        flows.append(flow(index, number))
         low += 1
-    return found
+    return flows
 
 
 def flow(index: Index, number: int) -> Flow:

@@ -16,7 +16,7 @@ from .ranges import ragged
 if TYPE_CHECKING:
     from .hits import Hits
 
-KEPT_BYTES = 64 << 20
+CACHE_BYTES = 64 << 20
 """Starts and ends that are kept take at most so much together."""
 
 RowSpan = tuple[int, int, int]
@@ -29,7 +29,7 @@ class HitMarks:
     def __init__(self, hits: Hits) -> None:
         """Hold what a search found."""
         self.hits = hits
-        self._kept: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
+        self._cache: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
         self._bytes = 0
 
     def touched(self, rows: Sequence[RowSpan], edges: Sequence[int] | I64) -> AnyArray:
@@ -40,28 +40,28 @@ class HitMarks:
         starts, ends = self._sorted(tuple(rows))
         # What ends before a cell began before its end: the difference is what overlaps it.
         begun = np.searchsorted(starts, bounds[1:], "left")
-        over = np.searchsorted(ends, bounds[:-1], "right")
-        found: AnyArray = begun > over
-        return found
+        ended = np.searchsorted(ends, bounds[:-1], "right")
+        touched: AnyArray = begun > ended
+        return touched
 
     def _sorted(self, rows: tuple[RowSpan, ...]) -> tuple[I64, I64]:
         """Return the starts and the ends of the hits of these rows, each sorted; what is empty lasts 1 ns."""
-        found = self._kept.get(rows)
-        if found is not None:
-            self._kept.move_to_end(rows)
-            return found
+        cached = self._cache.get(rows)
+        if cached is not None:
+            self._cache.move_to_end(rows)
+            return cached
         starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for source in sorted({span[0] for span in rows}):
             numbers = [np.arange(first, stop) for own, first, stop in rows if own == source]
             begin, length = self._of_rows(source, np.concatenate(numbers))
             starts.append(begin)
             ends.append(begin + np.maximum(length, 1))
-        made = np.sort(np.concatenate(starts)), np.sort(np.concatenate(ends))
-        self._kept[rows] = made
-        self._bytes += 2 * made[0].nbytes
-        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
-            self._bytes -= 2 * self._kept.popitem(last=False)[1][0].nbytes
-        return made
+        bounds = np.sort(np.concatenate(starts)), np.sort(np.concatenate(ends))
+        self._cache[rows] = bounds
+        self._bytes += 2 * bounds[0].nbytes
+        while self._bytes > CACHE_BYTES and len(self._cache) > 1:
+            self._bytes -= 2 * self._cache.popitem(last=False)[1][0].nbytes
+        return bounds
 
     def _of_rows(self, source: int, numbers: I64) -> tuple[I64, I64]:
         """Return (starts in trace time, durations) of the hits of these rows of a source."""

@@ -25,8 +25,8 @@ from .search import CHUNK, RowsByPosition, Search
 if TYPE_CHECKING:
     from ..trace import Trace
 
-TOLD_SECONDS = 0.3
-"""While arguments are looked through, what was found so far is told this often."""
+REPORT_SECONDS = 0.3
+"""Seconds between two reports of the hits so far, while arguments are searched."""
 SECONDS_PER_HIT = 2e-6
 """So much less often: a million hits take 0.4 s to be marked."""
 NO_CLOCKS = Clocks()
@@ -70,7 +70,7 @@ class Hits:
         low, high = np.searchsorted(positions, np.array([first, first + count], np.uint32))
         return positions[low:high].astype(np.int64) - first
 
-    def beside(self, source: int, row_number: int, place: int, direction: int) -> int | None:
+    def neighbour(self, source: int, row_number: int, place: int, direction: int) -> int | None:
         """Return the index within a row of the hit next to a place in it: the first after (+1) or before (-1)
         it.
         """
@@ -100,8 +100,8 @@ class Hits:
             return np.zeros(len(positions), bool)
         places = np.searchsorted(own, np.asarray(positions).astype(np.uint32))
         places[places == len(own)] = 0
-        found: AnyArray = own[places] == positions
-        return found
+        matching: AnyArray = own[places] == positions
+        return matching
 
     def next(self, time: int, source: int = -1, position: int = -1) -> Hit | None:
         """Return the first hit after a place in the order of (start in trace time, source, position).
@@ -153,12 +153,12 @@ class Hits:
     def starts(self, source: int) -> list[tuple[I64, I64]]:
         """Return (positions, starts in trace time) of a source's hits in chunks."""
         index, own = self.indexes[source], self.positions[source]
-        found = []
+        chunks = []
         for low in range(0, len(own), CHUNK):
             part = own[low : low + CHUNK].astype(np.int64)
             starts = index.column("slices.start")[part].astype(np.int64)
-            found.append((part, starts + self.offsets[source][RowsByPosition(index).of(part)]))
-        return found
+            chunks.append((part, starts + self.offsets[source][RowsByPosition(index).of(part)]))
+        return chunks
 
     def cells(self, edges: Sequence[int] | I64) -> I64:
         """Return how many hits touch each cell between trace-time edges."""
@@ -177,7 +177,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchProgress:
     """What a search has found so far, and which share of the trace it has looked through: 1 is all."""
 
     hits: Hits
@@ -198,8 +198,8 @@ def find(
     clocks: Clocks = NO_CLOCKS,
     window: tuple[int, int] | None = None,
     cancelled: CancelledCallback = never,
-    every: float = TOLD_SECONDS,
-) -> Iterator[Found]:
+    every: float = REPORT_SECONDS,
+) -> Iterator[SearchProgress]:
     """Yield what a filter matches: so far, `every` so many seconds, then all.
 
     Arguments that are not in columns are looked for in the source, by a process of its own where there is
@@ -216,7 +216,7 @@ def find(
         offsets.append(np.array(shift or [0], np.int64)[index.rows["lane"].astype(np.int64)])
     positions = [np.empty(0, np.uint32) for _ in trace.indexes]
     of = sum(len(index.column("slices.start")) for index in trace.indexes)
-    remark, told = "", monotonic()
+    remark, last_report = "", monotonic()
     for source, index in enumerate(trace.indexes):
         search = Search(index, titles[source], ranks.get(source, ""), filter, cancelled)
         sure, unsure = search.by_columns()
@@ -226,24 +226,24 @@ def find(
             continue
         if parts and every < inf:
             positions[source] = sure
-            yield Found(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
+            yield SearchProgress(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
         job = ScanJob(index, filter, tuple(titles[source]), search.rank, tuple(shifts[source]), window)
         try:
             for step in scanned(job, cancelled):
-                parts.append(step.found)
-                if monotonic() - told >= every + sum(map(len, parts)) * SECONDS_PER_HIT:
+                parts.append(step.positions)
+                if monotonic() - last_report >= every + sum(map(len, parts)) * SECONDS_PER_HIT:
                     parts = [np.sort(np.concatenate(parts))]
                     positions[source] = parts[0]
                     share = (source + step.done / max(1, step.total)) / len(trace.indexes)
-                    yield Found(_hits(trace, filter, positions, offsets, of), min(share, 0.999))
-                    told = monotonic()
+                    yield SearchProgress(_hits(trace, filter, positions, offsets, of), min(share, 0.999))
+                    last_report = monotonic()
         except UnreadableError as error:
             if search.scanned:
                 raise
-            parts = [sure, search.taken_as_lacking(unsure)]
+            parts = [sure, search.without_unknown(unsure)]
             remark = f"found by the index alone: {error}"
         positions[source] = np.sort(np.concatenate(parts))
-    yield Found(replace(_hits(trace, filter, positions, offsets, of), remark=remark), 1.0)
+    yield SearchProgress(replace(_hits(trace, filter, positions, offsets, of), remark=remark), 1.0)
 
 
 def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Sequence[I64], of: int) -> Hits:

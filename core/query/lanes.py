@@ -58,12 +58,12 @@ def make_source(index: Index, number: int) -> SourceInfo:
 
 def make_processes(index: Index, source: int, base: int) -> list[Process]:
     """Return the processes of a source; `base`: the place of its first lane among all lanes."""
-    found = []
+    processes = []
     for number, (pid, name, labels, _, first, lanes, empty) in enumerate(index.processes.tolist()):
         texts = index.string(pid), index.string(name), index.string(labels)
         places = range(base + first, base + first + lanes)
-        found.append(Process(source, number, *texts, process_title(*texts), places, empty))
-    return found
+        processes.append(Process(source, number, *texts, process_title(*texts), places, empty))
+    return processes
 
 
 def make_lane(index: Index, process: Process, place: int, number: int) -> Lane:

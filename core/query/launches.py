@@ -158,15 +158,15 @@ def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
     row = index.rows[index.row_of(position)]
     lane = index.lanes[int(row["lane"])]
     start, end = index.start(position), index.end(position)
-    found = [launches.between(position, position + 1)]
+    kernels = [launches.between(position, position + 1)]
     for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
         beneath = index.rows[number]
         if int(beneath["kind"]) == RowKind.SLICES and int(beneath["count"]):
             low, high = np.searchsorted(row_starts(index, number), np.array([start, end], np.int64))
-            found.append(
+            kernels.append(
                 launches.between(int(beneath["first"]) + int(low), int(beneath["first"]) + int(high))
             )
-    at = np.unique(np.concatenate(found))
+    at = np.unique(np.concatenate(kernels))
     from_launch = launches.launch[at].astype(np.int64)
     around = np.isin(from_launch, _outside(index, position, np.unique(from_launch), start, end))
     at, from_launch = at[~around], from_launch[~around]

@@ -99,12 +99,12 @@ def processes_of(index: Index, positions: AnyArray) -> I64:
 
 def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
     """Return the positions of the slices around one, innermost first."""
-    found: list[int] = []
+    positions: list[int] = []
     parent = index.parent(position)
-    while parent is not None and len(found) < limit:
-        found.append(parent)
+    while parent is not None and len(positions) < limit:
+        positions.append(parent)
         parent = index.parent(parent)
-    return found
+    return positions
 
 
 def rows_beneath(index: Index, row_number: int) -> range:
@@ -149,14 +149,14 @@ def child_at(index: Index, position: int, time: int) -> int | None:
 
 def children(index: Index, position: int, limit: int | None = None) -> list[int]:
     """Return the positions of the direct children in time order, at most `limit`."""
-    found: list[int] = []
+    positions: list[int] = []
     for begin, end in _child_ranges(index, position):
         for low in range(begin, end, CHILD_CHUNK):
             parents = index.column("slices.parent")[low : min(end, low + CHILD_CHUNK)]
-            found += (low + np.flatnonzero(parents == np.uint32(position))).tolist()
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
-    return sorted(found, key=index.start)
+            positions += (low + np.flatnonzero(parents == np.uint32(position))).tolist()
+            if limit is not None and len(positions) >= limit:
+                return positions[:limit]
+    return sorted(positions, key=index.start)
 
 
 def count_children(index: Index, position: int) -> int:

@@ -60,22 +60,22 @@ def latest_before(
     return np.where(own, inside, place), np.where(own, inside_doubtful, doubtful)
 
 
-def _latest(keys: I64, starts: I64, wanted: I64, times: I64) -> tuple[I64, AnyArray]:
+def _latest(keys: I64, starts: I64, groups: I64, times: I64) -> tuple[I64, AnyArray]:
     """Return per wanted key (place of the entry with it that starts last at or before a time, doubtful).
 
     Keys and starts become one sorted number (rank of the key, rank of the start), so that one binary search
     answers: with starts 10 and 90 of key 7, work at 50 finds 10, work at 5 finds none before it and takes 10.
     """
     if not len(keys):
-        return np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.bool_)
+        return np.full(len(groups), -1, np.int64), np.zeros(len(groups), np.bool_)
     distinct = np.unique(starts)
     width = len(distinct) + 1
     names, code = np.unique(keys, return_inverse=True)
     combined = code * width + np.searchsorted(distinct, starts)
     order = np.argsort(combined, kind="stable")
     combined = combined[order]
-    of = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
-    known = names[of] == wanted
+    of = np.minimum(np.searchsorted(names, groups), len(names) - 1)
+    known = names[of] == groups
     # Rank of the last start at or before the time; 0 where all are later, as ranks begin at 0.
     rank = np.searchsorted(distinct, times, "right") - 1
     at = np.searchsorted(combined, of * width + rank, "right") - 1

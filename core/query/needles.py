@@ -32,8 +32,8 @@ class Needle:
 
 def needles_of(term: Argument) -> tuple[Needle, ...]:
     """Return what a block must hold, all of it, for a term (its negation aside) to fit an argument in it."""
-    found = [key_needle(term.key)]
-    key = found[0].pattern.pattern
+    needles = [key_needle(term.key)]
+    key = needles[0].pattern.pattern
     text = term.text
     if term.number is not None and term.number.op == "=":
         value = term.number.value
@@ -41,17 +41,17 @@ def needles_of(term: Argument) -> tuple[Needle, ...]:
             # Digits alone must be these; with a point or an exponent they may be written in many ways.
             digits = str(abs(value.numerator)).encode()
             number = rb'\s*:\s*"?(?:\s|\\[nrtf])*(?:[+-]?0*%s(?![\d.eE])|[+-]?\d*[.eE])' % digits
-            found = [Needle(re.compile(key + number), found[0].escape)]
+            needles = [Needle(re.compile(key + number), needles[0].escape)]
     elif text is not None and text.how == "is" and not _spelt_otherwise(text.text):
         if _PLAIN.fullmatch(text.text):
             exactly = rb'\s*:\s*"?' + re.escape(text.text.encode())
-            found = [Needle(re.compile(key + exactly), found[0].escape)]
+            needles = [Needle(re.compile(key + exactly), needles[0].escape)]
     elif text is not None and text.how == "in":
         words = [word for word in _WORDS.findall(text.text) if not _in_written(word)]
         if words:
             longest = max(words, key=len).encode()
-            found.append(Needle(re.compile(re.escape(longest), re.IGNORECASE), b"\\u", ascii=True))
-    return tuple(found)
+            needles.append(Needle(re.compile(re.escape(longest), re.IGNORECASE), b"\\u", ascii=True))
+    return tuple(needles)
 
 
 def key_needle(key: str) -> Needle:

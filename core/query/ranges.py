@@ -64,8 +64,8 @@ def _emit(level: int, which: I64, first: I64, last: I64, reduce: Reduce) -> None
 def first_where(hits: AnyArray, begins: I64) -> I64:
     """Return the first true entry at or after each begin (the caller knows there is one in its segment)."""
     places = hits.nonzero()[0]
-    found: I64 = places[places.searchsorted(begins)]
-    return found
+    firsts: I64 = places[places.searchsorted(begins)]
+    return firsts
 
 
 def local_categories(categories: I64, raw: AnyArray) -> I64:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 def rank_titles(members: Sequence[Member]) -> Mapping[int, str]:
     """Return by source what its rank is called, "rank 1 · host"; nothing where there are not two ranks."""
-    found = {
+    titles = {
         source: f"{member.title} · {member.host}" if member.host else member.title
         for source, member in enumerate(members)
         if member.rank is not None
     }
-    return found if len(found) > 1 else {}
+    return titles if len(titles) > 1 else {}
 
 
 def names_rank(pattern: Pattern, title: str) -> bool:

@@ -46,15 +46,15 @@ def replays_of(index: Index, launches: Launches, launch: int) -> Replays | None:
     here = int(np.searchsorted(alike, at))
     low = max(0, min(here - MOST // 2, len(alike) - MOST))
     own = _in_order(index, launches, launch)
-    found = []
+    siblings = []
     for other in positions[alike[low : low + MOST]].tolist():
         kernels = own if other == launch else _in_order(index, launches, other)
         if np.array_equal(names[kernels], names[own]):
-            found.append((index.start(other), other, kernels))
-    found.sort(key=lambda entry: entry[:2])
-    matrix = np.stack([kernels for _, _, kernels in found])
+            siblings.append((index.start(other), other, kernels))
+    siblings.sort(key=lambda entry: entry[:2])
+    matrix = np.stack([kernels for _, _, kernels in siblings])
     durations = index.duration(matrix.ravel()).reshape(matrix.shape)
-    order = [other for _, other, _ in found]
+    order = [other for _, other, _ in siblings]
     return Replays(np.array(order, np.uint32), matrix, durations, order.index(launch))
 
 

@@ -53,13 +53,13 @@ class _Compacted(Index):
 
     def duration(self, positions: Sequence[int] | AnyArray) -> I64:
         """Return durations in ns."""
-        found: I64 = self._memory["slices.duration"][np.asarray(positions, np.int64)]
-        return found
+        durations: I64 = self._memory["slices.duration"][np.asarray(positions, np.int64)]
+        return durations
 
     def durations_between(self, begin: int, end: int) -> I64:
         """Return the durations of a stretch."""
-        found: I64 = self._memory["slices.duration"][begin:end]
-        return found
+        durations: I64 = self._memory["slices.duration"][begin:end]
+        return durations
 
     def resolve_long(self, raw: AnyArray, positions: I64, long: str = "long.duration") -> I64:
         """Return durations as they are: here all are whole."""
@@ -96,14 +96,14 @@ class RowView:
     @property
     def starts(self) -> I64:
         """Starts of what is left, lane time in ns."""
-        found: I64 = self._left.column("slices.start")
-        return found
+        starts: I64 = self._left.column("slices.start")
+        return starts
 
     @property
     def durations(self) -> I64:
         """Durations of what is left, in ns."""
-        found: I64 = self._left.column("slices.duration")
-        return found
+        durations: I64 = self._left.column("slices.duration")
+        return durations
 
     def cells(self, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
         """Return what the cells between edges show of the slices left, as `cells.row_cells` does."""
@@ -127,13 +127,13 @@ class RowViews:
     def of(self, source: int, row_number: int) -> RowView:
         """Return the view of one row of slices."""
         key = source, row_number
-        found = self._views.get(key)
-        if found is not None:
+        view = self._views.get(key)
+        if view is not None:
             self._views.move_to_end(key)
-            return found
+            return view
         index = self.hits.indexes[source]
-        found = self._views[key] = RowView(index, row_number, self.hits.in_row(source, row_number))
-        self._bytes += found.nbytes
+        view = self._views[key] = RowView(index, row_number, self.hits.in_row(source, row_number))
+        self._bytes += view.nbytes
         while self._bytes > self._kept_bytes and len(self._views) > 1:
             self._bytes -= self._views.popitem(last=False)[1].nbytes
-        return found
+        return view

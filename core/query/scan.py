@@ -21,8 +21,8 @@ from .args import LARGEST, arguments_in, elements_of
 from .filter import NUMBER, Argument, quoted
 from .needles import key_needle, needles_of
 
-TOLD_SECONDS = 0.1
-"""What was found is told this often."""
+REPORT_SECONDS = 0.1
+"""Seconds between two reports."""
 LONGEST_TERM = 300
 _BARE = re.compile(r"""[^\s<>=:'"]+""")
 
@@ -80,7 +80,7 @@ class ScanTerm:
 class ScanStep:
     """A step of a scan: the positions that it found, of how many bytes how many have been read."""
 
-    found: U32
+    positions: U32
     done: int
     total: int
 
@@ -103,13 +103,13 @@ def scan(
     order = state.order(first)
     total, done = int(lengths[order].sum()), 0
     parts: list[U32] = []
-    told = monotonic()
+    last_report = monotonic()
     for block, data in read_blocks(index, order.tolist(), cancelled):
         parts.append(state.look(block, data))
         done += len(data)
-        if monotonic() - told >= TOLD_SECONDS:
+        if monotonic() - last_report >= REPORT_SECONDS:
             yield ScanStep(np.concatenate(parts), done, total)
-            parts, told = [], monotonic()
+            parts, last_report = [], monotonic()
     parts.append(state.rest())
     yield ScanStep(np.concatenate(parts), total, total)
 
@@ -117,9 +117,9 @@ def scan(
 class _Scan:
     """The candidates of a scan and what is known of each so far."""
 
-    def __init__(self, index: Index, wanted: Sequence[ScanTerm], candidates: U32) -> None:
+    def __init__(self, index: Index, terms: Sequence[ScanTerm], candidates: U32) -> None:
         self.index, self.candidates = index, candidates
-        self.terms = [one.term for one in wanted]
+        self.terms = [one.term for one in terms]
         self.keys = [(key_needle(term.key),) for term in self.terms]
         self.needles = [needles_of(term) for term in self.terms]
         self.ordinals, self.which, self.is_end = _events_of(index, candidates.astype(np.int64))
@@ -129,10 +129,10 @@ class _Scan:
         self.ends = np.searchsorted(self.ordinals, self.firsts + counts)
         self.left = np.bincount(self.which, minlength=len(candidates))  # events not looked at yet
         self.paired: AnyArray = self.left > 1
-        self.fits = np.zeros((len(wanted), len(candidates)), bool)
-        self.known = np.zeros((len(wanted), len(candidates)), bool)
-        self.from_end = np.zeros((len(wanted), len(candidates)), bool)  # decided by the end event
-        for number, one in enumerate(wanted):
+        self.fits = np.zeros((len(terms), len(candidates)), bool)
+        self.known = np.zeros((len(terms), len(candidates)), bool)
+        self.from_end = np.zeros((len(terms), len(candidates)), bool)  # decided by the end event
+        for number, one in enumerate(terms):
             if one.known is not None and one.holding is not None:
                 self.known[number] = one.known
                 self.fits[number] = one.known & (one.holding != one.term.negated)
@@ -146,8 +146,8 @@ class _Scan:
         if has_block_store(index) or source_of(index).seekable:
             before = np.concatenate((np.zeros(1, np.int64), np.cumsum(first[self.which])))
             soon = before[self.ends[blocks]] > before[self.begins[blocks]]
-            found: I64 = np.concatenate((blocks[soon], blocks[~soon]))
-            return found
+            order: I64 = np.concatenate((blocks[soon], blocks[~soon]))
+            return order
         return blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
 
     def look(self, block: int, data: bytes) -> U32:

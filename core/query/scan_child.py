@@ -55,22 +55,22 @@ def scanned(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[Scan
     UnreadableError.
     """
     index = job.index
-    wanted = int(index.column("blocks.length").sum()) >= WORTH and index.path != "-"
-    children = _started(job) if wanted else None
+    is_large = int(index.column("blocks.length").sum()) >= WORTH and index.path != "-"
+    children = _started(job) if is_large else None
     if children is None:
         yield from here(job, cancelled)
         return
     with children:
-        found = np.empty(0, np.uint32)
+        reported = np.empty(0, np.uint32)
         try:
-            for step in _told(children, cancelled):
-                found = np.concatenate((found, step.found))
+            for step in _received(children, cancelled):
+                reported = np.concatenate((reported, step.positions))
                 yield step
             return
         except ChildrenError:
             pass  # killed, by a lack of memory perhaps: all again, in here
     for step in here(job, cancelled):
-        yield ScanStep(np.setdiff1d(step.found, found, assume_unique=True), step.done, step.total)
+        yield ScanStep(np.setdiff1d(step.positions, reported, assume_unique=True), step.done, step.total)
 
 
 def here(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[ScanStep]:
@@ -111,7 +111,7 @@ def _started(job: ScanJob) -> Children | None:
         return None
 
 
-def _told(children: Children, cancelled: CancelledCallback) -> Iterator[ScanStep]:
+def _received(children: Children, cancelled: CancelledCallback) -> Iterator[ScanStep]:
     while True:
         if cancelled():
             raise Cancelled
@@ -123,8 +123,8 @@ def _told(children: Children, cancelled: CancelledCallback) -> Iterator[ScanStep
             raise UnreadableError(str(message["failed"]))
         if "finished" in message:
             return
-        found = np.frombuffer(b64decode(message["found"]), np.uint32)
-        yield ScanStep(found, int(message["done"]), int(message["total"]))
+        positions = np.frombuffer(b64decode(message["found"]), np.uint32)
+        yield ScanStep(positions, int(message["done"]), int(message["total"]))
 
 
 # -- in the child -------------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
     try:
         for step in here(_job(next(lines()))):
-            found = b64encode(step.found.astype(np.uint32).tobytes()).decode()
-            tell({"found": found, "done": step.done, "total": step.total})
+            encoded = b64encode(step.positions.astype(np.uint32).tobytes()).decode()
+            tell({"found": encoded, "done": step.done, "total": step.total})
     except (TracelaneError, OSError) as error:
         tell({"failed": str(error)})
         return 1

@@ -13,7 +13,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from .compare import compared
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
-from .lifted_terms import LiftedTerm, lifted_of
+from .lifted_terms import PromotedTerm, promoted_argument
 from .rank_titles import names_rank
 from .scan import ScanTerm
 
@@ -37,8 +37,8 @@ class RowsByPosition:
 
     def of(self, positions: I64) -> I64:
         """Return the row numbers in which positions lie."""
-        found: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
-        return found
+        rows: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
+        return rows
 
 
 class Search:
@@ -51,10 +51,12 @@ class Search:
         self.index, self.titles, self.rank = index, titles, rank
         self.filter, self.cancelled = filter, cancelled
         self.count = len(index.column("slices.start"))
-        arguments = [(term, lifted_of(term.key)) for term in filter.terms if isinstance(term, Argument)]
-        self.scanned = tuple(term for term, lifted in arguments if lifted is None)
+        arguments = [
+            (term, promoted_argument(term.key)) for term in filter.terms if isinstance(term, Argument)
+        ]
+        self.scanned = tuple(term for term, promoted in arguments if promoted is None)
         """The terms on arguments that stand in the source only."""
-        self.lifted = tuple(LiftedTerm(index, term, lifted) for term, lifted in arguments if lifted)
+        self.promoted = tuple(PromotedTerm(index, term, promoted) for term, promoted in arguments if promoted)
 
     def by_columns(self) -> tuple[U32, U32]:
         """Return the positions that all terms but the scanned ones leave, those for which a lifted argument
@@ -74,18 +76,18 @@ class Search:
                 lanes = (fits | whole) != term.negated
                 these: AnyArray = lanes[self.index.rows["lane"].astype(np.int64)]
                 rows = these if rows is None else rows & these
-        found = unsure = [np.empty(0, np.uint32)]
-        if all(wanted.any() for _, wanted in tables) and (rows is None or rows.any()):
+        sure = unsure = [np.empty(0, np.uint32)]
+        if all(fits.any() for _, fits in tables) and (rows is None or rows.any()):
             times = [term for term in self.filter.terms if isinstance(term, Time)]
             for begin in range(0, self.count, CHUNK):
                 if self.cancelled():
                     raise Cancelled
                 end = min(self.count, begin + CHUNK)
                 mask = self._chunk(begin, end, tables, rows, times)
-                holding, open_ones = self._by_lifted(begin, end, mask)
-                found = [*found, np.flatnonzero(holding).astype(np.uint32) + np.uint32(begin)]
+                holding, open_ones = self._by_promoted(begin, end, mask)
+                sure = [*sure, np.flatnonzero(holding).astype(np.uint32) + np.uint32(begin)]
                 unsure = [*unsure, np.flatnonzero(open_ones).astype(np.uint32) + np.uint32(begin)]
-        return np.concatenate(found), np.concatenate(unsure)
+        return np.concatenate(sure), np.concatenate(unsure)
 
     def _chunk(
         self,
@@ -97,8 +99,8 @@ class Search:
     ) -> AnyArray:
         index = self.index
         mask: AnyArray | None = None
-        for column, wanted in tables:
-            these: AnyArray = wanted.take(index.column(column)[begin:end])
+        for column, fits in tables:
+            these: AnyArray = fits.take(index.column(column)[begin:end])
             mask = these if mask is None else mask & these
         if mask is None:
             mask = np.ones(end - begin, bool)
@@ -112,33 +114,33 @@ class Search:
             mask &= compared(ns, term.number) != term.negated
         return mask
 
-    def _by_lifted(self, begin: int, end: int, mask: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def _by_promoted(self, begin: int, end: int, mask: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return (which of a chunk hold, which the columns do not decide) of those that a mask leaves."""
         unsure = np.zeros(len(mask), bool)
-        for lifted in self.lifted:
+        for term in self.promoted:
             categories = self.index.column("slices.category")[begin:end]
-            known, holding = lifted.decided(np.arange(begin, end), categories)
+            known, holding = term.decided(np.arange(begin, end), categories)
             mask &= holding | ~known
             unsure |= ~known
         return mask & ~unsure, mask & unsure
 
     def to_scan(self, candidates: U32) -> list[ScanTerm]:
         """Return the terms that are to be looked for in the source of these candidates."""
-        wanted = [ScanTerm(term) for term in self.scanned]
+        terms = [ScanTerm(term) for term in self.scanned]
         positions = candidates.astype(np.int64)
         categories = self.index.column("slices.category")[positions]
-        for lifted in self.lifted:
-            known, holding = lifted.decided(positions, categories)
-            wanted.append(ScanTerm(lifted.in_source, known, holding))
-        return wanted
+        for promoted in self.promoted:
+            known, holding = promoted.decided(positions, categories)
+            terms.append(ScanTerm(promoted.in_source, known, holding))
+        return terms
 
-    def taken_as_lacking(self, unsure: U32) -> U32:
+    def without_unknown(self, unsure: U32) -> U32:
         """Return those that match if what the columns do not know of is not there at all."""
         positions = unsure.astype(np.int64)
         keep = np.ones(len(unsure), bool)
-        for lifted in self.lifted:
-            known, holding = lifted.decided(positions, self.index.column("slices.category")[positions])
-            keep &= np.where(known, holding, lifted.term.negated)
+        for promoted in self.promoted:
+            known, holding = promoted.decided(positions, self.index.column("slices.category")[positions])
+            keep &= np.where(known, holding, promoted.term.negated)
         return unsure[keep]
 
     def _names(self, text: Text) -> AnyArray:

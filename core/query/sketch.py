@@ -62,9 +62,9 @@ class Sketch:
     @classmethod
     def read(cls, path: Path) -> Sketch:
         """Read the file that an indexing process told of; CacheError where it is gone."""
-        coarse, told = read_coarse(path)
+        coarse, entries = read_coarse(path)
         processes = []
-        for process in told:
+        for process in entries:
             lanes = []
             for number, text in process["lanes"]:
                 name = coarse.lanes[number]
@@ -129,8 +129,8 @@ class Sketch:
             return np.zeros(len(times))
         width = self.coarse.width
         at = np.searchsorted(starts, times, "right") - 1
-        held = np.maximum(at, 0)
-        inside = np.clip((times - starts[held]) / width, 0.0, 1.0)
-        before = self._sums[first + held] - self._sums[first]
-        own = self._sums[first + held + 1] - self._sums[first + held]
+        bucket = np.maximum(at, 0)
+        inside = np.clip((times - starts[bucket]) / width, 0.0, 1.0)
+        before = self._sums[first + bucket] - self._sums[first]
+        own = self._sums[first + bucket + 1] - self._sums[first + bucket]
         return np.where(at >= 0, before + own * inside, 0.0)

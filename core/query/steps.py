@@ -36,22 +36,22 @@ def steps_of(index: Index, source: int) -> list[SourceStep]:
     names = index.string_numbers(STEP_NAME, prefix=True)
     if not names:
         return []
-    wanted = np.array(names, np.uint32)
+    numbers = np.array(names, np.uint32)
     for category in (HOST_CATEGORY, None, DEVICE_ANNOTATION):
-        found = _collect(index, source, wanted, category)
-        if found:
-            return sorted(found, key=lambda step: (step.start, step.end))
+        steps = _collect(index, source, numbers, category)
+        if steps:
+            return sorted(steps, key=lambda step: (step.start, step.end))
     return []
 
 
-def _collect(index: Index, source: int, wanted: U32, category: str | None) -> list[SourceStep]:
+def _collect(index: Index, source: int, step_names: U32, category: str | None) -> list[SourceStep]:
     numbers = {number for number, name in enumerate(index.categories) if name == category}
     excluded = {
         number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_ANNOTATION)
     }
     kinds, names = index.column("row_categories"), index.column("slices.name")
     right = np.array([n not in excluded if category is None else n in numbers for n in _all(index)], np.bool_)
-    found: list[SourceStep] = []
+    steps: list[SourceStep] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
         first, count = int(row["categories"]), int(row["category_count"])
         here = set(kinds[first : first + count].tolist())
@@ -61,9 +61,9 @@ def _collect(index: Index, source: int, wanted: U32, category: str | None) -> li
             continue
         begin, end = int(row["first"]), int(row["first"]) + int(row["count"])
         for low in range(begin, end, SCAN_CHUNK):
-            at = low + np.flatnonzero(np.isin(names[low : min(end, low + SCAN_CHUNK)], wanted))
-            found += _steps_at(index, source, at[right[index.column("slices.category")[at]]], row)
-    return found
+            at = low + np.flatnonzero(np.isin(names[low : min(end, low + SCAN_CHUNK)], step_names))
+            steps += _steps_at(index, source, at[right[index.column("slices.category")[at]]], row)
+    return steps
 
 
 def _all(index: Index) -> range:

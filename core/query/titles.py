@@ -20,31 +20,31 @@ def plain(text: str) -> str:
 
 def process_title(pid: str, name: str, labels: str) -> str:
     """Return a process's title: name, pid and labels, as in "python 1488737 · AIU 0"."""
-    shown, marks = safe(name).strip(), safe(labels).strip()
+    title, marks = safe(name).strip(), safe(labels).strip()
     number = plain(pid).strip()
     if number in ("", "null"):
-        number = "" if shown else "(no process)"
-    head = shown if shown == number else " ".join(part for part in (shown, number) if part)
-    if shown.endswith(f" {number}"):
-        head = shown  # as in "MTIA 17"
-    elif not shown and number and number[:1].isdigit():
+        number = "" if title else "(no process)"
+    head = title if title == number else " ".join(part for part in (title, number) if part)
+    if title.endswith(f" {number}"):
+        head = title  # as in "MTIA 17"
+    elif not title and number and number[:1].isdigit():
         head = f"process {number}"
-    return f"{head} · {marks}" if marks and marks != shown else head
+    return f"{head} · {marks}" if marks and marks != title else head
 
 
 def lane_title(kind: LaneKind, tid: str, name: str, ids: int = 0) -> str:
     """Return a lane's title: thread name or number, async category and id, counter name."""
-    shown, number = safe(name).strip(), plain(tid).strip()
+    title, number = safe(name).strip(), plain(tid).strip()
     if kind is LaneKind.COUNTER:
-        counter = shown or "(counter)"
+        counter = title or "(counter)"
         return f"{counter} {number}" if number not in ("", "null") else counter
     if kind is LaneKind.ASYNC:
-        category = shown or "async"
+        category = title or "async"
         if ids > 1:
             return f"{category} ({ids:,} ids)"
         return f"{category} {number}" if number not in ("", "null") else category
-    if shown:
-        return shown
+    if title:
+        return title
     if number in ("", "null"):
         return "(no thread)"
     return f"thread {number}" if number.lstrip("-")[:1].isdigit() else number

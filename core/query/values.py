@@ -13,7 +13,7 @@ from ..index.blockstore import read_blocks
 from ..index.store import Index
 from ..read.promoted import Kind
 from .args import LARGEST, arguments_in, elements_of
-from .lifted_terms import lifted_of
+from .lifted_terms import promoted_argument
 
 
 def argument_values(
@@ -24,19 +24,19 @@ def argument_values(
     Of a slice made of two events the begin event's counts. Every block that holds one of the slices is read
     unless the argument is lifted. Raises UnreadableError when the source has gone or changed, Cancelled.
     """
-    found: list[Any] = [None] * len(positions)
-    lifted = lifted_of(key)
-    if lifted is not None:
-        known = index.column(f"lifted.{lifted.key}.position")
-        values = index.column(f"lifted.{lifted.key}.value")
+    result: list[Any] = [None] * len(positions)
+    promoted = promoted_argument(key)
+    if promoted is not None:
+        known = index.column(f"lifted.{promoted.key}.position")
+        values = index.column(f"lifted.{promoted.key}.value")
         _, here, there = np.intersect1d(positions, known, return_indices=True)
         for place, value in zip(here.tolist(), values[there].tolist()):
-            found[place] = index.string(value) if lifted.kind is Kind.TEXT else value
-        return found
+            result[place] = index.string(value) if promoted.kind is Kind.TEXT else value
+        return result
     needle = key.encode("utf-8", "replace")
     for place, arguments in arguments_read(index, positions, cancelled, needle):
-        found[place] = arguments.get(key)
-    return found
+        result[place] = arguments.get(key)
+    return result
 
 
 def arguments_read(
@@ -52,9 +52,9 @@ def arguments_read(
     firsts = index.column("blocks.ordinal").astype(np.int64)
     begins = np.searchsorted(ordered, firsts)
     ends = np.searchsorted(ordered, firsts + index.column("blocks.count").astype(np.int64))
-    wanted = np.flatnonzero((ends > begins) & (index.column("blocks.length") <= LARGEST))
-    wanted = wanted[np.argsort(index.column("blocks.offset")[wanted], kind="stable")]
-    for block, data in read_blocks(index, wanted.tolist(), cancelled):
+    blocks = np.flatnonzero((ends > begins) & (index.column("blocks.length") <= LARGEST))
+    blocks = blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
+    for block, data in read_blocks(index, blocks.tolist(), cancelled):
         repaired = bool(index.column("blocks.repaired")[block])
         if not repaired and needle not in data and b"\\" not in data:
             continue

@@ -52,7 +52,7 @@ class _Stretches:
         pairs = ((self.start, other.start), (self.end, other.end), (self.weight, other.weight))
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
-    def moved(self, by: int) -> Self:
+    def shifted(self, by: int) -> Self:
         """Return the same so many ns later."""
         return type(self)(self.start + by, self.end + by, self.weight)
 
@@ -76,13 +76,13 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
     return window_of([(occupied(index), offset) for index, offset in indexes])
 
 
-def window_of(found: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
+def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
     """Return the opening window of indexes of which it is known when something lies in them."""
     slices, marks, spans = _Stretches.of([]), _Stretches.of([]), _Stretches.of([])
-    for one, offset in found:
-        slices = slices.joined(one.slices.moved(offset))
-        marks = marks.joined(one.marks.moved(offset))
-        spans = spans.joined(one.spans.moved(offset))
+    for one, offset in occupied:
+        slices = slices.joined(one.slices.shifted(offset))
+        marks = marks.joined(one.marks.shifted(offset))
+        spans = spans.joined(one.spans.shifted(offset))
     pool = next((one for one in (slices, marks, spans) if len(one.start)), None)
     if pool is None:
         return None

@@ -40,9 +40,9 @@ class BusyTime:
         if not len(self.starts):
             return np.zeros_like(times)
         place = np.searchsorted(self.starts, times, side="right") - 1
-        held = np.maximum(place, 0)
-        inside = np.minimum(times, self.ends[held]) - self.starts[held]
-        return np.where(place < 0, 0, self.before[held] + inside)
+        before = np.maximum(place, 0)
+        inside = np.minimum(times, self.ends[before]) - self.starts[before]
+        return np.where(place < 0, 0, self.before[before] + inside)
 
     def share(self, starts: I64, ends: I64) -> F64:
         """Return the busy share of each interval, 0 to 1."""

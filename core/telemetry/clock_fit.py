@@ -160,14 +160,14 @@ def _score(peak: _Peak | None) -> float:
 
 def _activities(log: TelemetryLog, device: str) -> list[Activity]:
     """Return what shows a card's activity, most direct first; only what varies can be fitted."""
-    found = []
+    activities = []
     for kind in _SIGNALS:
         series = log.first_of(device, kind)
         if series is not None:
             activity = _activity(series)
             if len(activity.value) > 1 and np.ptp(activity.value) > 0:
-                found.append(activity)
-    return found
+                activities.append(activity)
+    return activities
 
 
 def _activity(series: Series) -> Activity:
@@ -186,7 +186,7 @@ def _comparisons(
     interval: int,
 ) -> list[list[_Comparison]]:
     """Compare cards with processes: for each pair the stretches that its most direct activity allows."""
-    found = []
+    comparisons = []
     for device, process in _pairs(list(activities), list(times)):
         if not times[process]:
             continue
@@ -199,9 +199,9 @@ def _comparisons(
             ]
             some = [comparison for comparison in some if not np.isnan(comparison.curve.r).all()]
             if some:
-                found.append(some)
+                comparisons.append(some)
                 break
-    return found
+    return comparisons
 
 
 def _pairs(devices: list[str], processes: list[str]) -> list[tuple[str, str]]:
@@ -348,9 +348,9 @@ def _mapping(
     fits = {pair: r for pair, r in correlation.items() if not np.isnan(r)}
     in_order = list(zip(devices, processes))
     if len(devices) == len(processes):
-        given = sum(fits.get(pair, 0.0) for pair in in_order)
+        ordered = sum(fits.get(pair, 0.0) for pair in in_order)
         best = _greedy(fits)
-        if len(best) < len(devices) or sum(fits[pair] for pair in best) <= given + SAME * len(devices):
+        if len(best) < len(devices) or sum(fits[pair] for pair in best) <= ordered + SAME * len(devices):
             return dict(in_order), "cards and processes taken in order"
         return dict(best), "cards given to the processes whose activity they fit"
     best = _greedy(fits)
@@ -358,8 +358,8 @@ def _mapping(
         return dict(in_order), "no activity tells the cards apart: taken in order"
     rival = max((r for (d, p), r in fits.items() if (d, p) not in best), default=0.0)
     clear = min(fits[pair] for pair in best) > rival + SAME
-    told = "cards given to the processes whose activity they fit" + ("" if clear else ", not clearly")
-    return dict(best), told
+    remark = "cards given to the processes whose activity they fit" + ("" if clear else ", not clearly")
+    return dict(best), remark
 
 
 def _greedy(fits: Mapping[tuple[str, str], float]) -> list[tuple[str, str]]:

@@ -145,14 +145,14 @@ def _csv_tool(names: list[str], pairs: list[tuple[str, str]]) -> str:
 
 def _distinct(columns: list[tuple[int, LogColumn]]) -> tuple[tuple[int, LogColumn], ...]:
     """Number columns that bear the same name and unit, so that none hides another."""
-    seen: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     result = []
     for i, column in columns:
         key = (column.name, column.unit)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] > 1:
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] > 1:
             column = LogColumn(
-                f"{column.name}#{seen[key]}", column.unit, column.kind, column.meaning, column.warning
+                f"{column.name}#{counts[key]}", column.unit, column.kind, column.meaning, column.warning
             )
         result.append((i, column))
     return tuple(result)

@@ -67,16 +67,16 @@ class TelemetryLog:
 
     def series(self, device: str, column: str) -> Series:
         """Return a metric by its name (or name and unit, as in a lane's title); KeyError if there is none."""
-        found = self.devices[device]
-        for known in found.values:
-            if column in (known.name, known.label):
-                return found.series(known)
+        entry = self.devices[device]
+        for own in entry.values:
+            if column in (own.name, own.label):
+                return entry.series(own)
         raise KeyError(column)
 
     def first_of(self, device: str, kind: ColumnKind) -> Series | None:
         """Return the device's first metric of a kind, or None."""
-        found = self.devices[device]
-        return next((found.series(column) for column in found.values if column.kind is kind), None)
+        entry = self.devices[device]
+        return next((entry.series(column) for column in entry.values if column.kind is kind), None)
 
     def line_text(self, line: int) -> str:
         """Return a row's line as it stands in the log; empty where the line is no row or the file is gone."""
@@ -181,13 +181,13 @@ class _Reading:
         stripped = line.strip().removeprefix(b"\xef\xbb\xbf")
         if stripped.startswith(b"#") and b"," not in stripped:
             return text_header(line)
-        if self.header is not None and self.header.separator not in (None, *_found(stripped)):
+        if self.header is not None and self.header.separator not in (None, *_line_parts(stripped)):
             return None
-        found = csv_header(line)
+        header = csv_header(line)
         # A row whose first cell is a word is no new header: a header has no cell that begins with a digit.
-        if found is None or any(c.strip()[:1].isdigit() for c in stripped.split(found.separator)):
+        if header is None or any(c.strip()[:1].isdigit() for c in stripped.split(header.separator)):
             return None
-        return found
+        return header
 
     def take_header(self, line: bytes) -> None:
         self.header = self.header_of(line)
@@ -276,7 +276,7 @@ class _Reading:
         )
 
 
-def _found(line: bytes) -> tuple[bytes, ...]:
+def _line_parts(line: bytes) -> tuple[bytes, ...]:
     return tuple(s for s in (b",", b";", b"\t") if s in line)
 
 
@@ -306,7 +306,7 @@ def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
     total = sum(len(rows.stamps) for rows, _, _ in blocks)
     values = []
     present = np.zeros(total, bool)
-    kept: list[LogColumn] = []
+    merged: list[LogColumn] = []
     for column in columns:
         value = np.full(total, np.nan)
         at = 0
@@ -315,14 +315,14 @@ def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
                 if own == column:
                     value[at : at + len(part)] = part
             at += len(rows.stamps)
-        given = ~np.isnan(value)
+        has_value = ~np.isnan(value)
         if column.kind is not ColumnKind.HOST:
-            present |= given
-        kept.append(replace(column, numeric=bool(given.any()) or column not in words))
+            present |= has_value
+        merged.append(replace(column, numeric=bool(has_value.any()) or column not in words))
         values.append(value)
     none = np.empty(0, np.int64)
     return _Merged(
-        tuple(kept),
+        tuple(merged),
         tuple(values),
         np.concatenate([none, *(rows.stamps for rows, _, _ in blocks)]),
         np.concatenate([np.empty(0, "S1"), *(rows.device for rows, _, _ in blocks)]),

@@ -55,12 +55,14 @@ class Trace(TraceSlices):
         indexes: Sequence[Index],
         members: Sequence[Member] = (),
         captures: Sequence[Capture] = (),
-        shown: int | None = None,
+        shown_capture: int | None = None,
     ) -> None:
-        """Hold indexes and whose they are; `captures` are those that there were to open, `shown` which is."""
+        """Hold indexes and the files they belong to; `captures` are all that could be opened,
+        `shown_capture` is the number of the open one.
+        """
         super().__init__(indexes)
         self.members = tuple(members)
-        self.captures, self.shown_capture = tuple(captures), shown
+        self.captures, self.shown_capture = tuple(captures), shown_capture
         self._work_gaps: dict[tuple[int, Clocks], WorkGaps | None] = {}
 
     def rank(self, source: int) -> int | None:
@@ -117,14 +119,14 @@ class Trace(TraceSlices):
 
     def steps_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[Step, ...]:
         """Return the profiler's steps in time order, in trace time under these clocks."""
-        found = []
+        steps = []
         for source, source_steps in enumerate(self._lane_steps):
             for step in source_steps:
                 self._remember(step.id, step.position)
                 lane = self.lanes[self._lane_bases[source] + step.lane]
                 offset = clocks.offset(source, lane.pid)
-                found.append(Step(step.label, step.start + offset, step.end + offset, step.id))
-        return tuple(sorted(found, key=lambda step: (step.start, step.end)))
+                steps.append(Step(step.label, step.start + offset, step.end + offset, step.id))
+        return tuple(sorted(steps, key=lambda step: (step.start, step.end)))
 
     @cached_property
     def _lane_steps(self) -> list[list[LaneStep]]:

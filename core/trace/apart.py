@@ -44,7 +44,7 @@ def findings_apart(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are kept. Raises Cancelled, TracelaneError."""
     if not is_worth_keeping(scope):
         return saved_findings(scope)
-    return _answered(scope, "findings", lambda told: findings_of(told, 0))
+    return _answered(scope, "findings", lambda answer: findings_of(answer, 0))
 
 
 def clock_troubles(scope: Scope) -> ClockTroubles:
@@ -52,7 +52,7 @@ def clock_troubles(scope: Scope) -> ClockTroubles:
     return _answered(
         scope,
         "device-clocks",
-        lambda told: ClockTroubles(tuple(map(str, told["troubles"])), bool(told["movable"])),
+        lambda answer: ClockTroubles(tuple(map(str, answer["troubles"])), bool(answer["movable"])),
     )
 
 
@@ -64,11 +64,11 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
     with suppress(OSError, KeyError, TypeError, ValueError):
         return read(read_kept(path))
     try:
-        told = _by_child(scope, question)
+        answer = _by_child(scope, question)
     except ChildrenError:
-        told = QUESTIONS[question](scope)
-    write_kept(path, told)
-    return read(told)
+        answer = QUESTIONS[question](scope)
+    write_kept(path, answer)
+    return read(answer)
 
 
 def _findings(scope: Scope) -> Any:
@@ -78,9 +78,9 @@ def _findings(scope: Scope) -> Any:
 
 
 def _device_clocks(scope: Scope) -> Any:
-    found = troubled(scope.trace, scope.clocks)
-    movable = any(one.proposed_ns is not None and one.alone for one in found)
-    return {"troubles": [one.trouble for one in found], "movable": movable}
+    clocks = troubled(scope.trace, scope.clocks)
+    movable = any(one.proposed_ns is not None and one.alone for one in clocks)
+    return {"troubles": [one.trouble for one in clocks], "movable": movable}
 
 
 QUESTIONS: Final[Mapping[str, Callable[[Scope], Any]]] = {
@@ -91,13 +91,13 @@ QUESTIONS: Final[Mapping[str, Callable[[Scope], Any]]] = {
 
 def _by_child(scope: Scope, question: str) -> Any:
     trace = scope.trace
-    asked = {
+    request = {
         "question": question,
         "indexes": [[str(index.folder), index.path] for index in trace.indexes],
         "members": [{**asdict(member), "path": str(member.path)} for member in trace.members],
         "aligned": bool(scope.clocks.offsets),
     }
-    with Children(1, asked, module=MODULE, environment=ONE_THREAD, behind=True) as children:
+    with Children(1, request, module=MODULE, environment=ONE_THREAD, behind=True) as children:
         while (received := children.receive()) is None:
             if scope.cancelled():
                 raise Cancelled
@@ -113,22 +113,22 @@ def _by_child(scope: Scope, question: str) -> Any:
 def main() -> int:
     """Answer the question that the first line of standard input asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    asked = next(lines())
+    request = next(lines())
     try:
-        tell({"answer": QUESTIONS[asked["question"]](_scope(asked))})
+        tell({"answer": QUESTIONS[request["question"]](_scope(request))})
     except (TracelaneError, OSError) as error:
         tell({"failed": str(error)})
         return 1
     return 0
 
 
-def _scope(asked: Message) -> Scope:
+def _scope(request: Message) -> Scope:
     indexes = []
-    for folder, path in asked["indexes"]:
+    for folder, path in request["indexes"]:
         indexes.append(Index.open(Path(folder)))
         indexes[-1].path = path
-    trace = Trace(indexes, [Member(**member) for member in asked["members"]])
-    return Scope(trace, clocks=trace.clocks) if asked["aligned"] else Scope(trace)
+    trace = Trace(indexes, [Member(**member) for member in request["members"]])
+    return Scope(trace, clocks=trace.clocks) if request["aligned"] else Scope(trace)
 
 
 if __name__ == "__main__":

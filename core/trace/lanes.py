@@ -59,11 +59,11 @@ class TraceLanes:
     @cached_property
     def _processes(self) -> tuple[Process, ...]:
         """All processes as the sources' tables have them, source by source."""
-        made = (
+        processes = (
             make_processes(index, source, base)
             for source, (index, base) in enumerate(zip(self.indexes, self._lane_bases))
         )
-        return tuple(chain.from_iterable(made))
+        return tuple(chain.from_iterable(processes))
 
     @cached_property
     def _process_bases(self) -> list[int]:
@@ -143,11 +143,11 @@ class TraceLanes:
     ) -> Busy:
         """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
         places = range(len(self.lanes)) if lanes is None else lanes
-        asked: Sequence[int] = places
+        sampled: Sequence[int] = places
         if len(places) > MINIMAP_LANES:
-            asked = [places[i * len(places) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
+            sampled = [places[i * len(places) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
         parts = []
-        for place in asked:
+        for place in sampled:
             lane = self.lanes[place]
             parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
         return busy_of(parts, edges, of=len(places))

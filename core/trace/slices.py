@@ -125,10 +125,10 @@ class TraceSlices(TraceLanes):
 
     def child_at(self, slice_id: SliceId, time: int, clocks: Clocks = NO_CLOCKS) -> SliceId | None:
         """Return the direct child that covers a time, else the one nearest to it."""
-        found = self.find(slice_id)
-        if found is None:
+        place = self.find(slice_id)
+        if place is None:
             return None
-        row, at = found
+        row, at = place
         index = self.indexes[row.source]
         child = lookup.child_at(index, self._place(row, at), self._lane_time(row, time, clocks))
         return None if child is None else self._id(row.source, child)
@@ -138,8 +138,8 @@ class TraceSlices(TraceLanes):
         position = self._position(slice_id)
         if position is None:
             return []
-        found = lookup.children(self.indexes[slice_id.source], position, limit)
-        return [self._id(slice_id.source, child) for child in found]
+        children = lookup.children(self.indexes[slice_id.source], position, limit)
+        return [self._id(slice_id.source, child) for child in children]
 
     # -- one slice in full --------------------------------------------------------------------------------
 
@@ -201,14 +201,14 @@ class TraceSlices(TraceLanes):
         if position is None:
             return []
         source, index = slice_id.source, self.indexes[slice_id.source]
-        found = []
+        links = []
         for link in chain_of(index, position):
             number, at = lookup.place_of(index, link.position)
             row = self.row_number(source, number)
             start, end = self.bounds(row, at, clocks)
             name = self.name(row, at)
             category = index.categories[int(index.column("slices.category")[link.position])]
-            found.append(
+            links.append(
                 Link(
                     link.role,
                     link.via,
@@ -220,7 +220,7 @@ class TraceSlices(TraceLanes):
                     end - start,
                 )
             )
-        return found
+        return links
 
     def launch_delay(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> tuple[int, int | None] | None:
         """Return (ns from the end of a kernel's launch to its start, how much of it other work of its lane
@@ -231,12 +231,12 @@ class TraceSlices(TraceLanes):
             return None
         source, index = slice_id.source, self.indexes[slice_id.source]
         launch, via = launch_of(index, position)
-        found = full_chain(index, position, launch, via)
-        if found.launch is None or found.launch_delay is None:
+        launch_chain = full_chain(index, position, launch, via)
+        if launch_chain.launch is None or launch_chain.launch_delay is None:
             return None
-        rows = (self.row_number(source, index.row_of(at)) for at in (position, found.launch))
+        rows = (self.row_number(source, index.row_of(at)) for at in (position, launch_chain.launch))
         kernel, host = (clocks.offset(source, row.pid) for row in rows)
-        return found.launch_delay + kernel - host, found.queue_wait if kernel == host else None
+        return launch_chain.launch_delay + kernel - host, launch_chain.queue_wait if kernel == host else None
 
     def launches(self, source: int) -> Launches:
         """Return which launch all device work of a source comes from; found out once."""
@@ -265,9 +265,9 @@ class TraceSlices(TraceLanes):
         self._positions[slice_id] = position
 
     def _position(self, slice_id: SliceId) -> int | None:
-        found = self._positions.get(slice_id)
-        if found is None and 0 <= slice_id.source < len(self.indexes):
-            found = self.indexes[slice_id.source].position_of(slice_id.ordinal)
-            if found is not None:
-                self._remember(slice_id, found)
-        return found
+        position = self._positions.get(slice_id)
+        if position is None and 0 <= slice_id.source < len(self.indexes):
+            position = self.indexes[slice_id.source].position_of(slice_id.ordinal)
+            if position is not None:
+                self._remember(slice_id, position)
+        return position

@@ -79,7 +79,7 @@ def test_a_process_of_its_own_finds_the_same(trace: Trace, in_child: None, text:
     job = scan_child.ScanJob(
         index, parse(text), tuple(lane.title for lane in trace.lanes), "", (0,) * 3, None
     )
-    own = sorted(int(p) for step in scan_child.here(job) for p in step.found)
+    own = sorted(int(p) for step in scan_child.here(job) for p in step.positions)
     assert found.positions[0].tolist() == own
 
 
@@ -87,7 +87,7 @@ def test_the_window_comes_first_and_hits_come_as_they_are_found(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With every block a step, the first hits lie in the window, shares grow, hits are never taken back."""
-    monkeypatch.setattr(scan, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(scan, "REPORT_SECONDS", 0.0)
     window = 40_000_000, 41_000_000
     steps = list(find(trace, parse("s arg.n>=0"), window=window, every=-1.0))  # at once, however many hits
     assert len(steps) > 3 and steps[-1].share == 1 and steps[-1].hits.count == EVENTS

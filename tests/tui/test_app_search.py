@@ -15,7 +15,7 @@ from tests.tui.driver import wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
-from tracelane.core.query.hits import Found, find, matches
+from tracelane.core.query.hits import SearchProgress, find, matches
 from tracelane.core.tables.found import found_table
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -236,10 +236,10 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
 ) -> None:
     """While a search goes on its hits show with the share looked through; Esc stops it, Esc again ends it."""
 
-    def endless(trace: Trace, wanted: Filter, *_: object) -> Iterator[Found]:
+    def endless(trace: Trace, wanted: Filter, *_: object) -> Iterator[SearchProgress]:
         cancelled = _[-1]
         assert callable(cancelled)
-        yield Found(matches(trace, parse("add")), 0.25)
+        yield SearchProgress(matches(trace, parse("add")), 0.25)
         while not cancelled():
             sleep(0.01)
         raise Cancelled

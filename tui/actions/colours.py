@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.query.lifted_terms import lifted_of
+from tracelane.core.query.lifted_terms import promoted_argument
 from tracelane.core.trace import Trace
 
 from ..draw.argument_colours import BY_ARGUMENT
@@ -21,6 +21,6 @@ def colouring(trace: Trace, text: str) -> str:
     key = wanted.removeprefix(BY_ARGUMENT)
     if not wanted.startswith(BY_ARGUMENT) or not key:
         raise UsageError(f"colours can be by category, name or arg:KEY, not {wanted!r}")
-    if lifted_of(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+    if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         raise UsageError(f"{key} stands in the file only, and the trace is too large to read it for colours")
     return wanted

@@ -77,7 +77,7 @@ def along(
             return select(trace, replace(session, cursor=other.start), layout, height, other)
     place: int | None = thing.index + step
     if left is not None and thing.row.kind is RowKind.SLICES:
-        place = left.beside(thing.row.source, thing.row.number, thing.index + step - direction, direction)
+        place = left.neighbour(thing.row.source, thing.row.number, thing.index + step - direction, direction)
     other = thing_in(trace, session.clocks, thing.row, place)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
@@ -228,7 +228,7 @@ def _is_left(thing: Thing, left: Hits | None) -> bool:
     if left is None or thing.row.kind is not RowKind.SLICES:
         return True
     source, number = thing.row.source, thing.row.number
-    return left.beside(source, number, thing.index - 1, 1) == thing.index
+    return left.neighbour(source, number, thing.index - 1, 1) == thing.index
 
 
 def _left_below(trace: Trace, session: Session, thing: Thing, left: Hits) -> Thing | None:
@@ -279,7 +279,7 @@ def _nearest_visible(
     towards = 1 if thing.end <= session.cursor else -1
     beside: int | None = thing.index + towards
     if filtered is not None:
-        beside = filtered.beside(row.source, row.number, thing.index, towards)
+        beside = filtered.neighbour(row.source, row.number, thing.index, towards)
     other = thing_in(trace, session.clocks, row, beside)
     return other if other is not None and _is_visible(other, session) else None
 

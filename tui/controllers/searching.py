@@ -14,7 +14,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import Found, Hit, Hits, find
+from tracelane.core.query.hits import Hit, Hits, SearchProgress, find
 from tracelane.core.trace import Trace
 
 from ..actions import lanes
@@ -209,7 +209,7 @@ class SearchController:
 
     def _searching(
         self, text: str, session: Session, window: tuple[int, int], worker: Worker[None]
-    ) -> Iterator[Found]:
+    ) -> Iterator[SearchProgress]:
         return find(self.store.trace, parse(text), session.clocks, window, lambda: worker.is_cancelled)
 
     def _tell_found(
