@@ -56,7 +56,7 @@ test-fast: $(NATIVE)  ## run the tests that take a second at most, in a minute o
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict -p tracelane.core -p tracelane.tui
+	$(BIN)/mypy --strict -p tracelane
 	PYTHONPATH=src $(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_docs.py
 

@@ -1,14 +1,18 @@
-"""Bring the tables that the code holds into the documents, each between its two markers."""
+"""Bring the tables that the code holds into the documents, each between its two markers, and write the
+methods that Python has for the analyses.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tracelane.core.python.methods import methods_text
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.commands import commands_table
 
+METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.py"
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- keys: written by docs/update.py from tui/commands.py -->\n"
 END = "<!-- end of keys -->"
@@ -36,3 +40,4 @@ if __name__ == "__main__":
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),
     ):
         path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")
+    METHODS.write_text(methods_text(), encoding="utf-8")

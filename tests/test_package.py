@@ -14,7 +14,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("core", "tui", "bundle", "pyproject.toml", "README.md", "LICENSE")
+FRONT = ("src/tracelane/__init__.py", "src/tracelane/__main__.py")
+PARTS = ("core", "tui", *FRONT, "bundle", "pyproject.toml", "README.md", "LICENSE")
 """What a wheel is made of."""
 
 
@@ -80,6 +81,7 @@ def test_wheel_holds_exactly_the_two_packages(
     names = set(wheel.namelist())
     files = {name.removeprefix("tracelane/") for name in names if name.startswith("tracelane/")}
     sources = {name for name in _tracked() if name.startswith(("core/", "tui/"))}
+    sources |= {name.removeprefix("src/tracelane/") for name in FRONT}
     library = {name for name in files if "_tracelane.native" in name}
     assert files - library == {name for name in sources if not name.endswith((".c", ".h"))}
     assert len(library) == has_library

@@ -23,6 +23,14 @@ class UsageError(TracelaneError):
     exit_code = 64
 
 
+class MissingPackageError(TracelaneError, ImportError):
+    """Something needs an optional package that is not installed."""
+
+    def __init__(self, message: str, package: str) -> None:
+        """Say what needs it and how to get it."""
+        ImportError.__init__(self, message, name=package)
+
+
 class CacheError(TracelaneError):
     """The index cannot be written or read."""
 

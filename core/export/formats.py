@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from ..base.arrays import I64
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
-from ..base.short_names import short_name
-from ..base.units import format_bytes, format_ns
+from ..tables.cell_text import is_left as is_left
+from ..tables.cell_text import shown as shown
+from ..tables.cell_text import shown_in as shown_in
 from ..tables.table import Column, Table, Tables, Unit
 
 SCHEMA = 2
-SMALL = 0.01
-"""Three decimals tell too little of smaller numbers."""
 UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
 """What names of numbers end with, and their units."""
 
@@ -102,53 +101,6 @@ def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[st
     texts = [shown_in(table, column, value) for value in values]
     code = column.unit == "text" and any(map(has_markup, texts))
     return [markdown_cell(text, code) for text in texts]
-
-
-def is_left(column: Column) -> bool:
-    """Tell whether values of a column stand at its left: text and what identifies."""
-    return column.unit in ("text", "id")
-
-
-def shown_in(table: Table, column: Column, value: Any) -> str:
-    """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
-    if column.is_name and isinstance(value, str) and value:
-        return table.short_forms[column.key].get(value) or short_name(value)
-    return shown(column, value)
-
-
-def shown(column: Column, value: Any) -> str:
-    """Return a value as a person reads it, in the column's unit; a change with its sign."""
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Sized):
-        return f"{len(value):,}"
-    if column.change and value > 0:
-        return "+" + _shown(column, value)
-    return _shown(column, value)
-
-
-def _shown(column: Column, value: int | float) -> str:
-    match column.unit:
-        case "id":
-            return str(value)
-        case "ns":
-            return format_ns(value)
-        case "share":
-            return f"{value:.2%}"
-        case "bytes":
-            return format_bytes(value)
-        case "bytes/s":
-            return format_bytes(value) + "/s"
-        case "count":
-            return f"{value:,}"
-        case _:
-            if isinstance(value, int):
-                return f"{value:,}"
-            if value and abs(value) < SMALL:
-                return f"{value:.3g}"
-            return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def _csv_value(value: Any) -> Any:

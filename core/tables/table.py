@@ -131,6 +131,43 @@ class Table:
                 return column
         raise KeyError(f"no column {key!r}; there are {', '.join(c.key for c in self.columns)}")
 
+    def __getitem__(self, key: str) -> AnyArray:
+        """Return a column as a numpy array: ns, bytes and counts as int64, texts as strings (dtype object).
+
+        KeyError names the columns that there are.
+        """
+        from .frames import column_array
+
+        return column_array(self, key)
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
+        """The unit of each column: ns, count, bytes, share (of 1), text …"""
+        return {column.key: column.unit for column in self.columns}
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame. Needs pandas."""
+        from .frames import pandas_frame
+
+        return pandas_frame(self)
+
+    def to_arrow(self) -> Any:
+        """Return the table as a pyarrow Table whose fields name their units. Needs pyarrow."""
+        from .frames import arrow_table
+
+        return arrow_table(self)
+
+    def to_polars(self) -> Any:
+        """Return the table as a polars DataFrame. Needs polars."""
+        from .frames import polars_frame
+
+        return polars_frame(self)
+
+    def _repr_html_(self) -> str:
+        from .frames import html_table
+
+        return html_table(self)
+
     def numbers(self, key: str) -> I64:
         """Return a column of whole numbers (counts, bytes, ns)."""
         return np.asarray(self.data[key], np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.pattern import Pattern
+from tracelane.core.tables.selection import Selection, selected_scope
+from tracelane.core.tables.selection import steps_there as steps_there
 
 if TYPE_CHECKING:
     from tracelane.core.tables.scope import Attribute, Scope
-    from tracelane.core.tables.step_spans import StepSpans
     from tracelane.core.trace import Trace
 
 DEFAULT_WIDTH = 160
 """Columns of a table where nothing says how wide the terminal is."""
-NTH = re.compile(r"nth:(-?\d+)")
 
 FROM = click.option(
     "--from", "begin", metavar="TIME", help="Count from here: +12.5ms, @µs, 09:28:06.1 or step:4."
@@ -70,12 +68,6 @@ def scope_of_options(
     attribute: Attribute = "launch",
 ) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
-    from tracelane.core.query.filter import parse
-    from tracelane.core.query.hits import matches
-    from tracelane.core.tables.attribution import scope_of_step
-    from tracelane.core.tables.device_clocks import with_device_clocks
-    from tracelane.core.tables.scope import Scope
-
     if step is not None and (begin is not None or end is not None or skip_first):
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
     if skip_first and begin is not None:
@@ -86,43 +78,12 @@ def scope_of_options(
     if skip_first:
         span = range_after(trace, skip_first, trace.span[1] if span is None else span[1], step_name)
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
-    clocks = with_device_clocks(trace, trace.clocks, device_offsets)
-    chosen = None if where is None else matches(trace, parse(where), clocks).where
-    scope = Scope(
+    return selected_scope(
         trace,
         span,
-        matching_lanes(trace, lanes),
-        chosen,
-        clocks,
-        label=label,
-        steps=step_name or "",
-        attribute=attribute,
+        Selection(None, None, step, lanes, where, step_name, attribute, tuple(device_offsets)),
+        label,
     )
-    if step is None:
-        return scope
-    steps = steps_there(trace, "--step", step_name)
-    return scope_of_step(scope, steps, step_place(steps, step))
-
-
-def step_place(steps: StepSpans, step: str) -> int:
-    """Return which of the steps that `tracelane steps` finds is meant, by its label or as nth:K."""
-    wanted = step.strip()
-    if match := NTH.fullmatch(wanted):
-        place = int(match[1])
-        if not -len(steps) <= place < len(steps):
-            raise UsageError(f"--step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
-        place %= len(steps)
-    else:
-        places = [at for at, label in enumerate(steps.labels) if label == wanted]
-        if not places:
-            ends = f"{steps.labels[0]} to {steps.labels[-1]}"
-            raise UsageError(f"--step: no step {wanted}; there are {ends}, {steps.choice}")
-        if len(places) > 1:
-            raise UsageError(
-                f"--step: {len(places):,} steps are called {wanted}: say which, nth:{places[0]} is the first"
-            )
-        place = places[0]
-    return place
 
 
 def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> tuple[int, int]:
@@ -134,18 +95,6 @@ def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> 
     if end <= start:
         raise UsageError("--to must lie after the steps that --skip-first leaves out")
     return start, end
-
-
-def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
-    """Return the trace's steps, those of a name if one is given; UsageError where there are none."""
-    from tracelane.core.tables.step_spans import step_spans
-
-    steps = step_spans(trace, trace.clocks, step_name or None)
-    if steps is None and step_name:
-        raise UsageError(f"--step-name: no slice is called {step_name}")
-    if steps is None:
-        raise UsageError(f"{option}: this trace has no steps, and nothing in it repeats")
-    return steps
 
 
 def range_of(
@@ -167,23 +116,6 @@ def range_of(
     if stop <= start:
         raise UsageError("--from must lie before --to, and within the trace")
     return start, stop
-
-
-def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
-    """Return the places of the lanes whose title matches, or their rank's; None without a pattern."""
-    from tracelane.core.query.rank_titles import names_rank, rank_titles
-
-    if not pattern:
-        return None
-    wanted = Pattern(pattern, ignore_case=True)
-    wanted.check("--lanes")
-    titles = rank_titles(trace.members).items()
-    ranks = {source for source, title in titles if names_rank(wanted, title)}
-    hits = wanted.found_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
-    found = [lane.index for lane, hit in zip(trace.lanes, hits) if hit or lane.source in ranks]
-    if not found:
-        raise UsageError(f"no lane has a title in which {pattern!r} is found")
-    return found
 
 
 def terminal_width() -> int:

@@ -1,0 +1,321 @@
+"""The analyses as methods.
+
+Written by docs/update.py from core/tables/registry.py, never by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..tables.selection import Selection
+
+if TYPE_CHECKING:
+    from ..tables.table import Table
+
+
+class AnalysisMethods:
+    """A method per analysis. All take the part of the trace that counts, and return a table:
+
+    where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last one;
+    lanes: a regular expression that their titles match; begin, end: trace time in ns, as in columns of times.
+    table: the name of another table of the analysis; the first one is returned without it.
+    """
+
+    def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
+        raise NotImplementedError
+
+    def range(
+        self,
+        *,
+        by: Literal["name", "lane"] = "name",
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say what happens in a stretch of time, or in the whole trace: per name and category, or per lane.
+
+        by: Rows.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("range", selection, {"by": by}, table)
+
+    def ops(
+        self,
+        *,
+        group_by: str = "",
+        by: Literal["", "step"] = "",
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Print what PyTorch's key_averages().table() printed, from the trace file alone.
+
+        group_by: Tell ops apart by input shapes, N frames, module.
+        by: A table for each step, one below the other.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("ops", selection, {"group_by": group_by, "by": by}, table)
+
+    def steps(
+        self,
+        *,
+        groups: bool = False,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
+
+        Below them their groups (prefill, decode, batch size) with p50, p95, p99 and max.
+
+        groups: Only the summary by group: prefill, decode, batch size.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("steps", selection, {"groups": groups}, table)
+
+    def breakdown(
+        self,
+        *,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say how each device spends its time: busy and idle, compute, communication, copies, and what
+        overlaps.
+
+        Kernel time runs from the first start to the last end; what runs at once counts once.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("breakdown", selection, {}, table)
+
+    def kernels(
+        self,
+        *,
+        by: Literal["name", "short", "stream", "type", "step"] = "name",
+        group_by: str = "",
+        column: Sequence[str] = (),
+        runs: str = "",
+        order: Literal["slowest", "time"] = "slowest",
+        limit: int | None = None,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """List the device work: how often, how long in all, on average, at the median, at worst.
+
+        by: Rows; short: names without paths, templates and generated suffixes; step: where they start.
+        group_by: Rows: the values of an argument.
+        column: Add the sum and mean of an argument; of runs its value.
+        runs: List the runs of the kernels whose name matches, and their histogram.
+        order: Which runs first.
+        limit: The length of lists that the analysis cuts.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        options = {
+            "by": by,
+            "group_by": group_by,
+            "column": column,
+            "runs": runs,
+            "order": order,
+            "limit": limit,
+        }
+        return self._table("kernels", selection, options, table)
+
+    def idle(
+        self,
+        *,
+        kernel_wait: float = 30.0,
+        recurring: bool = False,
+        limit: int | None = None,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say per stream how long it stood still and why; list the longest gaps and the launch that ended
+        each.
+
+        A gap is a host wait if the launch that ended it began after the work before it was done.
+
+        kernel_wait: A gap shorter than this that the host did not cause is a kernel wait.
+        recurring: Group the gaps by the names before and after them.
+        limit: The length of lists that the analysis cuts.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        options = {"kernel_wait": kernel_wait, "recurring": recurring, "limit": limit}
+        return self._table("idle", selection, options, table)
+
+    def launches(
+        self,
+        *,
+        limit: int | None = None,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say per launch call how long it took and how long the work then waited, and how long the queues
+        were.
+
+        Work is joined to its launch by flow, else by correlation; it counts where it starts, with its whole
+        time.
+
+        limit: The length of lists that the analysis cuts.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("launches", selection, {"limit": limit}, table)
+
+    def sections(
+        self,
+        *,
+        by: Literal["both", "hyperfunction", "hypersection"] = "both",
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """List section calls of a SambaTune report by hyperfunction and hypersection, with the means of their
+        arguments.
+
+        A hyperfunction is a row of the report, a hypersection the argument of that name, without one the
+        colour. Estimated and measured latency come first, and what one is of the other.
+
+        by: Rows.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("sections", selection, {"by": by}, table)
+
+    def ranks(
+        self,
+        *,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say of each rank its step time, compute, communication, idle, its waiting, and how often it came
+        last.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("ranks", selection, {}, table)
+
+    def findings(
+        self,
+        *,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say what stands out: what it costs, where to see it, when its rule speaks, what usually helps.
+
+        Ranked by the time that each finding claims; claims overlap, so they are never added up. What the
+        trace does not show is not judged, and said so.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("findings", selection, {}, table)
+
+    def doctor(
+        self,
+        *,
+        strict: bool = False,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say whether a trace is to be trusted: what was not read, clocks, overlaps, what is lost.
+
+        strict: Exit with 1 from a note on.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("doctor", selection, {"strict": strict}, table)
+
+    def memory(
+        self,
+        *,
+        first: Literal["allocators", "peak", "kept", "copies", "curve"] = "allocators",
+        limit: int | None = None,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say how much memory was allocated, at the peak and in the end, by which ops, and what was copied.
+
+        Allocations are known where the trace was taken with profile_memory=True.
+
+        first: The table that comes first, which alone is in csv; curve: every record.
+        limit: The length of lists that the analysis cuts.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("memory", selection, {"first": first, "limit": limit}, table)
+
+    def compile(
+        self,
+        *,
+        first: Literal["signs", "regions", "graphs", "steps", "code", "phases", "compilations"] = "signs",
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say whether torch.compile is applied and how that is told, what ran compiled, and what compiling
+        took.
+
+        Regions stand as a tree: one in another is a graph break or a region in which compilation is disabled.
+
+        first: The table that comes first, which alone is in csv.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("compile", selection, {"first": first}, table)
+
+    def summary(
+        self,
+        *,
+        rows: int = 30,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Sum a trace up: its metrics, and its kernels, ops, categories and steps by names that last.
+
+        rows: Rows kept of a table.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("summary", selection, {"rows": rows}, table)

@@ -1,0 +1,233 @@
+"""The trace that `tracelane.open` returns: facts, tables, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import UsageError
+from ..base.safe_text import safe
+from ..base.units import format_ns
+from ..export.timeline_svg import Picture, timeline_svg
+from ..index.choice import Choice
+from ..tables.registry import BY_NAME
+from ..tables.selection import Selection
+from ..tables.slice_table import NAMES, slice_table
+from ..tables.step_spans import step_spans
+from ..trace import Trace, open_trace
+from .analyses import AnalysisMethods
+
+if TYPE_CHECKING:
+    from ..tables.scope import Attribute
+    from ..tables.table import Table, Tables
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """What a trace holds. Times are ns; `start` and `end` lie on the axis on which columns of times count."""
+
+    paths: tuple[str, ...]
+    start: int
+    end: int
+    wall_start: int | None  # ns since 1970 of `start`, None where the file does not say
+    processes: int
+    lanes: int
+    slices: int
+    instants: int
+    samples: int
+    flows: int
+    steps: tuple[str, ...]  # their labels, as `step=` takes them
+    ranks: tuple[int, ...]
+    notes: tuple[str, ...]
+    problems: int  # of reading; `doctor()` says which
+
+    @property
+    def span(self) -> int:
+        """The length of the trace in ns."""
+        return self.end - self.start
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all facts as a dictionary."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "files": ", ".join(Path(path).name for path in self.paths),
+            "length": format_ns(self.span),
+            "slices": f"{self.slices:,} on {self.lanes:,} lanes of {self.processes:,} processes",
+            "flows": f"{self.flows:,}",
+            "counter samples": f"{self.samples:,}",
+            "steps": f"{len(self.steps):,}",
+            "notes": "; ".join(self.notes) or "none",
+        }
+        lines = (f"<tr><th>{key}</th><td>{escape(safe(value))}</td></tr>" for key, value in rows.items())
+        return f"<table>{''.join(lines)}</table>"
+
+
+class OpenedTrace(AnalysisMethods):
+    """A trace, as `tracelane.open` returns it. Each method returns a table of typed columns.
+
+    `table["dur"]` is a numpy array, `table.units` says in what; `to_pandas()`, `to_arrow()` and `to_polars()`
+    are there where the packages are. Close it, or use it in a `with` statement, to let go of the files.
+    """
+
+    def __init__(self, trace: Trace, reading: Selection) -> None:
+        """Hold a trace and how its times, steps and devices are read."""
+        self._trace = trace
+        self._reading = reading
+
+    def __enter__(self) -> OpenedTrace:
+        """Return this trace."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the files."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return the names of the files, the number of slices, and the length."""
+        info = self.info
+        names = ", ".join(Path(path).name for path in info.paths)
+        return f"<tracelane trace {safe(names)}: {info.slices:,} slices in {format_ns(info.span)}>"
+
+    def _repr_html_(self) -> str:
+        return self.info._repr_html_()
+
+    def close(self) -> None:
+        """Let go of the files of the index."""
+        self._trace.close()
+
+    @cached_property
+    def info(self) -> TraceInfo:
+        """What the trace holds."""
+        trace = self._trace
+        start, end = trace.span
+        base = next((one.base_time_ns for one in trace.sources if one.base_time_ns is not None), None)
+        spans = step_spans(trace, trace.clocks, self._reading.step_name)
+        ranks = (trace.rank(source) for source in range(len(trace.indexes)))
+        return TraceInfo(
+            tuple(source.path for source in trace.sources),
+            start,
+            end,
+            None if base is None else base + start,
+            len(trace.processes),
+            len(trace.lanes),
+            sum(lane.slices + lane.unclosed for lane in trace.lanes),
+            sum(lane.instants for lane in trace.lanes),
+            sum(lane.samples for lane in trace.lanes),
+            sum(index.length("flows.source") for index in trace.indexes),
+            () if spans is None else spans.labels,
+            tuple(rank for rank in ranks if rank is not None),
+            tuple(note for source in trace.sources for note in source.notes),
+            sum(len(source.problems) for source in trace.sources),
+        )
+
+    def slices(
+        self,
+        *,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        columns: Sequence[str] = NAMES,
+        limit: int | None = None,
+    ) -> Table:
+        """Return single slices in order of time, each whole though the range may cut it.
+
+        where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last
+        one; lanes: a regular expression that their titles match; begin, end: trace time in ns.
+        columns: which of id, name, short_name, category, ts, dur, self, depth, lane, process, pid, tid, step
+        and rank; memory is taken for these only. limit: at most so many, the earliest.
+        """
+        selection = self._selected(Selection(begin, end, step, lanes, where))
+        return slice_table(selection.scope(self._trace), columns, limit)
+
+    def tables(
+        self,
+        analysis: str,
+        *,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        **options: Any,
+    ) -> Tables:
+        """Return all tables of an analysis by name, each computed when it is asked for first.
+
+        `t.tables("idle")["gaps"]` is `t.idle(table="gaps")`; options are those of the method of that name.
+        """
+        return self._tables(analysis, Selection(begin, end, step, lanes, where), options)
+
+    def plot(
+        self,
+        *,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        width: int = 1000,
+        rows: int = 60,
+    ) -> Picture:
+        """Return the timeline as an SVG picture, which a notebook draws; `str()` of it is the SVG text.
+
+        width: in pixels. rows: at most so many rows of lanes are drawn.
+        """
+        if width < MIN_WIDTH or rows < 1:
+            raise UsageError(f"width must be at least {MIN_WIDTH} pixels, and rows at least 1")
+        scope = self._selected(Selection(begin, end, step, lanes)).scope(self._trace)
+        chosen = None if scope.lanes is None else sorted(scope.lanes)
+        return timeline_svg(self._trace, scope.range, chosen, scope.clocks, width, rows)
+
+    def _selected(self, selection: Selection) -> Selection:
+        reading = self._reading
+        return replace(
+            selection,
+            step_name=reading.step_name,
+            attribute=reading.attribute,
+            device_offsets=reading.device_offsets,
+        )
+
+    def _tables(self, analysis: str, selection: Selection, options: Mapping[str, Any]) -> Tables:
+        row = BY_NAME.get(analysis)
+        if row is None:
+            raise UsageError(f"there is no analysis {analysis!r}; there are {', '.join(BY_NAME)}")
+        known = {option.name for option in row.options} | ({"limit"} if row.limits != "rows" else set())
+        for name in options:
+            if name not in known:
+                raise UsageError(f"{analysis} has no option {name!r}; it has {', '.join(known) or 'none'}")
+        for option in row.options:
+            value = options.get(option.name, option.default)
+            if option.choices and value != option.default and value not in option.choices:
+                raise UsageError(f"{option.name}: {value!r} is none of {', '.join(option.choices)}")
+        return row.run(self._selected(selection).scope(self._trace), **options)
+
+    def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
+        tables = self._tables(analysis, selection, options)
+        if not table:
+            return tables.main
+        try:
+            return tables[table]
+        except KeyError as error:
+            raise UsageError(str(error.args[0])) from None
+
+
+MIN_WIDTH = 300
+
+
+def opened_for_python(
+    paths: str | Path | Sequence[str | Path],
+    choice: Choice,
+    index_dir: Path | None,
+    step_name: str | None,
+    attribute: Attribute,
+    device_offsets: Sequence[str],
+) -> OpenedTrace:
+    """Open traces for `tracelane.open`."""
+    reading = Selection(step_name=step_name, attribute=attribute, device_offsets=tuple(device_offsets))
+    return OpenedTrace(open_trace(paths, index_dir=index_dir, choice=choice), reading)

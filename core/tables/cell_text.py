@@ -1,0 +1,60 @@
+"""A value of a table as a person reads it, in the unit of its column."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+from ..base.short_names import short_name
+from ..base.units import format_bytes, format_ns
+from .table import Column, Table
+
+SMALL = 0.01
+"""Three decimals tell too little of smaller numbers."""
+
+
+def is_left(column: Column) -> bool:
+    """Tell whether values of a column stand at its left: text and what identifies."""
+    return column.unit in ("text", "id")
+
+
+def shown_in(table: Table, column: Column, value: Any) -> str:
+    """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
+    if column.is_name and isinstance(value, str) and value:
+        return table.short_forms[column.key].get(value) or short_name(value)
+    return shown(column, value)
+
+
+def shown(column: Column, value: Any) -> str:
+    """Return a value as a person reads it, in the column's unit; a change with its sign."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sized):
+        return f"{len(value):,}"
+    if column.change and value > 0:
+        return "+" + _shown(column, value)
+    return _shown(column, value)
+
+
+def _shown(column: Column, value: int | float) -> str:
+    match column.unit:
+        case "id":
+            return str(value)
+        case "ns":
+            return format_ns(value)
+        case "share":
+            return f"{value:.2%}"
+        case "bytes":
+            return format_bytes(value)
+        case "bytes/s":
+            return format_bytes(value) + "/s"
+        case "count":
+            return f"{value:,}"
+        case _:
+            if isinstance(value, int):
+                return f"{value:,}"
+            if value and abs(value) < SMALL:
+                return f"{value:.3g}"
+            return f"{value:,.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,118 @@
+"""Which part of a trace is meant: options of the command line and of Python become a Scope here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..base.errors import UsageError
+from ..base.pattern import Pattern
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+    from .scope import Attribute, Scope
+    from .step_spans import StepSpans
+
+NTH = re.compile(r"nth:(-?\d+)")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a trace, and how its times are read. `begin` and `end` are trace time in ns."""
+
+    begin: int | None = None
+    end: int | None = None
+    step: int | str | None = None
+    lanes: str | None = None
+    where: str | None = None
+    step_name: str | None = None
+    attribute: Attribute = "launch"
+    device_offsets: tuple[str, ...] = ()
+
+    def scope(self, trace: Trace) -> Scope:
+        """Return the slices that are meant; UsageError where the selection means nothing."""
+        if self.step is not None and (self.begin is not None or self.end is not None):
+            raise UsageError("step is a range of its own: give it without begin and end")
+        span = None
+        if self.begin is not None or self.end is not None:
+            first, last = trace.span
+            span = first if self.begin is None else self.begin, last if self.end is None else self.end
+            if span[1] <= span[0]:
+                raise UsageError("begin must lie before end, and within the trace")
+        if self.step_name is not None:
+            steps_there(trace, "step_name", self.step_name)
+        return selected_scope(trace, span, self)
+
+
+def selected_scope(trace: Trace, span: tuple[int, int] | None, chosen: Selection, label: str = "") -> Scope:
+    """Return the scope of a selection whose range is known; `label` is what people call that range."""
+    from ..query.filter import parse
+    from ..query.hits import matches
+    from .attribution import scope_of_step
+    from .device_clocks import with_device_clocks
+    from .scope import Scope
+
+    clocks = with_device_clocks(trace, trace.clocks, chosen.device_offsets)
+    scope = Scope(
+        trace,
+        span,
+        matching_lanes(trace, chosen.lanes),
+        None if chosen.where is None else matches(trace, parse(chosen.where), clocks).where,
+        clocks,
+        label=label,
+        steps=chosen.step_name or "",
+        attribute=chosen.attribute,
+    )
+    if chosen.step is None:
+        return scope
+    steps = steps_there(trace, "step", chosen.step_name)
+    return scope_of_step(scope, steps, step_place(steps, str(chosen.step)))
+
+
+def step_place(steps: StepSpans, step: str) -> int:
+    """Return which of the steps that `tracelane steps` finds is meant, by its label or as nth:K."""
+    label = step.strip()
+    if match := NTH.fullmatch(label):
+        place = int(match[1])
+        if not -len(steps) <= place < len(steps):
+            raise UsageError(f"step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
+        return place % len(steps)
+    places = [at for at, own in enumerate(steps.labels) if own == label]
+    if not places:
+        ends = f"{steps.labels[0]} to {steps.labels[-1]}"
+        raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}")
+    if len(places) > 1:
+        raise UsageError(
+            f"step: {len(places):,} steps are called {label}: say which, nth:{places[0]} is the first"
+        )
+    return places[0]
+
+
+def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
+    """Return the trace's steps, those of a name if one is given; UsageError where there are none."""
+    from .step_spans import step_spans
+
+    steps = step_spans(trace, trace.clocks, step_name or None)
+    if steps is None and step_name:
+        raise UsageError(f"{option}: no slice is called {step_name}")
+    if steps is None:
+        raise UsageError(f"{option}: this trace has no steps, and nothing in it repeats")
+    return steps
+
+
+def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
+    """Return the places of the lanes whose title matches, or their rank's; None without a pattern."""
+    from ..query.rank_titles import names_rank, rank_titles
+
+    if not pattern:
+        return None
+    expression = Pattern(pattern, ignore_case=True)
+    expression.check("lanes")
+    titles = rank_titles(trace.members).items()
+    ranks = {source for source, title in titles if names_rank(expression, title)}
+    hits = expression.found_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
+    lanes = [lane.index for lane, hit in zip(trace.lanes, hits) if hit or lane.source in ranks]
+    if not lanes:
+        raise UsageError(f"no lane has a title in which {pattern!r} is found")
+    return lanes

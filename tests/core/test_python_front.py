@@ -1,0 +1,209 @@
+"""`import tracelane`: each analysis is a method, columns are exact, nothing is loaded before a trace is."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracelane
+from tests.corpus import CORPUS, needs_corpus
+from tests.tui.small_file import small_file
+from tracelane.core.python.methods import methods_text
+from tracelane.core.python.opened import OpenedTrace
+from tracelane.core.tables.registry import ANALYSES, loaded
+from tracelane.core.tables.slice_table import NAMES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIGHT = """
+import sys
+import tracelane
+print([name for name in ("numpy", "click", "tracelane.core", "tracelane.tui") if name in sys.modules])
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedTrace]:
+    """Two steps with an op, a launch and a kernel each."""
+    folder = tmp_path_factory.mktemp("front")
+    with tracelane.open(small_file(folder), index_dir=folder / "index") as opened:
+        yield opened
+
+
+def test_importing_loads_nothing() -> None:
+    """`import tracelane` loads no other package and none of its own rooms."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_running_the_package_is_the_command() -> None:
+    """`python -m tracelane --version` says what `tracelane --version` says, the version first."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tracelane", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[0] == f"tracelane {tracelane.__version__}"
+
+
+def test_all_names_are_there() -> None:
+    """All that `__all__` promises exists, and other names are refused as of any module."""
+    for name in tracelane.__all__:
+        assert getattr(tracelane, name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tracelane.nothing  # noqa: B018
+
+
+def test_methods_are_the_registry_s() -> None:
+    """The methods are written for the registry as it is."""
+    text = (ROOT / "core" / "python" / "analyses.py").read_text(encoding="utf-8")
+    assert text == methods_text(), "run: .venv/bin/python docs/update.py"
+
+
+@pytest.mark.parametrize("row", ANALYSES, ids=lambda row: row.name)
+def test_every_analysis_is_a_method(row, small: OpenedTrace) -> None:  # type: ignore[no-untyped-def]
+    """It has the arguments and defaults of its function, a text, and returns a table of its name."""
+    method = getattr(small, row.name)
+    own = dict(list(inspect.signature(loaded(row.function)).parameters.items())[1:])
+    parameters = inspect.signature(method).parameters
+    for name in {option.name for option in row.options}:
+        assert parameters[name].default == own[name].default
+    assert inspect.getdoc(method)
+    table = method()
+    assert isinstance(table, tracelane.Table) and table.name == small.tables(row.name).main.name
+    for column in table.columns:
+        assert len(table[column.key]) == len(table)
+    assert "<table>" in table._repr_html_()
+
+
+def test_slices_are_all_slices_exactly(small: OpenedTrace) -> None:
+    """Columns hold every slice once with its times in ns, its lane, step and identity."""
+    table = small.slices()
+    assert tuple(table.units) == NAMES and len(table) == 9
+    kernels = table.take(table["category"] == "kernel")
+    assert kernels["dur"].tolist() == [30_500, 30_500]
+    assert kernels["ts"].tolist() == [1_060_000, 1_160_000]
+    assert kernels["step"].tolist() == ["0", "1"] and set(kernels["lane"]) == {"Stream 1"}
+    assert (np.diff(table["ts"]) >= 0).all() and len(set(table["id"].tolist())) == 9
+    assert small.slices(step=1, where="cat:kernel")["id"].tolist() == kernels["id"].tolist()[1:]
+    assert small.slices(columns=("dur",), limit=2).units == {"dur": "ns"}
+
+
+def test_long_slices_keep_their_length(tmp_path: Path) -> None:
+    """A slice longer than 2**32 ns has its whole length, in every library's columns."""
+    events = [{"ph": "X", "name": "long", "pid": 1, "tid": 1, "ts": 10**12, "dur": 9_000_000_000.125}]
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps(events))
+    with tracelane.open(path, index_dir=tmp_path / "index") as opened:
+        table = opened.slices()
+        assert table["dur"].tolist() == [9_000_000_000_125]
+        assert opened.info.span == 9_000_000_000_125
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"where": "dur>"}, "dur"),
+        ({"step": 99}, "no step 99"),
+        ({"step": 1, "begin": 5}, "range of its own"),
+        ({"lanes": "nothing like it"}, "no lane"),
+        ({"columns": ("dur", "duration")}, "no column duration"),
+        ({"begin": 5, "end": 5}, "before"),
+    ],
+)
+def test_what_means_nothing_is_refused(small: OpenedTrace, arguments: dict, message: str) -> None:  # type: ignore[type-arg]
+    """Options without a meaning raise TracelaneError that says which."""
+    with pytest.raises(tracelane.TracelaneError, match=message):
+        small.slices(**arguments)
+
+
+def test_wrong_options_of_analyses_are_refused(small: OpenedTrace) -> None:
+    """A choice, a table or an analysis that there is not is refused, and what there is is named."""
+    for call, message in (
+        (lambda: small.kernels(by="colour"), "none of name, short"),  # type: ignore[arg-type]
+        (lambda: small.idle(table="nothing"), "there are streams, gaps"),
+        (lambda: small.tables("nothing"), "there are range, ops"),
+        (lambda: small.tables("ops", nothing=1), "it has"),
+    ):
+        with pytest.raises(tracelane.TracelaneError, match=message):
+            call()
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    """What cannot be opened raises TracelaneError with a line."""
+    with pytest.raises(tracelane.TracelaneError) as error:
+        tracelane.open(tmp_path / "nothing.json")
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_package_is_one_line(small: OpenedTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an optional package its method says how to get it; the error is an ImportError too."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas") as error:
+        small.slices().to_pandas()
+    assert isinstance(error.value, tracelane.TracelaneError)
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
+def test_other_libraries_have_the_same_rows(small: OpenedTrace, library: str) -> None:
+    """Each library's table has the columns, and the values, of ours."""
+    pytest.importorskip(library)
+    for table in (small.slices(), small.kernels(), small.steps(), small.doctor(), small.findings()):
+        match library:
+            case "pandas":
+                frame = table.to_pandas()
+                columns = {key: frame[key].tolist() for key in frame.columns}
+                assert frame.attrs["units"] == dict(table.units)
+            case "pyarrow":
+                frame = table.to_arrow()
+                columns = frame.to_pydict()
+                assert {f.name: f.metadata[b"unit"].decode() for f in frame.schema} == dict(table.units)
+            case _:
+                columns = table.to_polars().to_dict(as_series=False)
+        assert list(columns) == [column.key for column in table.columns]
+        for column in table.columns:
+            if column.unit in ("ns", "count", "bytes") and table[column.key].dtype == np.int64:
+                assert columns[column.key] == table[column.key].tolist()
+            if column.unit == "text":
+                assert columns[column.key] == table.texts(column.key)
+
+
+def test_a_plot_is_one_sound_picture(small: OpenedTrace) -> None:
+    """The timeline is well-formed SVG with every lane; a name of the trace cannot leave its place."""
+    from xml.etree import ElementTree
+
+    svg = str(small.plot())
+    texts = [node.text for node in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"main", "Stream 1"} <= set(texts)
+    assert "\x1b" not in svg
+    assert len(str(small.plot(rows=1))) < len(svg)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "multirank/dlrm_8gpu_ranks0-3"]
+)
+def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None:
+    """Slices have the names and times that `tracelane slices` lists, clocks of ranks applied."""
+    from tracelane.core.export.slices import SliceRows
+    from tracelane.core.query.filter import Filter
+    from tracelane.core.query.hits import matches
+    from tracelane.core.trace import open_trace
+
+    path = next(iter(sorted(CORPUS.glob(f"{name.removesuffix('.gz').removesuffix('.json')}*"))))
+    trace = open_trace(path, index_dir=corpus_cache)
+    with tracelane.open(path, index_dir=corpus_cache) as opened:
+        table = opened.slices()
+        rows = list(SliceRows(trace, matches(trace, Filter("", ()), trace.clocks)).rows())
+    assert len(rows) == len(table)
+    assert sorted((row[0], row[5], row[6], row[7]) for row in rows) == sorted(
+        zip(
+            table["name"], table["dur"].tolist(), table["self"].tolist(), (table["id"] & 0xFFFF_FFFF).tolist()
+        )
+    )
+    if len(trace.indexes) == 1 and not trace.clocks.offsets:
+        assert sorted(row[4] for row in rows) == table["ts"].tolist()
