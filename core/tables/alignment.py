@@ -14,6 +14,7 @@ from ..base.clock import Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
+from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 
 EPOCHS = (10**18, 4 * 10**18)
@@ -125,81 +126,77 @@ def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
     offsets, tied = _offsets(matched, used)
     used = _fitting(matched, offsets, tied)
     offsets, tied = _offsets(matched, used)
-    found = []
-    ends = np.where(matched.has & tied, matched.ends + offsets, 0)
-    has = matched.has & tied & used[:, None]
+    who, left = matched.who.take(used[matched.who.collective] & tied[matched.who.rank])
+    ends = matched.ends[left] + offsets[who.rank]
+    middles, _ = medians(who.collective, ends, who.collectives)
+    furthest = np.maximum(ends - who.least(ends)[who.collective], who.most(ends)[who.collective] - ends)
+    apart = np.abs(ends - middles[who.collective])
+    clocks = []
     for rank, base in enumerate(bases):
-        rows = np.flatnonzero(has[:, rank] & (has.sum(axis=1) > 1))
-        if not tied[rank] or not len(rows):
-            found.append(RankClock(base, base))
+        own = who.of_rank(rank)
+        if not len(own):
+            clocks.append(RankClock(base, base))
             continue
-        others = np.ma.masked_array(ends[rows], ~has[rows])
-        low, high = others.min(axis=1).data, others.max(axis=1).data
-        own = ends[rows, rank]
-        furthest = int(np.maximum(own - low, high - own).max())
-        apart = np.abs(own - _middles(ends[rows], has[rows]))
-        middle, late = int(np.median(apart)), int(np.percentile(apart, 95))
-        found.append(RankClock(base, base + int(offsets[rank]), len(rows), furthest, middle, late))
-    return found
+        distances = np.sort(apart[own])
+        middle, late = int(np.median(distances)), int(np.percentile(distances, 95))
+        most = int(furthest[own].max())
+        clocks.append(RankClock(base, base + int(offsets[rank]), len(own), most, middle, late))
+    return clocks
 
 
 def _offsets(matched: Matched, used: AnyArray) -> tuple[I64, AnyArray]:
-    """Return what to add to each rank's ends, and which ranks are tied to the first one by collectives."""
-    rows = np.flatnonzero(used)
-    ends, has = matched.ends[rows], matched.has[rows]
-    count = ends.shape[1]
-    offsets, tied = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    first = int(np.argmax(has.any(axis=0)))
+    """Return what to add to each rank's ends, and which ranks are tied to the first one by collectives.
+
+    Ranks of other groups are reached over those that are in both. A collective is looked at once, when the
+    first ranks of it are tied: with that all of its ranks are. So all together cost what the table holds.
+    """
+    who, ends = matched.who, matched.ends
+    offsets, tied = np.zeros(who.ranks, np.int64), np.zeros(who.ranks, np.bool_)
+    left = np.asarray(used, np.bool_).copy()  # collectives that were not looked at yet
+    taking_part = np.unique(who.rank[left[who.collective]])
+    first = int(taking_part[0]) if len(taking_part) else 0
     tied[first] = True
-    while True:  # ranks of other groups are reached over those that are in both
-        known = np.where(has & tied, ends + offsets, 0)
-        common = (has & tied).any(axis=1)
-        middles = _middles(known, has & tied)
-        more = [rank for rank in range(count) if not tied[rank] and (has[:, rank] & common).any()]
-        for rank in more:
-            shared = np.flatnonzero(has[:, rank] & common)
-            offsets[rank] = _median(middles[shared] - ends[shared, rank])
-        tied[more] = True
-        if not more:
-            break
-    middles = _middles(np.where(has & tied, ends + offsets, 0), has & tied)
-    for rank in np.flatnonzero(tied).tolist():
-        shared = np.flatnonzero(has[:, rank] & ((has & tied).sum(axis=1) > 1))
-        if len(shared):
-            offsets[rank] = _median(middles[shared] - ends[shared, rank])
+    newly = np.array([first], np.int64)
+    while len(newly):
+        reached = np.unique(who.collective[who.of_ranks(newly)])
+        reached = reached[left[reached]]
+        left[reached] = False
+        entries = who.of_collectives(reached)
+        known = tied[who.rank[entries]]
+        place = np.searchsorted(reached, who.collective[entries])  # among those reached
+        moved = (ends[entries] + offsets[who.rank[entries]])[known]
+        middles, _ = medians(place[known], moved, len(reached))
+        others = entries[~known]
+        apart = middles[place[~known]] - ends[others]
+        newly, place = np.unique(who.rank[others], return_inverse=True)
+        offsets[newly] = medians(place.astype(np.int64), apart, len(newly))[0]
+        tied[newly] = True
+    shared, entries = who.take(np.asarray(used)[who.collective] & tied[who.rank])
+    middles = _middles_of(who, entries, ends, offsets)
+    apart = middles[who.collective[entries]] - ends[entries]
+    refined, counts = medians(shared.rank, apart, who.ranks)
+    offsets = np.where(counts > 0, refined, offsets)
     offsets[tied] -= offsets[first]
     return offsets, tied
 
 
+def _middles_of(who: Attendance, entries: I64, ends: I64, offsets: I64) -> I64:
+    """Return by collective the middle of the ends of some entries under offsets, 0 where it has none."""
+    return medians(who.collective[entries], ends[entries] + offsets[who.rank[entries]], who.collectives)[0]
+
+
 def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
     """Return which collectives are of a kind whose ends lie close together under these offsets."""
-    has = matched.has & tied
-    ends = np.where(has, matched.ends + offsets, 0)
-    apart = np.where(has, np.abs(ends - _middles(ends, has)[:, None]), 0).max(axis=1, initial=0)
-    scatter = [
-        float(np.median(apart[matched.family == place])) if (matched.family == place).any() else np.inf
-        for place in range(len(matched.families))
-    ]
-    limit = max(FIT_NS, FIT_RATIO * min(scatter))
-    used: AnyArray = np.array([value <= limit for value in scatter], np.bool_)[matched.family]
+    who = matched.who
+    entries = np.flatnonzero(tied[who.rank]).astype(np.int64)
+    middles = _middles_of(who, entries, matched.ends, offsets)
+    apart = np.zeros(len(who), np.int64)
+    collective = who.collective[entries]
+    apart[entries] = np.abs(matched.ends[entries] + offsets[who.rank[entries]] - middles[collective])
+    scatter, counts = medians(matched.family, who.most(apart), len(matched.families))
+    limit = max(FIT_NS, FIT_RATIO * int(scatter[counts > 0].min()))
+    used: AnyArray = (scatter <= limit)[matched.family]
     return used
-
-
-def _middles(values: I64, has: AnyArray) -> I64:
-    """Return the median of each row's values where it has any, 0 elsewhere; exact in ns."""
-    ordered = np.sort(np.where(has, values, np.iinfo(np.int64).max), axis=1)
-    count = has.sum(axis=1)
-    row = np.arange(len(values))
-    low = ordered[row, np.maximum(0, (count - 1) // 2)]
-    high = np.where(count > 0, ordered[row, np.minimum(count // 2, ordered.shape[1] - 1)], low)
-    return np.where(count > 0, low + (high - low) // 2, 0)
-
-
-def _median(values: I64) -> int:
-    """Return the median of int64 values, exact to the ns."""
-    ordered = np.sort(values)
-    low, high = int(ordered[(len(ordered) - 1) // 2]), int(ordered[len(ordered) // 2])
-    return low + (high - low) // 2
 
 
 def _collectives(indexes: Sequence[Index]) -> tuple[int, list[Collectives]]:

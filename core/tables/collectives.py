@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.store import Index
+from .attendance import Attendance
 from .devices import KERNEL_CATEGORIES
 from .groups import dense
 from .kinds import COMMUNICATION
@@ -67,36 +68,32 @@ class Collectives:
         """Return how many there are."""
         return len(self.positions)
 
-    def of(self, family: tuple[str, str]) -> I64:
-        """Return the places of one family's collectives."""
-        if family not in self.families:
-            return np.empty(0, np.int64)
-        return np.flatnonzero(self.family == self.families.index(family)).astype(np.int64)
-
 
 @dataclass(frozen=True)
 class Matched:
-    """The collectives of several ranks, a row for each, a column per rank; NOTHING where one has no part."""
+    """The collectives that at least two ranks share, and when each of these was in them."""
 
     families: tuple[tuple[str, str], ...]
-    family: I64  # by row
+    family: I64  # of each collective
     number: I64
-    starts: I64  # row × rank, lane time
+    who: Attendance
+    starts: I64  # of each entry of `who`, lane time
     ends: I64
-    positions: I64  # -1 where there is none
+    positions: I64
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return how many collectives there are."""
         return len(self.family)
 
-    @cached_property
-    def has(self) -> AnyArray:
-        """Row × rank: whether the rank takes part."""
-        return self.positions >= 0
+    @classmethod
+    def nothing(cls, ranks: int) -> Matched:
+        """Return no collectives of some ranks."""
+        none = np.empty(0, np.int64)
+        return cls((), none, none, Attendance(0, ranks, none, none), none, none, none)
 
     @cached_property
     def meeting(self) -> AnyArray:
-        """By row: whether it ends at one moment everywhere."""
+        """Of each collective: whether it ends at one moment everywhere."""
         meets = np.array([name in MEETING for _, name in self.families], np.bool_)
         return meets[self.family] if len(self) else np.zeros(0, np.bool_)
 
@@ -170,35 +167,35 @@ def match(ranks: Sequence[Collectives]) -> Matched:
     them has more: a capture may begin earlier on one rank than on another.
     """
     families = tuple(dict.fromkeys(family for rank in ranks for family in rank.families))
-    parts: list[tuple[I64, I64, I64, I64, I64]] = []
-    for place, family in enumerate(families):
-        chosen = [rank.of(family) for rank in ranks]
-        holders = [at for at, found in enumerate(chosen) if len(found)]
-        first = max(holders, key=lambda at: len(chosen[at]))
-        numbers = [rank.number[found] for rank, found in zip(ranks, chosen)]
-        for at in holders:
-            one = ranks[at]
-            counted = not one.sequenced[one.families.index(family)]
-            if at != first and counted and len(chosen[at]) != len(chosen[first]):
-                numbers[at] = numbers[at] + _shift(ranks[first].ends[chosen[first]], one.ends[chosen[at]])
-        keys = np.unique(np.concatenate(numbers))
-        shape = (len(keys), len(ranks))
-        starts, ends = np.full(shape, NOTHING), np.full(shape, NOTHING)
-        positions = np.full(shape, -1, np.int64)
-        for at in holders:
-            row = np.searchsorted(keys, numbers[at])
-            starts[row, at] = ranks[at].starts[chosen[at]]
-            ends[row, at] = ranks[at].ends[chosen[at]]
-            positions[row, at] = ranks[at].positions[chosen[at]]
-        shared = (positions >= 0).sum(axis=1) > 1
-        parts.append(
-            (np.full(int(shared.sum()), place), keys[shared], starts[shared], ends[shared], positions[shared])
-        )
-    if not parts:
-        none, wide = np.empty(0, np.int64), np.empty((0, len(ranks)), np.int64)
-        return Matched((), none, none, wide, wide, wide)
-    family_of, number, starts, ends, positions = (np.concatenate(column) for column in zip(*parts))
-    return Matched(families, family_of, number, starts, ends, positions)
+    if not families:
+        return Matched.nothing(len(ranks))
+    places = {family: place for place, family in enumerate(families)}
+    holders: list[list[tuple[int, int, I64]]] = [[] for _ in families]  # (rank, its place of it, its own)
+    for at, rank in enumerate(ranks):
+        order = np.argsort(rank.family, kind="stable").astype(np.int64)
+        bounds = np.searchsorted(rank.family[order], np.arange(len(rank.families) + 1))
+        for place, family in enumerate(rank.families):
+            holders[places[family]].append((at, place, order[bounds[place] : bounds[place + 1]]))
+    parts: list[tuple[I64, ...]] = []
+    for place, held in enumerate(holders):
+        longest, _, chosen = max(held, key=lambda entry: len(entry[2]))
+        for at, own, here in held:
+            one, number = ranks[at], ranks[at].number[here]
+            if at != longest and not one.sequenced[own] and 0 < len(here) != len(chosen):
+                number = number + _shift(ranks[longest].ends[chosen], one.ends[here])
+            whose = np.full(len(here), at, np.int64)
+            of = np.full(len(here), place, np.int64)
+            parts.append((of, number, whose, one.starts[here], one.ends[here], one.positions[here]))
+    family_of, numbers, whose, *columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts))
+    order = np.lexsort((whose, numbers, family_of))
+    family_of, numbers, whose = family_of[order], numbers[order], whose[order]
+    begins = (np.diff(family_of, prepend=-1) != 0) | (np.diff(numbers, prepend=numbers[:1] - 1) != 0)
+    collective = (np.cumsum(begins) - 1).astype(np.int64)
+    everyone = Attendance(int(begins.sum()), len(ranks), collective, whose)
+    who, left = everyone.take(np.ones(len(everyone), np.bool_))
+    starts, ends, positions = (column[order][left] for column in columns)
+    firsts = left[who.bounds[:-1]]
+    return Matched(families, family_of[firsts], numbers[firsts], who, starts, ends, positions)
 
 
 def _shift(longer: I64, shorter: I64) -> int:

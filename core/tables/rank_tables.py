@@ -88,9 +88,9 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
     """Return a row per collective, counted from `start_ns`; Enter leads to the rank that came last."""
     skew = found.skew
     last = skew.last
-    columns = np.arange(len(skew))
     numbers = [found.number(source) for source in skew.sources]
-    present = [np.flatnonzero(row) for row in skew.has]
+    cuts = skew.who.bounds[1:-1]
+    present = [part.tolist() for part in np.split(skew.who.rank, cuts)] if len(skew) else []
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
     data: dict[str, Values] = {
         "name": [names[place] for place in skew.family.tolist()],
@@ -99,16 +99,16 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
         "ranks": [[numbers[at] for at in places] for places in present],
         "start_ns": skew.first_start - start_ns,
         "spread_ns": skew.spread,
-        "waited_ns": skew.waits.sum(axis=1),
+        "waited_ns": skew.waited,
         "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
         "together_ns": _together(found),
         "end_spread_ns": skew.end_spread,
-        "starts_ns": [(row[at] - start_ns).tolist() for row, at in zip(skew.starts, present)],
-        "ends_ns": [(row[at] - start_ns).tolist() for row, at in zip(skew.ends, present)],
+        "starts_ns": [part.tolist() for part in np.split(skew.starts - start_ns, cuts)] if len(skew) else [],
+        "ends_ns": [part.tolist() for part in np.split(skew.ends - start_ns, cuts)] if len(skew) else [],
         "last_rank": [numbers[at] if late else None for at, late in zip(last.tolist(), skew.late.tolist())],
     }
-    positions = skew.positions[columns, last] if len(skew) else np.empty(0, np.int64)
-    sources = np.array(skew.sources, np.int64)[last] if len(skew) else np.empty(0, np.int64)
+    positions = skew.positions[skew.last_entry]
+    sources = np.array(skew.sources, np.int64)[last]
     return Table(
         "collectives",
         "Collectives",
@@ -167,8 +167,6 @@ def _row(rank: RankTimes) -> dict[str, Any]:
 
 
 def _together(found: Ranks) -> AnyArray:
-    """Return by row the ns in which all ranks are in the collective: what it takes by itself."""
-    skew = found.skew
-    ends = np.where(skew.has, skew.ends, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
-    together: AnyArray = np.maximum(0, ends - skew.last_start)
+    """Return of each collective the ns in which all its ranks are in it: what it takes by itself."""
+    together: AnyArray = np.maximum(0, found.skew.first_end - found.skew.last_start)
     return together

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -91,69 +92,16 @@ class Ranks:
 
     def number(self, source: int) -> int:
         """Return the rank of a source."""
-        return next(rank.rank for rank in self.ranks if rank.source == source)
+        return self._numbers[source]
 
-
-def ranks(scope: Scope) -> Ranks:
-    """Return what each rank of a scope did; a trace without ranks counts its files."""
-    trace = scope.trace
-    own = trace.alignment.ranks
-    files = range(len(trace.members) or len(trace.indexes))
-    sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
-    clocks = dict(zip(own, trace.alignment.rank_clocks))
-    found = skew(scope)
-    waits, late, last = found.waits, found.late, found.last
-    works: dict[int, list[Work]] = {source: [] for source in sources}
-    for work in work_of(scope):
-        works.setdefault(work.device.source, []).append(work)
-    of_step = {source: _steps(scope, source) for source in sources}
-    rows = []
-    for column, source in enumerate(sources):
-        steps = of_step[source]
-        walls = steps.ends - steps.starts if steps is not None else np.empty(0, np.int64)
-        row = _Devices.of(works[source])
-        mine = waits[:, column] if own else np.empty(0, np.int64)
-        caused = late & (last == column) if own else np.zeros(0, np.bool_)
-        kept = int(np.delete(waits[caused], column, axis=1).sum()) if own else 0
-        position = -1
-        if len(mine) and mine.any():
-            position = int(found.positions[int(mine.argmax()), column])
-        elif steps is not None and len(steps):
-            position = int(steps.positions[0])
-        member = trace.members[source] if source < len(trace.members) else None
-        rank = trace.rank(source)
-        rows.append(
-            RankTimes(
-                source=source,
-                rank=source if rank is None else rank,
-                title=member.title if member is not None else str(source),
-                host=member.host if member is not None else "",
-                path=str(trace.sources[source].path),
-                clock=clocks.get(source, STAMPED),
-                steps=len(walls),
-                step_ns=int(np.median(walls)) if len(walls) else None,
-                kernels=row.kernels,
-                kernel_time_ns=row.kernel_time_ns,
-                busy_ns=row.busy_ns,
-                compute_ns=row.compute_ns,
-                comm_ns=row.comm_ns,
-                memory_ns=row.memory_ns,
-                collectives=int(found.has[:, column].sum()) if own else 0,
-                last=int(caused.sum()),
-                waited_ns=found.waiting(column).length if own else 0,
-                kept_waiting_ns=kept,
-                position=position,
-            )
-        )
-    shared = _rank_steps(found, {source: steps for source, steps in of_step.items() if steps is not None})
-    members = tuple(member for member in trace.members if member.rank is not None)
-    missing = Capture("", members).missing if len(members) > 1 else ()
-    return Ranks(scope.text, tuple(rows), found, shared, missing, trace.alignment.text)
+    @cached_property
+    def _numbers(self) -> Mapping[int, int]:
+        return {rank.source: rank.rank for rank in self.ranks}
 
 
 @dataclass(frozen=True)
-class _Devices:
-    """The sums over one rank's devices."""
+class RankDevices:
+    """The sums over one rank's devices, ns; None where it shows none."""
 
     kernels: int = 0
     kernel_time_ns: int | None = None
@@ -163,7 +111,8 @@ class _Devices:
     memory_ns: int | None = None
 
     @classmethod
-    def of(cls, works: Sequence[Work]) -> _Devices:
+    def of(cls, works: Sequence[Work]) -> RankDevices:
+        """Return the sums over the work of one rank's devices."""
         if not works:
             return cls()
         times = [device_times(work) for work in works]
@@ -175,6 +124,90 @@ class _Devices:
             sum(one.comm_ns for one in times),
             sum(one.memory_ns for one in times),
         )
+
+
+@dataclass(frozen=True)
+class RankFacts:
+    """What is known of one rank by itself, before it is compared with others; steps in trace time."""
+
+    source: int
+    rank: int
+    title: str
+    host: str
+    path: str
+    clock: RankClock
+    steps: Steps | None
+    devices: RankDevices
+
+
+def ranks(scope: Scope) -> Ranks:
+    """Return what each rank of a scope did; a trace without ranks counts its files."""
+    trace = scope.trace
+    own = trace.alignment.ranks
+    files = range(len(trace.members) or len(trace.indexes))
+    sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
+    clocks = dict(zip(own, trace.alignment.rank_clocks))
+    works: dict[int, list[Work]] = {source: [] for source in sources}
+    for work in work_of(scope):
+        works.setdefault(work.device.source, []).append(work)
+    facts = []
+    for source in sources:
+        member = trace.members[source] if source < len(trace.members) else None
+        rank = trace.rank(source)
+        facts.append(
+            RankFacts(
+                source=source,
+                rank=source if rank is None else rank,
+                title=member.title if member is not None else str(source),
+                host=member.host if member is not None else "",
+                path=str(trace.sources[source].path),
+                clock=clocks.get(source, STAMPED),
+                steps=_steps(scope, source),
+                devices=RankDevices.of(works[source]),
+            )
+        )
+    members = tuple(member for member in trace.members if member.rank is not None)
+    missing = Capture("", members).missing if len(members) > 1 else ()
+    return compared_ranks(scope.text, facts, skew(scope), missing, trace.alignment.text)
+
+
+def compared_ranks(
+    scope: str, facts: Sequence[RankFacts], found: Skew, missing: tuple[int, ...], alignment: str
+) -> Ranks:
+    """Return ranks held against each other by the collectives that they share."""
+    rows = []
+    for fact in facts:
+        column = found.columns.get(fact.source)
+        steps, devices = fact.steps, fact.devices
+        walls = steps.ends - steps.starts if steps is not None else np.empty(0, np.int64)
+        position = -1 if column is None else found.longest_wait(column)
+        if position < 0 and steps is not None and len(steps):
+            position = int(steps.positions[0])
+        rows.append(
+            RankTimes(
+                source=fact.source,
+                rank=fact.rank,
+                title=fact.title,
+                host=fact.host,
+                path=fact.path,
+                clock=fact.clock,
+                steps=len(walls),
+                step_ns=int(np.median(walls)) if len(walls) else None,
+                kernels=devices.kernels,
+                kernel_time_ns=devices.kernel_time_ns,
+                busy_ns=devices.busy_ns,
+                compute_ns=devices.compute_ns,
+                comm_ns=devices.comm_ns,
+                memory_ns=devices.memory_ns,
+                collectives=0 if column is None else len(found.who.of_rank(column)),
+                last=0 if column is None else int(found.came_last[column]),
+                waited_ns=0 if column is None else found.waiting(column).length,
+                kept_waiting_ns=0 if column is None else int(found.caused[column]),
+                position=position,
+            )
+        )
+    shared = _rank_steps(found, {fact.source: fact.steps for fact in facts if fact.steps is not None})
+    return Ranks(scope, tuple(rows), found, shared, missing, alignment)
 
 
 def _kernels(work: Work) -> int:
@@ -203,8 +236,8 @@ def _rank_steps(found: Skew, of_step: dict[int, Steps]) -> tuple[RankStep, ...]:
     met: dict[tuple[str, int], list[tuple[int, int, int, int]]] = {}  # (source, wall, own, position)
     for source, steps in of_step.items():
         own = steps.ends - steps.starts
-        if source in found.sources:
-            column = found.sources.index(source)
+        column = found.columns.get(source)
+        if column is not None:
             own = own - found.waiting(column).covered(steps.starts, steps.ends)
         counts: dict[str, int] = {}
         for at, label in enumerate(steps.labels):

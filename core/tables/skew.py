@@ -2,88 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
-from .collectives import NOTHING, Matched
+from .attendance import Attendance
+from .collectives import Matched
 from .op_events import slice_lanes
 from .scope import Scope
-
-EARLY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Skew:
-    """The collectives of a scope in order of time, a row for each, a column per rank; trace time in ns."""
+    """The collectives of a scope in order of time, and when each rank was in them; trace time in ns.
 
-    sources: tuple[int, ...]  # by column
+    A column is a place in `sources`; `who` has the columns for ranks.
+    """
+
+    sources: tuple[int, ...]
     families: tuple[tuple[str, str], ...]
-    family: I64
+    family: I64  # of each collective
     number: I64
-    has: AnyArray  # row × rank
-    positions: I64
+    who: Attendance
+    positions: I64  # of each entry of `who`
     starts: I64
     ends: I64
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return how many collectives there are."""
         return len(self.family)
 
-    @property
-    def first_start(self) -> I64:
-        """When the first rank began, by row."""
-        found: I64 = np.where(self.has, self.starts, EARLY).min(axis=1, initial=EARLY)
-        return found
+    @cached_property
+    def columns(self) -> Mapping[int, int]:
+        """The column of each source."""
+        return {source: column for column, source in enumerate(self.sources)}
 
-    @property
+    @cached_property
+    def first_start(self) -> I64:
+        """When the first rank began each collective."""
+        return self.who.least(self.starts)
+
+    @cached_property
     def last_start(self) -> I64:
-        """When the last rank began, by row."""
-        found: I64 = np.where(self.has, self.starts, NOTHING).max(axis=1, initial=NOTHING)
-        return found
+        """When the last rank began each collective."""
+        return self.who.most(self.starts)
 
     @property
     def spread(self) -> I64:
-        """Ns from the first start to the last, by row."""
+        """Ns from the first start to the last of each collective."""
         return self.last_start - self.first_start
 
     @property
+    def first_end(self) -> I64:
+        """When the first rank ended each collective."""
+        return self.who.least(self.ends)
+
+    @property
     def end_spread(self) -> I64:
-        """Ns from the first end to the last, by row."""
-        low = np.where(self.has, self.ends, EARLY).min(axis=1, initial=EARLY)
-        high = np.where(self.has, self.ends, NOTHING).max(axis=1, initial=NOTHING)
-        found: I64 = high - low
-        return found
+        """Ns from the first end to the last of each collective."""
+        return self.who.most(self.ends) - self.first_end
+
+    @cached_property
+    def last_entry(self) -> I64:
+        """The entry of the rank that began each collective last; of several the first."""
+        latest = np.flatnonzero(self.starts == self.last_start[self.who.collective])
+        return latest[np.searchsorted(self.who.collective[latest], np.arange(len(self)))].astype(np.int64)
 
     @property
     def last(self) -> I64:
-        """The column of the rank that began last, by row."""
-        if not len(self):
-            return np.empty(0, np.int64)
-        column: I64 = np.where(self.has, self.starts, NOTHING).argmax(axis=1).astype(np.int64)
-        return column
+        """The column of that rank."""
+        return self.who.rank[self.last_entry]
 
-    @property
+    @cached_property
+    def late(self) -> AnyArray:
+        """Of each collective: whether one rank began later than every other."""
+        latest: AnyArray = self.who.sums(self.starts == self.last_start[self.who.collective]) == 1
+        return latest
+
+    @cached_property
     def waits(self) -> I64:
-        """Ns that each rank spent in a collective before the last one came; 0 where it has no part."""
-        until = np.minimum(self.last_start[:, None], self.ends)
-        found: I64 = np.where(self.has, np.maximum(0, until - self.starts), 0)
-        return found
+        """Of each entry: ns that the rank spent in the collective before the last one came."""
+        until = np.minimum(self.last_start[self.who.collective], self.ends)
+        waits: I64 = np.maximum(0, until - self.starts)
+        return waits
+
+    @cached_property
+    def waited(self) -> I64:
+        """Of each collective: ns that its ranks waited, added up."""
+        return self.who.sums(self.waits)
+
+    @cached_property
+    def caused(self) -> I64:
+        """By column: ns that the others waited in collectives that this rank alone came last to."""
+        return self._by_last(self.waited)
+
+    @cached_property
+    def came_last(self) -> I64:
+        """By column: how many collectives the rank began later than every other."""
+        return self._by_last(np.ones(len(self), np.int64))
+
+    def _by_last(self, values: I64) -> I64:
+        sums = np.zeros(len(self.sources), np.int64)
+        np.add.at(sums, self.last[self.late], values[self.late])
+        return sums
 
     def waiting(self, column: int) -> Intervals:
         """Return the time in which a rank waits in one collective at least."""
-        there = self.has[:, column]
-        starts = self.starts[there, column]
-        return merge(starts, starts + self.waits[there, column])
+        own = self.who.of_rank(column)
+        return merge(self.starts[own], self.starts[own] + self.waits[own])
 
-    @property
-    def late(self) -> AnyArray:
-        """By row: whether one rank began later than every other."""
-        began = np.where(self.has, self.starts, NOTHING)
-        latest: AnyArray = (began == self.last_start[:, None]).sum(axis=1) == 1
-        return latest
+    def longest_wait(self, column: int) -> int:
+        """Return the position of the collective in which a rank waited longest, -1 for none."""
+        own = self.who.of_rank(column)
+        if not len(own) or not self.waits[own].any():
+            return -1
+        return int(self.positions[own[int(self.waits[own].argmax())]])
 
 
 def skew(scope: Scope) -> Skew:
@@ -91,9 +128,8 @@ def skew(scope: Scope) -> Skew:
     slices only, those that two ranks still have.
     """
     alignment = scope.trace.alignment
-    matched = alignment.matched
-    if matched is None:
-        matched = _no_collectives(len(alignment.ranks))
+    matched = alignment.matched or Matched.nothing(len(alignment.ranks))
+    who = matched.who
     moved = np.array(
         [
             scope.clocks.offset(source) - clock.base_ns
@@ -101,29 +137,45 @@ def skew(scope: Scope) -> Skew:
         ],
         np.int64,
     )
-    has = matched.has.copy()
-    shift = np.broadcast_to(moved, has.shape).copy()
+    shift = moved[who.rank]
+    inside = np.ones(len(who), np.bool_)
     for column, source in enumerate(alignment.ranks):
-        there = np.flatnonzero(has[:, column])
-        positions = matched.positions[there, column]
-        shift[there, column] += _device_offsets(scope, source, positions)
-        has[there, column] = _inside(scope, source, positions)
-    starts = np.where(has, matched.starts + shift, NOTHING)
-    ends = np.where(has, matched.ends + shift, NOTHING)
-    first = np.where(has, starts, EARLY).min(axis=1, initial=EARLY)
-    rows = np.argsort(first, kind="stable")
-    rows = rows[has.sum(axis=1)[rows] > 1]
-    if scope.range is not None:
-        rows = rows[(first[rows] >= scope.range[0]) & (first[rows] < scope.range[1])]
+        own = who.of_rank(column)
+        own = own[np.argsort(matched.positions[own], kind="stable")]
+        positions = matched.positions[own]
+        shift[own] += _device_offsets(scope, source, positions)
+        inside[own] = _inside(scope, source, positions)
+    return skew_of(alignment.ranks, matched, shift, inside, scope.range)
+
+
+def skew_of(
+    sources: tuple[int, ...],
+    matched: Matched,
+    shift: I64,
+    inside: AnyArray,
+    span: tuple[int, int] | None = None,
+) -> Skew:
+    """Return matched collectives in order of time, `shift` added to the times of their entries; of those
+    `inside` only, and of collectives that begin in a span.
+    """
+    who, left = matched.who.take(inside)
+    starts, ends = matched.starts[left] + shift[left], matched.ends[left] + shift[left]
+    first = who.least(starts)
+    order = np.argsort(first, kind="stable").astype(np.int64)
+    if span is not None:
+        order = order[(first[order] >= span[0]) & (first[order] < span[1])]
+    entries = who.of_collectives(order)
+    collective = np.repeat(np.arange(len(order), dtype=np.int64), who.sizes[order])
+    origin = matched.who.collective[left[who.bounds[:-1]]][order] if who.collectives else order
     return Skew(
-        alignment.ranks,
+        sources,
         matched.families,
-        matched.family[rows],
-        matched.number[rows],
-        has[rows],
-        matched.positions[rows],
-        starts[rows],
-        ends[rows],
+        matched.family[origin],
+        matched.number[origin],
+        Attendance(len(order), who.ranks, collective, who.rank[entries]),
+        matched.positions[left[entries]],
+        starts[entries],
+        ends[entries],
     )
 
 
@@ -149,8 +201,3 @@ def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
     if scope.where is not None:
         inside &= scope.where(index, positions)
     return inside
-
-
-def _no_collectives(ranks: int) -> Matched:
-    none, wide = np.empty(0, np.int64), np.empty((0, ranks), np.int64)
-    return Matched((), none, none, wide, wide, wide)

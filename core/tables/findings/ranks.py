@@ -29,29 +29,27 @@ SHOWN = 3
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
     skew = facts.skew
-    if facts.source not in skew.sources:
+    if facts.source not in skew.columns:
         return NotJudged("no collective is on two ranks")
-    waits, late, last = skew.waits, skew.late, skew.last
-    caused = np.array(
-        [int(waits[late & (last == column)].sum()) for column in range(len(skew.sources))], np.int64
-    )
-    column = skew.sources.index(facts.source)
+    caused = skew.caused
+    column = skew.columns[facts.source]
     if int(caused.argmax()) != column or not caused[column]:
         return None
-    rows = np.flatnonzero(late & (last == column))
+    rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])
     if share(claim.length, facts.span_ns) < limits["share"]:
         return None
-    rows = rows[np.argsort(-waits[rows].sum(axis=1), kind="stable")]
+    rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
+    entries = skew.last_entry[rows[:SHOWN]]
     evidence = tuple(
         facts.slice(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
-            f"{format_ns(int(waits[row].sum()))}",
-            int(skew.positions[row, column]),
-            int(skew.starts[row, column]),
-            int(skew.ends[row, column]),
+            f"{format_ns(int(skew.waited[row]))}",
+            int(skew.positions[entry]),
+            int(skew.starts[entry]),
+            int(skew.ends[entry]),
         )
-        for row in rows[:SHOWN].tolist()
+        for row, entry in zip(rows.tolist(), entries.tolist())
     )
     text = (
         f"{facts.rank_title} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
