@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..base.arrays import AnyArray
+from .rank_groups import rank_groups
 from .ranks import Ranks, RankTimes, ranks
 from .scope import Scope
 from .table import Column, Table, Tables, Values
 
+NO_GROUPS: Mapping[int, str] = MappingProxyType({})
 RANK_COLUMNS = (
     Column("rank", "rank", "count"),
     Column("host", "host", "text"),
@@ -57,40 +61,150 @@ STEP_COLUMNS = (
     Column("slowest", "slowest rank", "count"),
     Column("slowest_own_ns", "its own time", "ns"),
     Column("fastest_own_ns", "fastest's", "ns"),
+    Column("awaited", "waited for", "text"),
+    Column("kept_waiting_ns", "kept waiting", "ns"),
 )
+IN_STEP_COLUMNS = (
+    Column("step", "step", "text"),
+    Column("rank", "rank", "count"),
+    Column("wall_ns", "wall", "ns"),
+    Column("own_ns", "own time", "ns"),
+    Column("waited_ns", "waited", "ns"),
+    Column("kept_waiting_ns", "kept waiting", "ns"),
+)
+GROUP = Column("group", "group", "text")
+GROUP_COLUMNS = (
+    GROUP,
+    Column("ranks", "ranks", "count"),
+    Column("worst", "worst rank", "count"),
+    Column("step_ns", "step", "ns", statistic=True),
+    Column("compute_ns", "compute", "ns", statistic=True),
+    Column("comm_ns", "communication", "ns", statistic=True),
+    Column("idle_ns", "idle", "ns", statistic=True),
+    Column("waited_ns", "waited", "ns"),
+    Column("last", "came last", "count"),
+    Column("kept_waiting_ns", "kept waiting", "ns"),
+)
+FIRST = ("ranks", "steps", "collectives", "imbalance")
 
 
-def analyse_ranks(scope: Scope) -> Tables:
-    """Return the ranks, the slowest rank of each step, and the collectives."""
-    found = ranks(scope)
-    tables = {
-        "ranks": lambda: ranks_table(found),
-        "steps": lambda: rank_steps_table(found),
-        "collectives": lambda: collectives_table(found, scope.origin),
+def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str = "") -> Tables:
+    """Return the ranks, the slowest rank of each step, the collectives, and each rank step by step; with
+    `group_by` (one of GROUPINGS) the groups of the ranks before them.
+
+    `worst` leaves only so many ranks (and groups), those that the others wait for most.
+    """
+    result = ranks(scope)
+    groups: dict[int, str] = {}
+    if group_by:
+        sources = [rank.source for rank in result.ranks]
+        groups = rank_groups(scope.trace, group_by, sources, result.skew)
+    most = worst or None
+    tables: dict[str, Callable[[], Table]] = {
+        "ranks": lambda: ranks_table(result, groups, most),
+        "steps": lambda: rank_steps_table(result),
+        "collectives": lambda: collectives_table(result, scope.origin),
+        "imbalance": lambda: imbalance_table(result, most, is_drawn=first == "imbalance"),
     }
-    return Tables(found.scope, scope.origin, tables)
+    if group_by:
+        tables = {"groups": lambda: group_table(result, groups, most), **tables}
+    if first:
+        tables = {first: tables[first], **tables}
+    return Tables(result.scope, scope.origin, tables)
 
 
-def ranks_table(found: Ranks) -> Table:
+def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int | None = None) -> Table:
     """Return a row per rank, first the one that the others wait for most; Enter leads to the collective in
     which it waited longest.
     """
-    worst_first = sorted(found.ranks, key=lambda rank: -rank.kept_waiting_ns)
-    rows = [_row(rank) for rank in worst_first]
+    worst_first = result.worst_first[:most]
+    rows = [{**_row(rank), GROUP.key: groups.get(rank.source, "")} for rank in worst_first]
     jumps = [(rank.source, rank.position) for rank in worst_first]
-    totals = {"alignment": found.alignment, "missing": list(found.missing)}
+    totals = {"alignment": result.alignment, "missing": list(result.missing)}
+    rank, *others = RANK_COLUMNS
+    columns = (rank, GROUP, *others) if groups else RANK_COLUMNS
     return Table.from_rows(
-        "ranks", "Ranks", found.scope, RANK_COLUMNS, rows, jumps, totals=totals, notes=found.notes
+        "ranks", "Ranks", result.scope, columns, rows, jumps, totals=totals, notes=result.notes
     )
 
 
-def collectives_table(found: Ranks, start_ns: int) -> Table:
+def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = None) -> Table:
+    """Return a row per group of ranks, first the one whose ranks the others wait for most; Enter leads to
+    where its worst rank waited longest.
+    """
+    members: dict[str, list[RankTimes]] = {}
+    for rank in result.worst_first:
+        members.setdefault(groups[rank.source], []).append(rank)
+    rows, jumps = [], []
+    for label, alike in members.items():
+        rows.append(
+            {
+                GROUP.key: label,
+                "ranks": len(alike),
+                "worst": alike[0].rank,
+                **{
+                    key: _median([getattr(rank, key) for rank in alike])
+                    for key in ("step_ns", "compute_ns", "comm_ns", "idle_ns")
+                },
+                **{
+                    key: sum(getattr(rank, key) for rank in alike)
+                    for key in ("waited_ns", "last", "kept_waiting_ns")
+                },
+            }
+        )
+        jumps.append((alike[0].source, alike[0].position))
+    order = sorted(range(len(rows)), key=lambda at: -rows[at]["kept_waiting_ns"])[:most]
+    notes = (
+        "step, compute, communication and idle are medians over the ranks of a group, the rest are sums",
+    )
+    return Table.from_rows(
+        "groups",
+        "Groups of ranks",
+        result.scope,
+        GROUP_COLUMNS,
+        [rows[at] for at in order],
+        [jumps[at] for at in order],
+        notes=notes,
+    )
+
+
+def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
+    """Return a row per step and rank, steps in order: how long it took, waited, and kept others waiting."""
+    chosen = {rank.source for rank in result.worst_first[:most]}
+    turns = {(row.label, row.turn): place for place, row in enumerate(reversed(result.in_steps))}
+    ordered = sorted(
+        (row for row in result.in_steps if row.source in chosen),
+        key=lambda row: (-turns[row.label, row.turn], result.number(row.source)),
+    )
+    rows = [
+        {
+            "step": row.label,
+            "rank": result.number(row.source),
+            "wall_ns": row.wall_ns,
+            "own_ns": row.own_ns,
+            "waited_ns": row.waited_ns,
+            "kept_waiting_ns": row.kept_waiting_ns,
+        }
+        for row in ordered
+    ]
+    jumps = [(row.source, row.position) for row in ordered]
+    title = "Ranks step by step"
+    return Table.from_rows("imbalance", title, result.scope, IN_STEP_COLUMNS, rows, jumps, is_drawn=is_drawn)
+
+
+def collectives_table(result: Ranks, start_ns: int) -> Table:
     """Return a row per collective, counted from `start_ns`; Enter leads to the rank that came last."""
-    skew = found.skew
+    skew = result.skew
     last = skew.last
+<<<<<<< HEAD
     numbers = [found.number(source) for source in skew.sources]
     cuts = skew.who.bounds[1:-1]
     present = [part.tolist() for part in np.split(skew.who.rank, cuts)] if len(skew) else []
+=======
+    columns = np.arange(len(skew))
+    numbers = [result.number(source) for source in skew.sources]
+    present = [np.flatnonzero(row) for row in skew.has]
+>>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
     data: dict[str, Values] = {
         "name": [names[place] for place in skew.family.tolist()],
@@ -101,7 +215,7 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
         "spread_ns": skew.spread,
         "waited_ns": skew.waited,
         "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
-        "together_ns": _together(found),
+        "together_ns": _together(result),
         "end_spread_ns": skew.end_spread,
         "starts_ns": [part.tolist() for part in np.split(skew.starts - start_ns, cuts)] if len(skew) else [],
         "ends_ns": [part.tolist() for part in np.split(skew.ends - start_ns, cuts)] if len(skew) else [],
@@ -112,7 +226,7 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
     return Table(
         "collectives",
         "Collectives",
-        found.scope,
+        result.scope,
         COLLECTIVE_COLUMNS,
         data,
         positions=positions,
@@ -120,23 +234,30 @@ def collectives_table(found: Ranks, start_ns: int) -> Table:
     )
 
 
-def rank_steps_table(found: Ranks) -> Table:
+def rank_steps_table(result: Ranks) -> Table:
     """Return a row per step that several ranks have; Enter leads to the slowest rank's."""
     rows = [
         {
             "step": step.label,
             "ranks": step.ranks,
             "wall_ns": step.wall_ns,
-            "slowest": found.number(step.slowest),
+            "slowest": result.number(step.slowest),
             "slowest_own_ns": step.slowest_own_ns,
             "fastest_own_ns": step.fastest_own_ns,
+            "awaited": "" if step.awaited is None else str(result.number(step.awaited)),
+            "kept_waiting_ns": step.kept_waiting_ns,
         }
-        for step in found.steps
+        for step in result.steps
     ]
-    jumps = [(step.slowest, step.position) for step in found.steps]
+    jumps = [(step.slowest, step.position) for step in result.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     title = "Slowest rank of each step"
-    return Table.from_rows("steps", title, found.scope, STEP_COLUMNS, rows, jumps, notes=notes)
+    return Table.from_rows("steps", title, result.scope, STEP_COLUMNS, rows, jumps, notes=notes)
+
+
+def _median(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return int(np.median(known)) if known else None
 
 
 def _row(rank: RankTimes) -> dict[str, Any]:
@@ -166,7 +287,15 @@ def _row(rank: RankTimes) -> dict[str, Any]:
     }
 
 
+<<<<<<< HEAD
 def _together(found: Ranks) -> AnyArray:
     """Return of each collective the ns in which all its ranks are in it: what it takes by itself."""
     together: AnyArray = np.maximum(0, found.skew.first_end - found.skew.last_start)
+=======
+def _together(result: Ranks) -> AnyArray:
+    """Return by row the ns in which all ranks are in the collective: what it takes by itself."""
+    skew = result.skew
+    ends = np.where(skew.has, skew.ends, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
+    together: AnyArray = np.maximum(0, ends - skew.last_start)
+>>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
     return together

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Mapping, Sequence
+=======
+from collections import Counter
+from collections.abc import Sequence
+>>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..index.captures import Capture, ranks_text
 from .alignment import RankClock
+from .attribution import steps_of_work
 from .breakdown import device_times
 from .devices import KERNEL_CATEGORIES
+from .groups import Groups
+from .rank_groups import host_of_source
 from .scope import Scope
 from .skew import Skew, skew
 from .step_choice import Steps, find_steps
@@ -67,6 +76,22 @@ class RankStep:
     slowest_own_ns: int
     fastest_own_ns: int
     position: int  # the slowest rank's step
+    awaited: int | None  # source of the rank that the others waited for most; None where nobody waited
+    kept_waiting_ns: int  # by that rank
+
+
+@dataclass(frozen=True)
+class RankInStep:
+    """One rank in one step; `turn` tells steps of one label apart, from 1 on."""
+
+    source: int
+    label: str
+    turn: int
+    wall_ns: int
+    own_ns: int
+    waited_ns: int
+    kept_waiting_ns: int  # by its coming last to collectives that the step launched
+    position: int
 
 
 @dataclass(frozen=True)
@@ -76,6 +101,7 @@ class Ranks:
     scope: str
     ranks: tuple[RankTimes, ...]
     skew: Skew
+    in_steps: tuple[RankInStep, ...]
     steps: tuple[RankStep, ...]
     missing: tuple[int, ...]
     alignment: str
@@ -83,20 +109,94 @@ class Ranks:
     @property
     def notes(self) -> tuple[str, ...]:
         """What must be known beside the numbers."""
-        found = [self.alignment] if self.alignment else []
+        notes = [self.alignment] if self.alignment else []
         if self.missing:
-            found.append(f"missing: rank{'s' if len(self.missing) > 1 else ''} {ranks_text(self.missing)}")
+            notes.append(f"missing: rank{'s' if len(self.missing) > 1 else ''} {ranks_text(self.missing)}")
         if len(self.ranks) > 1 and not len(self.skew):
-            found.append("no collective is on two ranks: nothing tells who waits for whom")
-        return tuple(found)
+            notes.append("no collective is on two ranks: nothing tells who waits for whom")
+        return tuple(notes)
+
+    @property
+    def worst_first(self) -> tuple[RankTimes, ...]:
+        """The ranks, first the one that the others wait for most."""
+        return tuple(sorted(self.ranks, key=lambda rank: -rank.kept_waiting_ns))
 
     def number(self, source: int) -> int:
         """Return the rank of a source."""
         return self._numbers[source]
 
+<<<<<<< HEAD
     @cached_property
     def _numbers(self) -> Mapping[int, int]:
         return {rank.source: rank.rank for rank in self.ranks}
+=======
+
+def ranks(scope: Scope) -> Ranks:
+    """Return what each rank of a scope did; a trace without ranks counts its files."""
+    trace = scope.trace
+    own = trace.alignment.ranks
+    files = range(len(trace.members) or len(trace.indexes))
+    sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
+    clocks = dict(zip(own, trace.alignment.rank_clocks))
+    waiting = skew(scope)
+    waits, caused_by = waiting.waits, _caused(waiting)
+    works: dict[int, list[Work]] = {source: [] for source in sources}
+    for work in work_of(scope):
+        works.setdefault(work.device.source, []).append(work)
+    of_step = {source: steps for source in sources if (steps := _steps(scope, source)) is not None}
+    rows = []
+    for column, source in enumerate(sources):
+        steps = of_step.get(source)
+        walls = np.empty(0, np.int64) if steps is None else steps.ends - steps.starts
+        times = _Devices.of(works[source])
+        mine = waits[:, column] if own else np.empty(0, np.int64)
+        caused = caused_by[:, column] if own else np.empty(0, np.int64)
+        position = -1
+        if len(mine) and mine.any():
+            position = int(waiting.positions[int(mine.argmax()), column])
+        elif steps is not None and len(steps):
+            position = int(steps.positions[0])
+        member = trace.members[source] if source < len(trace.members) else None
+        rank = trace.rank(source)
+        rows.append(
+            RankTimes(
+                source=source,
+                rank=source if rank is None else rank,
+                title=member.title if member is not None else str(source),
+                host=host_of_source(trace, source),
+                path=str(trace.sources[source].path),
+                clock=clocks.get(source, STAMPED),
+                steps=len(walls),
+                step_ns=int(np.median(walls)) if len(walls) else None,
+                kernels=times.kernels,
+                kernel_time_ns=times.kernel_time_ns,
+                busy_ns=times.busy_ns,
+                compute_ns=times.compute_ns,
+                comm_ns=times.comm_ns,
+                memory_ns=times.memory_ns,
+                collectives=int(waiting.has[:, column].sum()) if own else 0,
+                last=int((waiting.late & (waiting.last == column)).sum()) if own else 0,
+                waited_ns=waiting.waiting(column).length if own else 0,
+                kept_waiting_ns=int(caused.sum()),
+                position=position,
+            )
+        )
+    in_steps = tuple(
+        row for source, steps in of_step.items() for row in _in_steps(scope, waiting, caused_by, steps)
+    )
+    members = tuple(member for member in trace.members if member.rank is not None)
+    missing = Capture("", members).missing if len(members) > 1 else ()
+    shared = _shared_steps(in_steps)
+    return Ranks(scope.text, tuple(rows), waiting, in_steps, shared, missing, trace.alignment.text)
+
+
+def _caused(waiting: Skew) -> I64:
+    """Return by collective and rank how long the others waited for it, added up: 0 where it was not last."""
+    caused = np.zeros(waiting.has.shape, np.int64)
+    rows = np.flatnonzero(waiting.late)
+    caused[rows, waiting.last[rows]] = waiting.waits[rows].sum(axis=1)
+    return caused
+>>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
 
 
 @dataclass(frozen=True)
@@ -211,28 +311,55 @@ def compared_ranks(
 
 
 def _kernels(work: Work) -> int:
-    wanted = np.array([category in KERNEL_CATEGORIES for category in work.index.categories], np.bool_)
-    return int(np.count_nonzero(wanted[work.categories]))
+    is_kernel = np.array([category in KERNEL_CATEGORIES for category in work.index.categories], np.bool_)
+    return int(np.count_nonzero(is_kernel[work.categories]))
 
 
 def _steps(scope: Scope, source: int) -> Steps | None:
     """Return a source's steps that lie in the scope's range wholly."""
-    found = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
-    if found is None or scope.range is None:
-        return found
-    inside = np.flatnonzero((found.starts >= scope.range[0]) & (found.ends <= scope.range[1]))
+    steps = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
+    if steps is None or scope.range is None:
+        return steps
+    inside = np.flatnonzero((steps.starts >= scope.range[0]) & (steps.ends <= scope.range[1]))
     return replace(
-        found,
-        positions=found.positions[inside],
-        starts=found.starts[inside],
-        ends=found.ends[inside],
-        labels=tuple(found.labels[at] for at in inside.tolist()),
-        groups=tuple(found.groups[at] for at in inside.tolist()),
+        steps,
+        positions=steps.positions[inside],
+        starts=steps.starts[inside],
+        ends=steps.ends[inside],
+        labels=tuple(steps.labels[at] for at in inside.tolist()),
+        groups=tuple(steps.groups[at] for at in inside.tolist()),
+        processes=steps.processes[inside],
     )
 
 
-def _rank_steps(found: Skew, of_step: dict[int, Steps]) -> tuple[RankStep, ...]:
+def _in_steps(scope: Scope, waiting: Skew, caused_by: I64, steps: Steps) -> list[RankInStep]:
+    """Return a rank step by step. A collective belongs to the step that launched it on the rank that came
+    last; waiting is what of the step's own time it covers.
+    """
+    walls = steps.ends - steps.starts
+    waited, caused = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
+    if steps.source in waiting.sources:
+        column = waiting.sources.index(steps.source)
+        waited = waiting.waiting(column).covered(steps.starts, steps.ends)
+        rows = np.flatnonzero(caused_by[:, column])
+        rows = rows[np.argsort(waiting.positions[rows, column])]
+        held = steps_of_work(scope, steps, waiting.positions[rows, column]).steps
+        inside = held >= 0
+        caused = Groups(held[inside], len(steps)).sums(caused_by[rows[inside], column])
+    turns: Counter[str] = Counter()
+    in_steps = []
+    columns = zip(*(values.tolist() for values in (walls, waited, caused, steps.positions)))
+    for label, (wall, wait, cost, position) in zip(steps.labels, columns):
+        turns[label] += 1
+        in_steps.append(
+            RankInStep(steps.source, label, turns[label], wall, wall - wait, wait, cost, position)
+        )
+    return in_steps
+
+
+def _shared_steps(rows: Sequence[RankInStep]) -> tuple[RankStep, ...]:
     """Return the steps that at least two ranks have: the k-th of a label is the same step on each."""
+<<<<<<< HEAD
     met: dict[tuple[str, int], list[tuple[int, int, int, int]]] = {}  # (source, wall, own, position)
     for source, steps in of_step.items():
         own = steps.ends - steps.starts
@@ -251,3 +378,27 @@ def _rank_steps(found: Skew, of_step: dict[int, Steps]) -> tuple[RankStep, ...]:
             wall, shortest = max(entry[1] for entry in entries), min(entry[2] for entry in entries)
             rows.append(RankStep(label, len(entries), wall, source, longest, shortest, position))
     return tuple(rows)
+=======
+    by_step: dict[tuple[str, int], list[RankInStep]] = {}
+    for row in rows:
+        by_step.setdefault((row.label, row.turn), []).append(row)
+    steps = []
+    for (label, _), alike in by_step.items():
+        if len(alike) > 1:
+            slowest = max(alike, key=lambda row: row.own_ns)
+            awaited = max(alike, key=lambda row: row.kept_waiting_ns)
+            steps.append(
+                RankStep(
+                    label,
+                    len(alike),
+                    max(row.wall_ns for row in alike),
+                    slowest.source,
+                    slowest.own_ns,
+                    min(row.own_ns for row in alike),
+                    slowest.position,
+                    awaited.source if awaited.kept_waiting_ns else None,
+                    awaited.kept_waiting_ns,
+                )
+            )
+    return tuple(steps)
+>>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)

@@ -291,13 +291,28 @@ ANALYSES = (
         "came last."
         "\n\nThen the slowest rank of each step, and the collectives with how far apart their ranks "
         "began. Clocks "
-        "are aligned by the collectives. JSON has the times of every rank in every collective.",
+        "are aligned by the collectives. JSON has the times of every rank in every collective, and each rank "
+        "step by step.",
+        (
+            Option(
+                "group_by",
+                "Sum the ranks up by host, or by group of the parallel layout where the files tell.",
+                choices=("host", "tp", "pp", "dp"),
+            ),
+            Option("worst", "Only the N ranks that the others wait for most.", 0, metavar="N", least=1),
+            Option(
+                "first",
+                "The table that comes first, which alone is in csv; imbalance: each rank step by step.",
+                choices=("ranks", "steps", "collectives", "imbalance"),
+            ),
+        ),
         tab="ranks",
         panels=(
             TablePanel("ranks", "Ranks", "ranks", "no ranks here"),
             TablePanel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
             TablePanel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
         ),
+        others=30,
     ),
     Analysis(
         "findings",

@@ -146,8 +146,7 @@ def _text(row: Analysis, printed: Printout) -> str:
     texts = [table_text(first, printed.width, printed.order, printed.limit)]
     for table in others:
         if len(table):
-            short = table if row.others is None else table.head(row.others)
-            texts.append(table_text(short, printed.width))
+            texts.append(table_text(table, printed.width, limit=row.others))
     return "\n\n".join(texts)
 
 
