@@ -7,34 +7,15 @@ from pathlib import Path
 
 from tracelane.core.base.errors import UsageError
 
-from .commands import COMMANDS, LINES
-
-VERBS = (
-    "only",
-    "goto",
-    "filter",
-    "hide",
-    "show",
-    "quiet",
-    "save",
-    "cut",
-    "marks",
-    "steps",
-    "ruler",
-    "theme",
-    "smi",
-    "smi-offset",
-    "device-offset",
-    "colour",
-)
+from .commands import COMMANDS, OTHER_NAMES, command
 
 
 @dataclass(frozen=True)
 class Order:
-    """A verb with its argument, or a command of the table (`verb` "command", its id in `text`)."""
+    """A command of the table, by its id; `argument` None where none was given and none is needed."""
 
-    verb: str
-    text: str
+    id: str
+    argument: str | None = None
 
 
 def parse_order(line: str) -> Order:
@@ -42,30 +23,33 @@ def parse_order(line: str) -> Order:
     words = line.strip().lstrip(":").split(maxsplit=1)
     if not words:
         raise UsageError("nothing was typed")
-    verb, text = words[0], words[1].strip() if len(words) > 1 else ""
+    name, text = words[0], words[1].strip() if len(words) > 1 else ""
+    if f"{name} {text}" in OTHER_NAMES:
+        return Order(OTHER_NAMES[f"{name} {text}"])
     ids = {entry.id for entry in COMMANDS}
-    if (verb, text) == ("copy", "view"):
-        return Order("command", "copy-view")
-    if verb == "hide" and not text:
-        return Order("command", "hide")
-    if verb in VERBS and (text or verb not in ids):
-        return Order(verb, text)
-    if verb in ids and not text:
-        return Order("command", verb)
-    if verb == "q":
-        return Order("command", "quit")
-    close = [name for name in (*VERBS, *sorted(ids)) if name.startswith(verb)]
-    if len(close) == 1 and close[0] in ids and not text:
-        return Order("command", close[0])
-    known = ", ".join(close[:6]) if close else ", ".join(name.split()[0] for name, _ in LINES[:-1])
-    raise UsageError(f"no command is called {verb!r}; there is {known}")
+    name = OTHER_NAMES.get(name, name)
+    close = [id for id in (*ids, *OTHER_NAMES) if " " not in id and id.startswith(name)]
+    if name not in ids and len(close) == 1:
+        name = OTHER_NAMES.get(close[0], close[0])
+    if name in ids:
+        entry = command(name)
+        if entry.forms and (text or entry.is_typed):
+            return Order(name, text)
+        if not text:
+            return Order(name)
+        raise UsageError(f"{name} takes no argument, such as {text!r}")
+    known = ", ".join(sorted(close)[:6]) if close else ", ".join(id for id in names_with_argument())
+    raise UsageError(f"no command is called {words[0]!r}; there is {known}")
+
+
+def names_with_argument() -> list[str]:
+    """Return the commands that take an argument."""
+    return [entry.typed_name for entry in COMMANDS if entry.forms]
 
 
 def completions() -> list[str]:
     """Return what completes while a line is typed."""
-    return sorted(
-        {*(f"{verb} " for verb in VERBS if verb != "quiet"), "quiet", *(entry.id for entry in COMMANDS)}
-    )
+    return sorted({*(f"{name} " for name in names_with_argument()), *(entry.id for entry in COMMANDS)})
 
 
 def file_named(name: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from .commands import COMMANDS, Command, key_text
+from .commands import COMMANDS, FORMER_KEYS, Command, command, key_text
 
 
 def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
@@ -36,6 +36,10 @@ def unbound_message(key: str, character: str | None) -> str:
     if character and character.isprintable() and len(character) == 1 and _foreign(character):
         return f"{character} is no key here: the arrows, Enter and ctrl+p (all commands) work on any keyboard"
     shown = character if character and character.isprintable() and character.strip() else key_text(key)
+    former = FORMER_KEYS.get(key)
+    if former is not None:
+        where = shown_keys(command(former), {})
+        return f"{shown} is no key any more: {command(former).title} is {where or f':{former}'}, or ctrl+p"
     return f"{shown} does nothing here: ? shows all keys"
 
 

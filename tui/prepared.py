@@ -1,14 +1,21 @@
-"""A trace as the viewer is to show it."""
+"""What the viewer is to show: a trace, or files that are still being indexed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tracelane.core.trace import Trace
 
 from .actions.history import History
 from .session import Session
+
+if TYPE_CHECKING:
+    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.indexing import Indexing
+
+    from .carried import Carried
 
 
 @dataclass(frozen=True)
@@ -20,3 +27,23 @@ class Prepared:
     notes: Sequence[str] = ()
     history: History = field(default_factory=History)  # the views that were left before
     computed: frozenset[str] = frozenset()  # kinds of lanes to be computed beside those that are there
+
+
+@dataclass(frozen=True)
+class OneFile:
+    """A file that is being indexed; `prepare` opens its trace when the index is there."""
+
+    indexing: Indexing
+    title: str
+    prepare: Callable[[], Prepared]
+    begin: Session | None = None  # whose time window and cursor are shown from the start
+
+
+@dataclass(frozen=True)
+class SeveralFiles:
+    """Files that are being indexed; `prepare` makes the trace of all when they are there."""
+
+    gathering: Gathering
+    title: str
+    prepare: Callable[[], Prepared]
+    before: Carried | None = None  # what was seen when they were shown the last time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from time import monotonic
 from types import MappingProxyType
 
@@ -25,6 +26,14 @@ FIRST_WIDTH = 80
 SessionListener = Callable[[Session, Session], None]
 
 
+class SourceState(Enum):
+    """How far what was asked for is: one file as well as many."""
+
+    READING = "reading"  # of several files some may be on the screen already
+    READY = "ready"
+    FAILED = "failed"
+
+
 class SessionStore:
     """Holds the trace and the session; those who draw are told of every change."""
 
@@ -42,10 +51,15 @@ class SessionStore:
         """The same once all of the trace was looked through."""
         self.has_moved = False
         """Whether the user has changed the session."""
+        self.state = SourceState.READY
+        """How far the trace is."""
         self._session = session or view.first_session(trace, FIRST_WIDTH)
         self._laid_out: Layout | None = None
         self._listeners: list[SessionListener] = []
         self._trace_listeners: list[Callable[[], None]] = []
+        self._open_listeners: list[Callable[[], None]] = []
+        self._source_listeners: list[Callable[[], None]] = []
+        self._search_listeners: list[Callable[[], None]] = []
 
     # -- changes --------------------------------------------------------------------------------------------
 
@@ -68,6 +82,28 @@ class SessionStore:
         """Call a function when `announce_trace` says that lanes or clocks of the trace are others."""
         self._trace_listeners.append(listener)
 
+    def subscribe_open(self, listener: Callable[[], None]) -> None:
+        """Call a function when another trace is shown."""
+        self._open_listeners.append(listener)
+
+    def subscribe_sources(self, listener: Callable[[], None]) -> None:
+        """Call a function when files are shown that were not, be it of another trace."""
+        self._source_listeners.append(listener)
+
+    def announce_sources(self) -> None:
+        """Have it known that files came."""
+        for listener in self._source_listeners:
+            listener()
+
+    def subscribe_search(self, listener: Callable[[], None]) -> None:
+        """Call a function when something else is searched for or filtered by, or in another trace."""
+        self._search_listeners.append(listener)
+
+    def search_changed(self) -> None:
+        """Have it searched anew."""
+        for listener in self._search_listeners:
+            listener()
+
     def redraw(self) -> None:
         """Have the present session drawn anew."""
         self._tell(self._session)
@@ -86,12 +122,20 @@ class SessionStore:
         """Set the session without telling anybody: whoever calls this draws all anew."""
         self._session = session
 
-    def open(self, trace: Trace, session: Session) -> None:
-        """Show another trace from now on; before its lanes are composed."""
-        self.trace = trace
-        self.history = History()
+    def open(self, prepared: Prepared, session: Session) -> None:
+        """Show another trace from now on, as it was left; before its lanes are composed."""
+        self.trace = prepared.trace
         self._laid_out = None
         self.place(session)
+        self.resume(prepared)
+        self.announce_sources()
+        for listener in self._open_listeners:
+            listener()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all of the trace is there."""
+        return self.state is SourceState.READY
 
     def resume(self, prepared: Prepared) -> None:
         """Go on where the trace was left: with the views before, and the lanes that were computed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from textual.reactive import var
 from textual.screen import Screen
@@ -21,6 +22,26 @@ from .terminal.pacing import PacedApp
 from .widgets.bars import Footer
 
 
+class Opening(Protocol):
+    """What shows files while they are read: it answers commands that cannot be carried out yet."""
+
+    def first_screen(self) -> Screen[None]:
+        """Return the first screen."""
+        ...
+
+    def begin(self) -> None:
+        """Begin to watch the files being read."""
+        ...
+
+    def takes(self, command_id: str) -> bool:
+        """Carry out a command or say why not; False where it can be carried out as ever."""
+        ...
+
+    def takes_panel(self, name: str) -> bool:
+        """Say why a panel cannot be shown; False where it can."""
+        ...
+
+
 class Stage(PacedApp):
     """Runs commands, shows messages and does work in the background; it knows no controller."""
 
@@ -35,6 +56,10 @@ class Stage(PacedApp):
         self.jobs = JobRunner(self)
         self.handlers: dict[str, Callable[[], object]] = {}
         """What carries out each command that is no mere move."""
+        self.verbs: dict[str, Callable[[str], object]] = {}
+        """What carries out each command that is typed with an argument."""
+        self.opening: Opening | None = None
+        """What shows the files while they are read, None once all are."""
         self.is_filled = False
         """Whether the lanes' screen has all its widgets."""
         self.wants_reload = False
@@ -56,8 +81,9 @@ class Stage(PacedApp):
 
     def say(self, text: str) -> None:
         """Show a message in the footer until the next command."""
-        if self.composed:
-            self.main.query_one(Footer).message = safe(text)
+        if self.screen_stack:
+            for footer in self.main.query(Footer).results():
+                footer.message = safe(text)
 
     def keys_shown(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""
@@ -66,6 +92,8 @@ class Stage(PacedApp):
     def run_command(self, command_id: str) -> None:
         """Do a command of the table; what cannot be done is said in the footer."""
         self.say("")
+        if self.opening is not None and self.opening.takes(command_id):
+            return
         self.host.log.note(f"command {command_id}")
         self.attempt(lambda: self._do(command_id))
 

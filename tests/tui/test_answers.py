@@ -33,7 +33,7 @@ async def at_once(app: TracelaneApp, pilot: Pilot[None], keys: Sequence[str]) ->
 
 WAYS: dict[str, Sequence[str]] = {
     "palette": ("ctrl+p",),
-    "hidden": ("x", "H"),
+    "hidden": ("x", *":hidden", "enter"),
     "marks": ("m", "'"),
     "help": ("?",),
     "copied": ("y",),
@@ -77,7 +77,7 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
     async with open_viewer(trace) as (app, pilot):
         shutil.rmtree(tmp_path / "index")
-        for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "V", "F"):
+        for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "y", "escape"):
             await pilot.press(key)
             await wait_until_idle(app, pilot)
             if app.damage is not None:  # left to be opened anew

@@ -83,7 +83,7 @@ async def test_a_sample_is_told_as_computed(demo: Trace) -> None:
         app.run_command("queue-lanes")
         await wait_until_idle(app, pilot)
         while app.session.focus is not None and app.session.focus.lane != lane:
-            await pilot.press("K")
+            await pilot.press("shift+up")
         await pilot.press("enter")
         await wait_until_idle(app, pilot)
         text = screen_text(app)

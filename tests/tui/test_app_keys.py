@@ -80,7 +80,9 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
     """Esc closes the panel's maximising, the legend, then the selection; q closes, then quits."""
     async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
-        await pilot.press("L", "T")
+        app.run_command("legend")
+        await pilot.pause()
+        await pilot.press("T")
         assert app.maximised and app.session.panel == "legend"
         await pilot.press("escape")
         assert not app.maximised
@@ -174,11 +176,13 @@ async def test_hide_list_and_show_again(trace: Trace) -> None:
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("down", "x")
         assert len(app.session.hidden_lanes) == 1
-        await pilot.press("H")
+        app.run_command("hidden")
+        await pilot.pause()
         assert isinstance(app.screen, PickScreen)
         await pilot.press("enter")
         assert not app.session.hidden_lanes
-        await pilot.press("H")
+        app.run_command("hidden")
+        await pilot.pause()
         assert message(app) == "nothing is hidden"
 
 
@@ -198,7 +202,8 @@ async def test_ledger_and_legend(trace: Trace) -> None:
     async with open_viewer(trace, (120, 80)) as (app, pilot):
         await pilot.press("2", "2")
         assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
-        await pilot.press("L")
+        app.run_command("legend")
+        await pilot.pause()
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cuda_runtime" in text and "kernel" in text and "pinned" in text
@@ -209,7 +214,8 @@ async def test_rulers(trace: Trace) -> None:
     async with open_viewer(trace) as (app, pilot):
         kinds = []
         for _ in range(3):
-            await pilot.press("Z")
+            app.run_command("ruler")
+            await pilot.pause()
             kinds.append(app.session.ruler)
         assert kinds == ["file", "wall", "relative"]
 
@@ -249,7 +255,9 @@ async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch
     """With NO_COLOR the screen is drawn without a failure and names stay readable."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("down", "enter", "L")
+        await pilot.press("down", "enter")
+        app.run_command("legend")
+        await pilot.pause()
         assert "main" in screen_text(app)
 
 
@@ -263,7 +271,7 @@ async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("down", "enter")
         await wait_until_idle(app, pilot)
-        for key in ("question_mark", "escape", "L", "ctrl+p"):
+        for key in ("question_mark", "escape", ":", *"legend", "enter", "ctrl+p"):
             await pilot.press(key)
             await wait_until_idle(app, pilot)
             lines = screen_text(app).splitlines()

@@ -111,12 +111,14 @@ async def test_moving_a_log(overlay: Overlay) -> None:
     app = TracelaneApp(overlay, config=Config())
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        await pilot.press("}")
+        app.run_command("log-later")
+        await pilot.pause()
         assert app.session.clocks.offset(source) == INTERVAL_NS
         assert "set by hand" in message(app)
         await pilot.press("u")
         assert app.session.clocks.offset(source) == 0
-        await pilot.press("{")
+        app.run_command("log-earlier")
+        await pilot.pause()
         assert app.session.clocks.offset(source) == -INTERVAL_NS
         await typed(pilot, "smi-offset 1.5")
         assert app.session.clocks.offset(source) == round((proposed - 1.5) * 1e9)
@@ -132,7 +134,8 @@ async def test_no_log_to_move(trace: Trace) -> None:
     app = TracelaneApp(trace, config=Config())
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        await pilot.press("}")
+        app.run_command("log-later")
+        await pilot.pause()
         assert ":smi FILE" in message(app)
 
 

@@ -47,7 +47,9 @@ async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> N
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         await pilot.press("'")
         assert "no marks" in message(app)
-        await pilot.press("m", "v", "right", "right", "v", "M")
+        await pilot.press("m", "v", "right", "right", "v")
+        app.run_command("mark-text")
+        await pilot.pause()
         await pilot.press(*"late", "enter")
         await pilot.pause()
         first, second = app.session.range or (0, 0)
@@ -197,7 +199,10 @@ async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> Non
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         with pytest.raises(Refusal):
             app.saving.save(f"marks {file}")
-        await pilot.press("m", "v", "right", "right", "v", "M", *"late", "enter")
+        await pilot.press("m", "v", "right", "right", "v")
+        app.run_command("mark-text")
+        await pilot.pause()
+        await pilot.press(*"late", "enter")
         app.saving.save(f"marks {file}")
         assert "saved" in message(app)
         kept = app.marking.marks
@@ -225,7 +230,10 @@ def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
 async def test_places_by_name_and_number(trace: Trace) -> None:
     """g goes to a mark by its text and to an event by its number, and says which there are not."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await pilot.press("home", "v", "right", "right", "v", "M", *"start", "enter", "escape", "end")
+        await pilot.press("home", "v", "right", "right", "v")
+        app.run_command("mark-text")
+        await pilot.pause()
+        await pilot.press(*"start", "enter", "escape", "end")
         first = app.marking.marks[0]
         for text, said in (
             ("mark:nowhere", "there are start"),
@@ -248,7 +256,10 @@ async def test_places_by_name_and_number(trace: Trace) -> None:
 async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
     """How far the cursor is from the mark set last stands on the ruler, with its sign."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await pilot.press("home", "M", *"here", "enter", "right")
+        await pilot.press("home")
+        app.run_command("mark-text")
+        await pilot.pause()
+        await pilot.press(*"here", "enter", "right")
         ns = app.session.cursor - app.marking.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)
         app.store.session = replace(app.session, cursor=app.session.cursor - 2 * ns)

@@ -27,7 +27,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:
-    app.post_message(Prompt.Answered("command", line))
+    app.post_message(Prompt.Answered("command-line", line))
     await pilot.pause()
     await wait_until_idle(app, pilot)
 
@@ -35,7 +35,8 @@ async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:
 async def test_table(trace: Trace, tmp_path: Path) -> None:
     """The table on show is written in three formats, as sorted, and copied as Markdown."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await pilot.press("Y")
+        app.run_command("copy-table")
+        await pilot.pause()
         assert "no table" in message(app)
         await pilot.press("t")
         await wait_until_idle(app, pilot)
@@ -49,7 +50,8 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
         assert selves == sorted(selves, reverse=True)
         written = flat(json.loads((tmp_path / "table.json").read_text()))["range"]
         assert [row["self_ns"] for row in written] == selves
-        await pilot.press("Y")
+        app.run_command("copy-table")
+        await pilot.pause()
         assert app.clipboard == (tmp_path / "table.md").read_text()
         assert message(app).startswith(f"copied {len(rows)} rows")
 
@@ -87,7 +89,8 @@ async def test_picture(trace: Trace, tmp_path: Path) -> None:
         assert message(app) == f"saved {tmp_path / 'seen.txt'}"
         text = (tmp_path / "seen.txt").read_text()
         assert "[aten::linear" in text and "Stream 1" in text
-        await pilot.press("L")  # no lane, no name
+        app.run_command("legend")
+        await pilot.pause()  # no lane, no name
         await _typed(app, pilot, "only Stream")
         await pilot.press("colon", *"save picture ", *str(tmp_path / "seen.svg"), "enter")
         await wait_until_idle(app, pilot)

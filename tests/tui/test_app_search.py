@@ -159,7 +159,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
         await typed(app, pilot, "slash", "wanted")
         await pilot.press("n")
         reached = {}
-        for keys in (["down"] * 8, ["up"] * 8, ["K"] * 4, ["J"] * 4):
+        for keys in (["down"] * 8, ["up"] * 8, ["shift+up"] * 4, ["shift+down"] * 4):
             for key in keys:
                 await pilot.press(key)
                 found = app.session.selection

@@ -181,11 +181,13 @@ async def test_key(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
     trace = made(TWO)
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "▸" not in screen_text(app).split("kernel")[0][-80:]
-        await pilot.press("F")
+        app.run_command("flows")
+        await pilot.pause()
         assert message(app) == "1 flow in view drawn"
         await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)
-        await pilot.press("F")
+        app.run_command("flows")
+        await pilot.pause()
         await wait_until_idle(app, pilot)
         assert "─▸" not in screen_text(app) and not app.session.flows
         app.store.session = replace(app.session, selection=SliceId(0, 2))

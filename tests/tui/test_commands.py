@@ -20,9 +20,10 @@ from tracelane.tui.session import Session
 
 def test_every_command_does_something() -> None:
     """Every command is either a move of the Session or carried out by a controller, never both."""
-    handlers = TracelaneApp(Trace(()), Session(view.view_of(0, 1, 1), 0), Config()).handlers
+    app = TracelaneApp(Trace(()), Session(view.view_of(0, 1, 1), 0), Config())
     for entry in COMMANDS:
-        assert (entry.id in MOVES) != (entry.id in handlers), entry.id
+        assert (entry.id in MOVES) != (entry.id in app.handlers), entry.id
+        assert bool(entry.forms) == (entry.id in app.verbs), entry.id
     assert set(MOVES) <= {entry.id for entry in COMMANDS}
     assert set(TOGETHER) <= set(MOVES)
 
@@ -82,14 +83,17 @@ def test_table_has_a_row_per_command() -> None:
     [
         ("only nccl|Stream", Order("only", "nccl|Stream")),
         ("only", Order("only", "")),
-        (":goto +3ms", Order("goto", "+3ms")),
-        ("hide", Order("command", "hide")),
+        (":goto +3ms", Order("go-to", "+3ms")),
+        ("goto", Order("go-to")),
+        ("hide", Order("hide")),
         ("hide worker", Order("hide", "worker")),
-        ("zoom-in-far", Order("command", "zoom-in-far")),
-        ("forw", Order("command", "forward")),
-        ("q", Order("command", "quit")),
+        ("zoom-in-far", Order("zoom-in-far")),
+        ("forw", Order("forward")),
+        ("q", Order("quit")),
         ("ruler wall", Order("ruler", "wall")),
-        ("ruler", Order("command", "ruler")),
+        ("ruler", Order("ruler")),
+        ("show all", Order("show-all")),
+        ("copy view", Order("copy-view")),
     ],
 )
 def test_command_line(line: str, order: Order) -> None:
@@ -112,7 +116,8 @@ def test_every_completion_is_understood() -> None:
 
 def test_unbound_keys_are_told() -> None:
     """A key without a command points to the help, a letter of another alphabet to arrows and palette."""
-    assert "?" in unbound_message("M", "M")
+    assert "?" in unbound_message("B", "B")
+    assert ":mark-text" in unbound_message("M", "M")
     foreign = unbound_message("ц", "ц")
     assert "arrows" in foreign and "ctrl+p" in foreign
     assert "ctrl+p" not in unbound_message("é", "é")

@@ -25,8 +25,7 @@ from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
-from tracelane.tui.gathering_app import GatheringApp
-from tracelane.tui.prepared import Prepared
+from tracelane.tui.prepared import Prepared, SeveralFiles
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.screens.opening import QUESTION, StopQuestion
 from tracelane.tui.session import LaneKey, RowKey, Viewport
@@ -38,7 +37,7 @@ US = 1000
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "SeveralIndexing", Scripted)
     monkeypatch.setattr(gathering, "WORTH_IT", 1)
-    monkeypatch.setattr("tracelane.tui.gathering_app.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tracelane.tui.controllers.gathering.INTERVAL_S", 0.0)
 
 
 def gathered(folder: Path) -> tuple[Gathering, Scripted]:
@@ -56,27 +55,27 @@ def paths_of(found: Gathering) -> list[Path]:
 @asynccontextmanager
 async def shown(
     found: Gathering, before: Carried | None = None, size: tuple[int, int] = (100, 30)
-) -> AsyncIterator[tuple[GatheringApp, Pilot[None]]]:
+) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
         trace = trace_of_opened(found.opened())
         return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
 
-    app = GatheringApp(found, "run", prepare, Config(), before)
+    app = TracelaneApp(SeveralFiles(found, "run", prepare, before), config=Config())
     async with running(app, size) as pilot:
         yield app, pilot
 
 
-def there(app: GatheringApp) -> int:
+def there(app: TracelaneApp) -> int:
     """How many files lanes are shown of."""
     return len(app.trace.members) - len(app.trace.missing) if app.composed else 0
 
 
-async def until_there(app: GatheringApp, pilot: Pilot[None], count: int) -> None:
+async def until_there(app: TracelaneApp, pilot: Pilot[None], count: int) -> None:
     await wait_until(pilot, lambda: app.composed and there(app) == count)
 
 
-async def until_all_there(app: GatheringApp, pilot: Pilot[None]) -> None:
-    await wait_until(pilot, lambda: app.has_all and app.composed)
+async def until_all_there(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    await wait_until(pilot, lambda: app.store.is_ready and app.composed)
 
 
 def titles(app: TracelaneApp) -> list[str]:
@@ -158,7 +157,7 @@ async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with shown(found, size=size) as (app, pilot):
         script.finish(paths[1])
         await until_there(app, pilot, 1)
-        await pilot.press("J", "w", "enter")
+        await pilot.press("shift+down", "w", "enter")
         script.finish(paths[0], paths[2])
         await until_all_there(app, pilot)
 
@@ -170,7 +169,7 @@ async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
     async with shown(found, size=(100, 14)) as (app, pilot):
         script.finish(paths[2])
         await until_there(app, pilot, 1)
-        await pilot.press("w", "w", "d", "left", "J", "J")
+        await pilot.press("w", "w", "d", "left", "shift+down", "shift+down")
         before = app.session
         assert before.focus is not None and before.focus.lane.source == 2
         line = line_of(app, before.focus)
@@ -192,7 +191,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
     async with shown(found, size=(100, 14)) as (app, pilot):
         script.finish(paths[rank])
         await until_there(app, pilot, 1)
-        await pilot.press("W", "J", "J")
+        await pilot.press("W", "shift+down", "shift+down")
         before = app.session
         assert before.focus is not None and before.focus.lane.source == rank
         line = line_of(app, before.focus)
@@ -235,7 +234,7 @@ async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
     async with shown(found) as (app, pilot):
         script.finish(paths[2])
         await until_there(app, pilot, 1)
-        await pilot.press("J", "J", "J", "w")
+        await pilot.press("shift+down", "shift+down", "shift+down", "w")
         focus = app.session.focus
         assert focus is not None and focus.lane.source == 2
         script.fail(paths[0])
@@ -255,7 +254,7 @@ async def test_where_all_fail(tmp_path: Path) -> None:
         for path in paths_of(found):
             script.fail(path)
         await wait_until(pilot, lambda: app.return_code is not None)
-        assert isinstance(app.trouble, UnreadableError) and not app.has_all
+        assert isinstance(app.trouble, UnreadableError) and not app.store.is_ready
 
 
 async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
@@ -281,10 +280,10 @@ async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops:
         assert isinstance(app.screen, StopQuestion) and QUESTION in screen_text(app)
         script.finish(*(path for path in paths if path not in script.written))
         await pilot.pause(0.3)
-        assert isinstance(app.screen, StopQuestion) and not app.has_all
+        assert isinstance(app.screen, StopQuestion) and not app.store.is_ready
         await pilot.press(answer)
         if stops:
-            assert app.return_code == 130 and not app.has_all
+            assert app.return_code == 130 and not app.store.is_ready
         else:
             await until_all_there(app, pilot)
             await pilot.press("ctrl+c")
@@ -301,7 +300,7 @@ async def test_quitting(tmp_path: Path, some: bool, key: str) -> None:
             script.finish(paths_of(found)[1])
             await until_there(app, pilot, 1)
         await pilot.press(key)
-        assert app.return_code == 0 and app.trouble is None and not app.has_all
+        assert app.return_code == 0 and app.trouble is None and not app.store.is_ready
 
 
 async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ KEYS = (
     ("duration", "y"),
     ("OSC 52", "y"),
     ("2 Findings", "t"),
-    ("Self ▼", "Y"),
+    ("Self ▼", ":copy-table\r"),
     ("rows of", "q"),
 )
 """A slice selected, its details copied; a table shown and copied."""

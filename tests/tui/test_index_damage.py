@@ -193,7 +193,7 @@ async def test_the_header_says_unverified_until_all_is_checked(tmp_path: Path) -
     app.reloading.verification._running = True  # a check that goes on
     async with app.run_test() as pilot:
         await pilot.pause()
-        app.fill_header()
+        app.drawing.fill_header()
         assert any("unverified" in piece.plain for piece in header(app))
         app.reloading.verification._running = False
         app.reloading.verification_changed()

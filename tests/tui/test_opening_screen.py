@@ -24,11 +24,11 @@ from tracelane.core.index.sketching import Sketching
 from tracelane.core.read.coarse import write_picture
 from tracelane.core.read.source import Source, open_source
 from tracelane.core.trace import trace_of
+from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.draw.layout import lane_key
-from tracelane.tui.opening_app import OpeningApp
-from tracelane.tui.prepared import Prepared
-from tracelane.tui.screens.opening import QUESTION, StopQuestion
+from tracelane.tui.prepared import OneFile, Prepared
+from tracelane.tui.screens.opening import QUESTION, OpeningScreen, StopQuestion
 from tracelane.tui.session import RowKey, Session, Viewport
 from tracelane.tui.widgets.bars import Footer
 
@@ -86,26 +86,33 @@ def drawn(running: Scripted, folder: Path) -> None:
 @asynccontextmanager
 async def shown(
     running: Scripted, before: Session | None = None
-) -> AsyncIterator[tuple[OpeningApp, Pilot[None]]]:
+) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
         source, place = running.source, running.place
         return Prepared(trace_of(source.path, opened_index(source, place)), before, notes=("a note",))
 
-    app = OpeningApp(cast(Indexing, running), "t.json", prepare, Config(), before)
+    app = TracelaneApp(OneFile(cast(Indexing, running), "t.json", prepare, before), config=Config())
     async with run_app(app) as pilot:
         yield app, pilot
 
 
-async def until_drawn(app: OpeningApp, pilot: Pilot[None]) -> None:
-    await wait_until(pilot, lambda: app.opening is not None and bool(app.opening.sketch.lanes), "a picture")
+def provisional(app: TracelaneApp) -> OpeningScreen:
+    """The screen with the provisional picture."""
+    screen = app.screen_stack[0]
+    assert isinstance(screen, OpeningScreen)
+    return screen
 
 
-async def until_opened(app: OpeningApp, pilot: Pilot[None]) -> None:
+async def until_drawn(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    await wait_until(pilot, lambda: bool(provisional(app).sketch.lanes), "a picture")
+
+
+async def until_opened(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await wait_until(pilot, lambda: app.opening is None and app.composed, "the trace")
     await wait_until_idle(app, pilot)
 
 
-def told(app: OpeningApp) -> str:
+def told(app: TracelaneApp) -> str:
     return app.screen_stack[0].query_one(Footer).message
 
 
@@ -127,8 +134,7 @@ async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> No
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         await pilot.press("w", "w", "w", "d", "left", "left", "j", "j", "j")
-        assert app.opening is not None
-        before = app.opening.session
+        before = provisional(app).session
         lanes = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
         running.committed = True
         await until_opened(app, pilot)
@@ -162,8 +168,7 @@ async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Pa
     async with shown(running, before) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
-        assert app.opening is not None
-        seen = app.opening.session
+        seen = provisional(app).session
         assert (seen.viewport.start, seen.viewport.span, seen.cursor) == (9_000_000, 2_000_000, 9_500_000)
         running.committed = True
         await until_opened(app, pilot)

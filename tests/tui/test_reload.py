@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 async def until_noticed(app: TracelaneApp, pilot: Pilot[None]) -> None:
-    await wait_until(pilot, lambda: bool(app.reloading.change_notes()), "a notice")
+    await wait_until(pilot, lambda: bool(app.reloading.header_notes()), "a notice")
 
 
 async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

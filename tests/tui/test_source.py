@@ -88,7 +88,8 @@ async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: in
     """V shows the file of the slice, or of the frame around it, the cursor on the line; Esc leaves it."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, ordinal)
-        await pilot.press("V")
+        app.run_command("source")
+        await pilot.pause()
         await wait_until_idle(app, pilot)
         screen = app.screen
         assert isinstance(screen, SourceScreen)
@@ -108,6 +109,7 @@ async def test_refused_in_one_line(trace: Trace, ordinal: int, said: str) -> Non
     """Where nothing is named, or the file is not here, the footer says so."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, ordinal)
-        await pilot.press("V")
+        app.run_command("source")
+        await pilot.pause()
         await wait_until_idle(app, pilot)
         assert said in message(app)

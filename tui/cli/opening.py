@@ -80,7 +80,8 @@ def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
 
     until = time.monotonic() + MOMENT_S
     try:
-        import tracelane.tui.opening_app  # noqa: F401 - while the process starts
+        import tracelane.tui.app
+        import tracelane.tui.controllers.opening  # noqa: F401 - while the process starts
 
         indexing.await_running()
         while not indexing.poll(max(0.0, until - time.monotonic())) and time.monotonic() < until:
@@ -131,7 +132,8 @@ def show_while_indexing(
     """
     from tracelane.core.index.ingest import opened_index
     from tracelane.core.index.packing import packing
-    from tracelane.tui.opening_app import OpeningApp
+    from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.prepared import OneFile
 
     with ExitStack() as stack:
         stack.enter_context(indexing)
@@ -142,7 +144,8 @@ def show_while_indexing(
             stack.enter_context(packing(found.trace.indexes))
             return found
 
-        app = OpeningApp(indexing, title, prepared, begin=None if before is None else before.session)
+        begin = None if before is None else before.session
+        app = TracelaneApp(OneFile(indexing, title, prepared, begin))
         app.theme = app.theme if before is None else before.theme
         run(app, host)
     leave(app)

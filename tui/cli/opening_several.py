@@ -62,7 +62,8 @@ def trace_meant(meant: Meant, path: str, index: Index) -> Trace:
 def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
     until = time.monotonic() + MOMENT_S
     try:
-        import tracelane.tui.gathering_app  # noqa: F401 - while the processes start
+        import tracelane.tui.app
+        import tracelane.tui.controllers.gathering  # noqa: F401 - while the processes start
 
         gathering.await_running()
         while not (over := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
@@ -91,7 +92,8 @@ def show_while_gathering(
     """
     from tracelane.core.index.packing import packing
     from tracelane.core.trace import trace_of_opened
-    from tracelane.tui.gathering_app import GatheringApp
+    from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.prepared import SeveralFiles
 
     with ExitStack() as stack:
         stack.enter_context(gathering)
@@ -101,10 +103,10 @@ def show_while_gathering(
             stack.enter_context(packing(found.trace.indexes))
             return found
 
-        app = GatheringApp(gathering, title, prepared, before=before)
+        app = TracelaneApp(SeveralFiles(gathering, title, prepared, before))
         app.theme = app.theme if before is None else before.theme
         run(app, host)
-    if app.has_all:
+    if app.store.is_ready:
         leave(app)
     elif app.return_code:
         raise click.exceptions.Exit(app.return_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from textual.worker import get_current_worker
@@ -24,6 +24,10 @@ class CutController:
         """Work on a store, and show what comes of it."""
         self.app = app
         self.store = store
+
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"cut": self.cut_to}
 
     def cut_to(self, name: str) -> None:
         """Write what lies in the range to a file; Refusal where there is no range, or the file is there."""

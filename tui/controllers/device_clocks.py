@@ -35,6 +35,10 @@ class DeviceClockController:
             "device-clock": self.do_device_clock,
         }
 
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"device-offset": self.set_device_offset}
+
     def do_device_clock(self) -> None:
         """Move devices so that no work begins before its launch, or take that back."""
         self._to(devices.switch_device_clocks(self.store.trace, self.store.session))

@@ -33,6 +33,10 @@ class LogController:
             "smi": self.do_smi,
         }
 
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"smi": self.open_log, "smi-offset": self.set_lag}
+
     def do_log_earlier(self) -> None:
         """Move a log by a sampling interval towards the start."""
         self._nudge(-1)

@@ -40,6 +40,7 @@ class MarkController:
         self.app = app
         self.store = store
         self.read()
+        store.subscribe_open(self.read)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -50,6 +51,10 @@ class MarkController:
             "marks-import": self.do_marks_import,
             "marks": self.do_marks,
         }
+
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"mark": self.mark, "marks": self.add_marks}
 
     def read(self) -> None:
         """Read the marks of the trace."""

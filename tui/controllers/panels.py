@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.overlay.counters import files_of
 from tracelane.core.query.args import Arguments
+from tracelane.core.tables.registry import PANELS
 
 from ..actions.logs import read_out
 from ..actions.refusal import Refusal
@@ -73,8 +74,15 @@ class PanelController:
             "other-pane": self.do_other_pane,
         }
 
-    @background("copy")
     def do_copy(self) -> None:
+        """Copy the table that the arrows are in, else the selection."""
+        if isinstance(self.app.main.focused, VirtualTable) and self.store.session.panel in PANELS:
+            self.app.run_command("copy-table")
+        else:
+            self._copy_selection()
+
+    @background("copy")
+    def _copy_selection(self) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
         from ..panels.details import details_json, details_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
@@ -17,6 +18,7 @@ from ..actions.refusal import Refusal
 from ..actions.table import RULERS
 from ..clock import time_frame
 from ..command_line import completions, parse_order
+from ..commands import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
 from ..screens.palette import Commands
@@ -27,13 +29,7 @@ from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
-from .cutting import CutController
-from .device_clocks import DeviceClockController
-from .logs import LogController
 from .marks import MarkController
-from .saving import SaveController
-from .searching import SearchController
-from .steps import StepController
 
 NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
@@ -42,28 +38,11 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 class PromptController:
     """Commands that open a line, a list or a screen."""
 
-    def __init__(
-        self,
-        app: Stage,
-        store: SessionStore,
-        marking: MarkController,
-        searching: SearchController,
-        logs: LogController,
-        steps: StepController,
-        saving: SaveController,
-        cutting: CutController,
-        device_clocks: DeviceClockController,
-    ) -> None:
+    def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
         """Work on a store, and show what comes of it."""
         self.app = app
         self.store = store
         self.marking = marking
-        self.searching = searching
-        self.logs = logs
-        self.steps = steps
-        self.saving = saving
-        self.cutting = cutting
-        self.device_clocks = device_clocks
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -74,43 +53,60 @@ class PromptController:
             "palette": self.do_palette,
             "help": self.do_help,
             "hidden": self.do_hidden,
+            "show-all": self.do_show_all,
+            "quiet": self.do_quiet,
+            **{entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed},
+        }
+
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {
+            "go-to": self.go_to,
+            "ruler": self.choose_ruler,
+            "colour": self.colour_by,
+            "theme": self.choose_theme,
         }
 
     def do_go_to(self) -> None:
         """Ask for a time."""
         self.app.main.query_one(Prompt).ask(
-            "goto", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
+            "go-to", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
         )
 
     def do_command_line(self) -> None:
         """Ask for a command."""
+        self.ask_for("")
+
+    def ask_for(self, command_id: str) -> None:
+        """Ask for a command, or for the argument of one."""
+        proposed = f"{command_id} " if command_id else ""
         self.app.main.query_one(Prompt).ask(
-            "command", ":", "only REGEX, goto TIME, hide REGEX, show all, …", completions()
+            "command-line", ":", "only REGEX, goto TIME, hide REGEX, show all, …", completions(), proposed
         )
 
     def left(self) -> None:
+        """Give the arrows back to the lanes."""
         self.app.main.set_focus(self.app.main.query_one(LaneCanvas))
 
     def answered(self, message: Prompt.Answered) -> None:
+        """Carry out what was typed."""
         self.left()
         self.app.say("")
+        run = self._run_line if message.purpose == "command-line" else self.app.verbs[message.purpose]
         try:
-            if message.purpose == "goto":
-                self._go_to(message.text)
-            elif message.purpose == "search":
-                self.searching.search_for(message.text)
-            elif message.purpose == "mark":
-                self.marking.mark(message.text)
-            elif message.purpose == "marks":
-                self.marking.add_marks(message.text)
-            elif message.purpose == "smi":
-                self.logs.open_log(message.text)
-            else:
-                self._order(message.text)
+            run(message.text)
         except (Refusal, TracelaneError) as refusal:
             self.app.say(str(refusal))
 
-    def _go_to(self, text: str) -> None:
+    def _run_line(self, line: str) -> None:
+        order = parse_order(line)
+        if order.argument is None:
+            self.app.run_command(order.id)
+        else:
+            self.app.verbs[order.id](order.argument)
+
+    def go_to(self, text: str) -> None:
+        """Go to a time, step or mark, or select an event by its number."""
         from ..times import parse_span
 
         if (number := NUMBER.fullmatch(text.strip())) is not None:
@@ -138,51 +134,30 @@ class PromptController:
             )
         self.store.select(thing)
 
-    def _order(self, line: str) -> None:
-        order = parse_order(line)
-        trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines
-        if order.verb == "command":
-            self.app.run_command(order.text)
-        elif order.verb == "goto":
-            self._go_to(order.text)
-        elif order.verb == "filter":
-            self.searching.filter_by(order.text)
-        elif order.verb == "only":
-            self.searching.move_by_titles(lanes.only, order.text)
-        elif order.verb == "hide":
-            self.searching.move_by_titles(lanes.hide_matching, order.text)
-        elif order.verb == "show":
-            self.store.go(lanes.show_all(trace, session, lines))
-        elif order.verb == "quiet":
-            self.store.go(replace(session, show_quiet=not session.show_quiet))
-        elif order.verb == "ruler":
-            if order.text not in RULERS:
-                raise UsageError(f"the ruler can be {', '.join(RULERS)}")
-            self.store.go(replace(session, ruler=order.text))
-        elif order.verb == "colour":
-            self.store.go(replace(session, colour_by=colouring(trace, order.text)))
-        elif order.verb == "marks":
-            self.marking.add_marks(order.text)
-        elif order.verb == "steps":
-            self.steps.take_for_steps(order.text)
-        elif order.verb == "save":
-            self.saving.save(order.text)
-        elif order.verb == "cut":
-            self.cutting.cut_to(order.text)
-        elif order.verb == "smi":
-            self.logs.open_log(order.text)
-        elif order.verb == "smi-offset":
-            self.logs.set_lag(order.text)
-        elif order.verb == "device-offset":
-            self.device_clocks.set_device_offset(order.text)
-        elif order.verb == "theme":
-            self._set_theme(order.text)
+    def choose_ruler(self, text: str) -> None:
+        """Choose the ruler's time."""
+        if text not in RULERS:
+            raise UsageError(f"the ruler can be {', '.join(RULERS)}")
+        self.store.go(replace(self.store.session, ruler=text))
 
-    def _set_theme(self, name: str) -> None:
+    def colour_by(self, text: str) -> None:
+        """Choose what colours tell."""
+        self.store.go(replace(self.store.session, colour_by=colouring(self.store.trace, text)))
+
+    def choose_theme(self, name: str) -> None:
+        """Choose a theme by its name."""
         name = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(name, name)
         if name not in self.app.available_themes:
             raise UsageError(f"themes: {', '.join(sorted(self.app.available_themes))}")
         self.app.theme = name
+
+    def do_show_all(self) -> None:
+        """Show everything that was hidden."""
+        self.store.go(lanes.show_all(self.store.trace, self.store.session, self.store.lane_lines))
+
+    def do_quiet(self) -> None:
+        """Fold the quiet threads, or show them."""
+        self.store.go(replace(self.store.session, show_quiet=not self.store.session.show_quiet))
 
     def do_theme(self) -> None:
         """Change between dark and light."""

@@ -37,7 +37,8 @@ class ReloadController:
         self.listeners: list[Callable[[], None]] = []
         """Called when files have changed or columns were checked."""
         self.verification = Verification(self._verified)
-        self.verification.attach(store.trace.indexes)
+        self._attach()
+        store.subscribe_sources(self._attach)
         self._watch: Watch | None = None
         self._changes_seen: tuple[Change, ...] = ()
 
@@ -46,6 +47,9 @@ class ReloadController:
         return {
             "reload": self.do_reload,
         }
+
+    def _attach(self) -> None:
+        self.verification.attach(self.store.trace.indexes)
 
     def begin_watch(self) -> None:
         """Look after the files of the trace from now on."""
@@ -89,9 +93,12 @@ class ReloadController:
         for listener in self.listeners:
             listener()
 
-    def verification_notes(self) -> list[Text]:
-        """Return what the header says while columns that are drawn have not been checked."""
-        return [Text("unverified", "bold yellow")] if self.verification.pending else []
+    def header_notes(self) -> list[Text]:
+        """Return what the header says while columns that are drawn have not been checked, and of changed
+        files.
+        """
+        pending = [Text("unverified", "bold yellow")] if self.verification.pending else []
+        return pending + ([Text(self._news, "bold yellow")] if self._changes_seen else [])
 
     def _look_at_changes(self) -> None:
         changes = () if self._watch is None else self._watch.changes
@@ -110,10 +117,6 @@ class ReloadController:
         if any(change.deleted for change in self._changes_seen):
             return news  # what is not there cannot be read again
         return f"{news}; {self.app.keys_shown(command('reload')) or 'reload'} reloads"
-
-    def change_notes(self) -> list[Text]:
-        """Return what the header says of changed files."""
-        return [Text(self._news, "bold yellow")] if self._changes_seen else []
 
     def do_reload(self) -> None:
         """Leave to open the trace anew, if a file of it has changed since it was read."""

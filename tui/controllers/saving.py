@@ -49,6 +49,10 @@ class SaveController:
             "copy-table": self.do_copy_table,
         }
 
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"save": self.save}
+
     def do_copy_table(self) -> None:
         """Copy the table on show as Markdown."""
         table, order = self._table_on_show()

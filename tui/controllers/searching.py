@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from rich.text import Text
@@ -53,6 +54,7 @@ class SearchController:
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
+        store.subscribe_search(self.search_again)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -60,6 +62,15 @@ class SearchController:
             "search": self.do_search,
             "next-hit": self.do_next_hit,
             "previous-hit": self.do_previous_hit,
+        }
+
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {
+            "search": self.search_for,
+            "filter": self.filter_by,
+            "only": partial(self.move_by_titles, lanes.only),
+            "hide": partial(self.move_by_titles, lanes.hide_matching),
         }
 
     def do_search(self) -> None:
@@ -266,7 +277,7 @@ class SearchController:
             for listener in self.listeners:
                 listener()
 
-    def search_notes(self) -> list[Text]:
+    def header_notes(self) -> list[Text]:
         """Return what the header says of the search and of how much a filter hides."""
         notes = []
         session = self.store.session

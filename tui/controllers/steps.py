@@ -28,6 +28,10 @@ class StepController:
             "steps-by-name": self.do_steps_by_name,
         }
 
+    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+        """Return what carries out those with an argument."""
+        return {"steps": self.take_for_steps}
+
     def do_steps_by_name(self) -> None:
         """Take the slices of the selected one's name for steps; of the name they have already: as found."""
         thing = self.store.selected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import ClassVar
 
 from rich.text import Text
@@ -48,8 +49,10 @@ def help_text(width: int, remapped: Mapping[str, str]) -> Text:
     if width < TWO_COLUMNS_FROM:
         return Text("\n").join(_lines(blocks, width))
     half = width // 2 - 1
-    left = _lines(blocks[:2], half)
-    right = _lines(blocks[2:], half)
+    heights = list(accumulate(len(_lines([block], half)) for block in blocks))
+    split = next(number for number, height in enumerate(heights, 1) if height >= heights[-1] / 2)
+    left = _lines(blocks[:split], half)
+    right = _lines(blocks[split:], half)
     lines = []
     for number in range(max(len(left), len(right))):
         line = left[number].copy() if number < len(left) else Text()

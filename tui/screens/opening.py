@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -12,7 +12,6 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -94,7 +93,7 @@ class StopQuestion(AnswerScreen[bool]):
 
 
 class OpeningScreen(Screen[None]):
-    """Header with progress, minimap, ruler, lanes, footer; ends by telling the App how indexing ended."""
+    """Header with progress, minimap, ruler, lanes, footer; ends by saying how indexing ended."""
 
     DEFAULT_CSS = """
     OpeningScreen { layout: vertical; overflow: hidden; }
@@ -103,20 +102,17 @@ class OpeningScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     AUTO_FOCUS = "SketchCanvas"
 
-    class Committed(Message):
-        """The index is there."""
-
-    @dataclass
-    class Failed(Message):
-        """There will be no index."""
-
-        error: Exception
-
     def __init__(
-        self, indexing: Indexing, title: str, keys: list[tuple[str, str]], begin: Session | None = None
+        self,
+        indexing: Indexing,
+        title: str,
+        keys: list[tuple[str, str]],
+        end: Callable[[Exception | None], None],
+        begin: Session | None = None,
     ) -> None:
         """Watch an index being built; `title` names the trace, `keys` are what the footer shows. All that
-        is known is shown, or the time window and cursor of `begin`.
+        is known is shown, or the time window and cursor of `begin`. `end` is called once: when the index is
+        there, or with the error where there will be none.
         """
         super().__init__()
         self.session = begin or Session(view.view_of(0, 1, 1), 0)
@@ -129,6 +125,7 @@ class OpeningScreen(Screen[None]):
         self._picture: Path | None = None  # the one that is drawn
         self._pace = StagePace()
         self._ended = False
+        self._end = end
 
     def compose(self) -> ComposeResult:
         """Put the parts one below the other."""
@@ -161,13 +158,13 @@ class OpeningScreen(Screen[None]):
             committed = self._indexing.poll()
         except Exception as error:
             self._ended = True
-            self.post_message(self.Failed(error))
+            self._end(error)
             return
         if committed:
             # A list or a question on top is answered first: the screen below it must not go away.
             if self.app.screen is self:
                 self._ended = True
-                self.post_message(self.Committed())
+                self._end(None)
             return
         if self._indexing.picture != self._picture:
             self._picture = self._indexing.picture

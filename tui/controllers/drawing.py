@@ -1,0 +1,228 @@
+"""Brings what is seen up to date: the lanes' screen, its header, and how its lines are shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+from textual.geometry import Size
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.overlay.counters import files_of
+
+from ..actions import focus, view
+from ..actions.logs import on_log
+from ..draw.labels import fit_middle
+from ..draw.layout import layout_of
+from ..draw.opening import with_devices_in_view
+from ..fitting import fit_to_screen
+from ..keys import clashes, footer_keys
+from ..lanes.canvas import LaneCanvas
+from ..lanes.look import glyphs
+from ..lanes.messages import TimeAreaResized
+from ..lanes.minimap import Minimap
+from ..lanes.ruler import Ruler
+from ..panels.panel import Panel
+from ..panels.problems import ledger_state
+from ..screens.main import MainScreen
+from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
+from ..widgets.bars import Bar
+from .marks import MarkController
+from .panels import PanelController
+
+
+class DrawingController:
+    """Draws the session anew whenever it, the trace or the screen's size changes."""
+
+    def __init__(
+        self, app: Stage, store: SessionStore, panels: PanelController, marking: MarkController
+    ) -> None:
+        """Draw what a store holds."""
+        self.app = app
+        self.store = store
+        self.panels = panels
+        self.marking = marking
+        self.header: Callable[[], tuple[Text, ...]] = self.trace_header
+        """Returns the pieces of the header."""
+        self.header_notes: list[Callable[[], list[Text]]] = []
+        """Return what stands in the header beside the trace's name."""
+        self.on_ready: list[Callable[[], object]] = []
+        """Called once the whole trace is on the screen."""
+        self.notes: tuple[str, ...] = ()
+        """What is said when the lanes are drawn first."""
+        self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
+        store.subscribe(self.draw_session)
+        store.subscribe_trace(self.draw_trace)
+
+    # -- the screen -----------------------------------------------------------------------------------------
+
+    def main_screen(self) -> MainScreen:
+        """Make the screen; nothing is drawn until it is filled."""
+        self.app.hold_frames()
+        size = self.app.size
+        fit = fit_to_screen(
+            self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
+        )
+        self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)
+        self.store.place(fit.session)
+        return MainScreen(footer_keys(self.app.config.keys), fit)
+
+    def fill(self) -> None:
+        """Fill what does not change, and draw the first picture."""
+        self.app.is_filled = True
+        main, trace, config = self.app.main, self.store.trace, self.app.config
+        main.query_one(Panel).choose(self.store.session.panel)
+        main.query_one(LaneCanvas).eighths = config.eighths
+        complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
+        notes = [*self.notes, *(note for source in trace.sources for note in source.notes)]
+        if complaints or notes:
+            self.app.say("; ".join((*complaints, *notes)))
+        elif trace.has_outliers:
+            left, right = trace.opening_span
+            low, high = trace.span
+            self.app.say(
+                f"showing {format_ns(right - left)} of {format_ns(high - low)}: "
+                "the rest lies far away; 0 shows all"
+            )
+        self.share_room()
+        self.app.show_frames()
+        self.store.search_changed()
+        self.look_into_trace()
+
+    def look_into_trace(self) -> None:
+        """Begin what goes on beside the timeline, once all of the trace is there."""
+        if self.store.is_ready:
+            for begin in self.on_ready:
+                self.app.call_after_refresh(begin)
+
+    def share_room(self) -> None:
+        """Share the screen's lines out anew."""
+        main = self.app.main
+        if isinstance(main, MainScreen) and self.app.composed:
+            session = self.store.session
+            self.fill_header()
+            main.give_room(session.panel_size, self.app.maximised, self._is_empty(session))
+
+    def forget_room(self) -> None:
+        """Fold host lanes as for a trace that was not on the screen before."""
+        self._roomed_for = None
+
+    # -- the header -----------------------------------------------------------------------------------------
+
+    def fill_header(self) -> None:
+        """Say in the header what is open, and what there is to know of it."""
+        for bar in self.app.main.query("#header").results(Bar):
+            bar.pieces = self.header()
+
+    def trace_header(self) -> tuple[Text, ...]:
+        """Return what the header says of a trace that is there."""
+        trace = self.store.trace
+        names = [Path(source.path).name for source in files_of(trace.sources)]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        title = fit_middle(
+            safe(names[0]), max(12, self.app.main.size.width // 2 - len(more)), glyphs().ellipsis
+        ).rstrip()
+        state, well = ledger_state(files_of(trace.sources))
+        left, right = trace.span
+        lanes = len(trace.lanes)
+        return (
+            Text(f" {title}{more}", "bold"),
+            *(note for notes in self.header_notes for note in notes()),
+            Text(state, "" if well else "bold yellow"),
+            Text(format_ns(right - left)),
+            Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"),
+        )
+
+    # -- changes --------------------------------------------------------------------------------------------
+
+    def draw_trace(self) -> None:
+        """Show the trace anew after logs were laid over it."""
+        self.store.search_changed()
+        self.store.redraw()
+        self.share_room()
+
+    def draw_session(self, before: Session, now: Session) -> None:
+        """Bring everything that is seen up to date."""
+        if not self.app.composed:
+            return
+        layout = self.store.layout_now
+        main = self.app.main
+        if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
+            self.store.search_changed()
+        main.query_one(LaneCanvas).show(self.store.trace, now, layout)
+        main.query_one(Ruler).show(
+            self.store.trace, now, layout, self.marking.marks_seen, self.marking.measured_from
+        )
+        if before.viewport != now.viewport or before.clocks != now.clocks:
+            self.draw_minimap()
+        if before.panel != now.panel:
+            main.query_one(Panel).choose(now.panel)
+        if self._room(before) != self._room(now):
+            self.share_room()
+        moved = (before.cursor, before.focus) != (now.cursor, now.focus)
+        if _panel_state(before) != _panel_state(now) or (moved and on_log(self.store.trace, now)):
+            self.panels.panel_soon()
+
+    def draw_minimap(self) -> None:
+        """Draw the minimap anew."""
+        self.app.main.query_one(Minimap).show(self.store.trace, self.store.session, self.store.layout_now)
+
+    def draw_theme(self) -> None:
+        """Draw all in the theme's colours."""
+        if self.app.composed:
+            self.store.redraw()
+            self.draw_minimap()
+            self.panels.panel_soon()
+
+    def maximise(self) -> None:
+        """Share the lines out as `maximised` says; the arrows go along."""
+        self.share_room()
+        main = self.app.main
+        panel = main.query_one(Panel)
+        main.set_focus(panel.body(self.store.session.panel) if self.app.maximised else None)
+        if not self.app.maximised:
+            main.set_focus(main.query_one(LaneCanvas))
+
+    def resize_time_area(self, message: TimeAreaResized) -> None:
+        """Keep the place in another size of the lane area."""
+        if not self.app.composed:
+            return
+        trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines
+        self.store.lane_lines = max(1, message.lines)
+        seen = focus.in_view(session, self.store.layout_now, lines) == session
+        room = self.app.main.size, self.store.lane_lines
+        if session.selection is None and session.panel == "details" and room != self._roomed_for:
+            self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
+            session = with_devices_in_view(trace, session, self.store.lane_lines)
+        if session.viewport.width != message.cells:
+            viewport = session.viewport.resized(message.cells)
+            session = view.keep_cursor(replace(session, viewport=viewport))
+        layout = layout_of(trace, session, self.store.layout_now)
+        session = replace(session, scroll=layout.scrolled(session.scroll, self.store.lane_lines))
+        if seen:  # what was in sight stays in sight
+            session = focus.in_view(session, layout, self.store.lane_lines)
+        if session == self.store.session:
+            self.store.redraw()
+        else:
+            self.store.session = session
+        self.draw_minimap()
+
+    def _is_empty(self, session: Session) -> bool:
+        """Tell whether the panel has nothing to show."""
+        nothing = session.selection is None and not on_log(self.store.trace, session)
+        return nothing and session.panel == "details"
+
+    def _room(self, session: Session) -> tuple[object, ...]:
+        """Return what the panel's height depends on."""
+        return session.panel_size, session.panel, self._is_empty(session)
+
+
+def _panel_state(session: Session) -> tuple[object, ...]:
+    """Return what the panel's contents depend on."""
+    what = session.range, session.baseline, session.only, session.filter, session.steps
+    return session.panel, session.selection, session.clocks, *what
