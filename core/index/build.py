@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,7 +31,7 @@ from ..read.report import add_counts, merge_problems
 from .batches import BatchColumns, NumberedBatches
 from .column_files import ColumnFiles, ColumnWriter, Scratch, smallest_unsigned
 from .drawing import Drawing
-from .events import events_by_lane, flows_by_track
+from .events import flow_events, lane_events
 from .flows import FlowPairs, correlations, paired, write_flows
 from .format import COLUMNS, PROCESS, LaneKind
 from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
@@ -128,7 +129,7 @@ class _Build:
         )
         processes = in_display_order(self._lanes(filled, names), names)
         process_table, lanes = self._numbered(processes)
-        slot_of = self.scratch.full(batches.events, "u4", NONE)
+        slot_of = self.scratch.array(batches.events, "u4")
         tables, flow_counts = self._write_lanes(lanes, slot_of)
         with Scratch(self.folder) as scratch:
             jobs: list[BuildJob] = [
@@ -173,10 +174,13 @@ class _Build:
         drawn = [content for content in contents if isinstance(content, int | AsyncLane)]
         threads = [content for content in drawn if isinstance(content, int)]
         with Scratch(self.folder) as scratch:
-            events = events_by_lane(batches, drawn, self.asyncs, scratch, workers)
-            flows = flows_by_track(batches, threads, scratch, workers)
-            bound = scratch.full(int(flows.bounds[-1]), "u4", NONE)
-            known = correlations(batches, scratch, workers.check)
+            events, event_jobs = lane_events(batches, drawn, self.asyncs, scratch, workers.threads)
+            flows, flow_jobs = flow_events(batches, threads, scratch, workers.threads)
+            bound = scratch.array(int(flows.bounds[-1]), "u4")
+            known, correlate = correlations(batches, scratch)
+            clear = [partial(_clear, positions) for positions in (slot_of, bound)]
+            workers.run([*event_jobs, *flow_jobs, correlate, *clear], scratch.array)
+            workers.run([partial(events.count_slices, lanes) for lanes in events.groups()], scratch.array)
             writer = LaneWriter(
                 events, [isinstance(one, int) for one in drawn], flows, bound, known, columns,
                 self.category_dtype, slot_of, scratch,
@@ -349,6 +353,10 @@ def _overview_span(tables: LaneTables) -> tuple[int, int] | None:
     low = [bound.low for bound in (tables.closed, tables.clamped) if bound.low is not None]
     high = [bound.high for bound in (tables.closed, tables.clamped) if bound.high is not None]
     return (min(low), max(high)) if low else None
+
+
+def _clear(positions: U32, worker: Worker) -> None:
+    positions.fill(NONE)
 
 
 def _write_file(path: Path, raw: bytes) -> None:

@@ -17,7 +17,7 @@ from .batches import NumberedBatches
 from .column_files import Scratch
 from .id_lanes import AsyncEvents, AsyncLane
 from .loops import BEGINS
-from .workers import BuildJob, Worker, Workers
+from .workers import BuildJob, Worker
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 FLOW_COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
@@ -35,7 +35,7 @@ class LaneEvents:
     columns: Table
     bounds: I64  # where each lane begins, and the last one's end
     stacks: I64  # where each stack of begins and ends begins: a thread's is its lane, an async id has its own
-    slices: I64  # per lane, how many slices will come of it
+    slices: I64  # per lane, how many slices will come of it, once `count_slices` has run
 
     def some(self, lanes: range) -> Table:
         """Return the columns of consecutive lanes (views)."""
@@ -52,26 +52,37 @@ class LaneEvents:
         groups = [range(a, b) for a, b in zip(firsts, [*firsts[1:], len(bounds) - 1])]
         return sorted(groups, key=lambda lanes: bounds[lanes.start] - bounds[lanes.stop])
 
+    def count_slices(self, lanes: range, worker: Worker) -> None:
+        """Count the slices that will come of consecutive lanes, none of which is empty."""
+        worker.check()
+        first, *rest = self.bounds[lanes.start : lanes.stop].tolist()
+        makes_slice = _MAKES_SLICE.take(self.some(lanes)["phase"])
+        if rest:
+            firsts = np.array([0, *(one - first for one in rest)])
+            self.slices[lanes.start : lanes.stop] = np.add.reduceat(makes_slice, firsts, dtype=np.int64)
+        else:
+            self.slices[lanes.start] = np.count_nonzero(makes_slice)
 
-def events_by_lane(
+
+def lane_events(
     batches: NumberedBatches,
     lanes: Sequence[int | AsyncLane],
     asyncs: AsyncEvents,
     scratch: Scratch,
-    workers: Workers,
-) -> LaneEvents:
-    """Return the events of lanes: of tracks, by number, and of async ids."""
+    threads: int,
+) -> tuple[LaneEvents, list[BuildJob]]:
+    """Return room for the events of lanes (tracks by number, async ids), and the jobs that fill it."""
     in_track = batches.track_counts("timed")
     sizes = [int(in_track[one]) if isinstance(one, int) else asyncs.size(one) for one in lanes]
     bounds = np.cumsum([0, *sizes])
     columns = _room(int(bounds[-1]), "timed", THREAD_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
-    threads = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
-    first_of_track[[track for _, track in threads]] = bounds[[number for number, _ in threads]]
-    workers.run(_place(batches, "timed", columns, first_of_track, workers.threads), scratch.array)
+    thread_lanes = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
+    first_of_track[[track for _, track in thread_lanes]] = bounds[[number for number, _ in thread_lanes]]
+    jobs = _place(batches, "timed", columns, first_of_track, threads)
 
     runs = [(number, one.groups) for number, one in enumerate(lanes) if isinstance(one, AsyncLane)]
-    stacks = bounds[[number for number, _ in threads]]
+    stacks = bounds[[number for number, _ in thread_lanes]]
     if runs:
         groups = np.concatenate([own for _, own in runs])
         entries, run_sizes = asyncs.entries(groups)
@@ -81,12 +92,15 @@ def events_by_lane(
         shift = bounds[lane_of_run[first_of_lane]] - before[first_of_lane]
         run_starts = before + np.repeat(shift, np.diff(np.append(first_of_lane, len(before))))
         place = concatenated_ranges(run_starts, run_sizes)
-        for name, values in columns.items():
-            values[place] = 0 if name == "duration" else asyncs.events[name][entries]
         stacks = np.sort(np.concatenate((stacks, run_starts)))
-    makes_slice = _MAKES_SLICE.take(columns["phase"])
-    slices = np.add.reduceat(makes_slice, bounds[:-1], dtype=np.int64) if len(lanes) else bounds[:0]
-    return LaneEvents(columns, bounds, stacks, slices)
+
+        def place_asyncs(worker: Worker) -> None:
+            for name, values in columns.items():
+                worker.check()
+                values[place] = 0 if name == "duration" else asyncs.events[name][entries]
+
+        jobs.append(place_asyncs)
+    return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64)), jobs
 
 
 @dataclass(frozen=True)
@@ -98,10 +112,10 @@ class FlowEvents:
     bounds: I64  # where those of each track begin, and the last one's end
 
 
-def flows_by_track(
-    batches: NumberedBatches, tracks: Sequence[int], scratch: Scratch, workers: Workers
-) -> FlowEvents:
-    """Return all flow events, those of these tracks first."""
+def flow_events(
+    batches: NumberedBatches, tracks: Sequence[int], scratch: Scratch, threads: int
+) -> tuple[FlowEvents, list[BuildJob]]:
+    """Return room for all flow events, those of these tracks first, and the jobs that fill it."""
     counts = batches.track_counts("flows")
     is_other = counts > 0
     is_other[tracks] = False
@@ -110,8 +124,7 @@ def flows_by_track(
     columns = _room(int(bounds[-1]), "flows", FLOW_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     first_of_track[order] = bounds[:-1]
-    workers.run(_place(batches, "flows", columns, first_of_track, workers.threads), scratch.array)
-    return FlowEvents(columns, order, bounds)
+    return FlowEvents(columns, order, bounds), _place(batches, "flows", columns, first_of_track, threads)
 
 
 def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Table:

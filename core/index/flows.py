@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
 from .format import COLUMNS
 from .loops import FLOW_COUNTS, Correlations, Loops
-from .workers import Worker
+from .workers import BuildJob, Worker
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,20 @@ def write_flows(
     columns.writer("flows.by_target", COLUMNS["flows.by_target"]).append(number if order is None else order)
 
 
-def correlations(batches: NumberedBatches, scratch: Scratch, check: Callable[[], None]) -> Correlations:
-    """Return the correlations of all events; `check` is called per batch and may raise."""
+def correlations(batches: NumberedBatches, scratch: Scratch) -> tuple[Correlations, BuildJob]:
+    """Return room for the correlations of all events, and the job that fills it."""
     some = [number for number, batch in enumerate(batches.batches) if "correlation" in batch.promoted]
-    size = sum(len(batches.batches[number].promoted["correlation"].ordinals) for number in some)
+    ends = np.cumsum([len(batches.batches[number].promoted["correlation"].ordinals) for number in some])
+    size = int(ends[-1]) if some else 0
     ordinal, value = scratch.array(size, "u4"), scratch.array(size, "i8")
-    at = 0
-    for number in some:
-        check()
-        column = batches.batches[number].promoted["correlation"]
-        n = len(column.ordinals)
-        ordinal[at : at + n] = column.ordinals
-        ordinal[at : at + n] += np.uint32(batches.first_ordinal[number])
-        value[at : at + n] = column.values
-        at += n
-    return Correlations(ordinal, value)
+
+    def fill(worker: Worker) -> None:
+        for number, end in zip(some, ends.tolist()):
+            worker.check()
+            column = batches.batches[number].promoted["correlation"]
+            own = slice(end - len(column.ordinals), end)
+            ordinal[own] = column.ordinals
+            ordinal[own] += np.uint32(batches.first_ordinal[number])
+            value[own] = column.values
+
+    return Correlations(ordinal, value), fill

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -230,6 +231,9 @@ def _build(
     from ..read.batch_store import BatchStore
     from ..read.reader import NATIVE, read_source
 
+    # Where pictures are drawn, the first of them comes sooner if the builder is loaded when it is needed.
+    if pictured is None:
+        threading.Thread(target=_load_builder, daemon=True).start()
     with BatchStore(folder) as store, TemporaryDirectory(prefix=PICTURES, dir=folder) as pictures:
         read = read_source(
             source,
@@ -241,7 +245,7 @@ def _build(
             cancelled=cancelled,
             pictured=pictured,
         )
-        from .build import STAGE, build  # not before it is needed: the first picture comes sooner
+        from .build import STAGE, build
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(
@@ -256,3 +260,8 @@ def _build(
             threads=options.threads,
             native=read.decoder == NATIVE,
         )
+
+
+def _load_builder() -> None:
+    """Import the builder while other threads read."""
+    from . import build  # noqa: F401
