@@ -110,7 +110,7 @@ def check_manifest(manifest: object) -> dict[str, Any]:
         _require(manifest.get(name) is None or _is_integer(manifest[name]), f"{name} is no integer")
     _require(isinstance(manifest.get("envelope"), dict), "the envelope is no object")
     _check_source(manifest.get("source"))
-    _check_counts(manifest.get("ledger"), "ledger")
+    _check_ledger(manifest.get("ledger"))
     for need in ("events", "slices"):
         _require(_is_integer(manifest["ledger"].get(need)), f"the ledger has no {need}")
     problems = manifest.get("problems")
@@ -134,13 +134,25 @@ def _check_source(source: object) -> None:
         _require(name not in source or _is_integer(source[name]), f"the source's {name} is no integer")
 
 
-def _check_counts(counts: object, where: str) -> None:
-    """Check that an object holds integers, or such objects."""
+def _check_ledger(ledger: object) -> None:
+    """Check that the read report holds integers; `counts` is an object of them, `flows` one per category."""
+    _check_counts(ledger, "ledger", {"counts": _check_counts, "flows": _check_flow_counts})
+
+
+def _check_flow_counts(flows: object, where: str) -> None:
+    categories = flows if isinstance(flows, dict) else ()
+    _check_counts(flows, where, dict.fromkeys(categories, _check_counts))
+
+
+def _check_counts(
+    counts: object, where: str, others: Mapping[str, Callable[[object, str], None]] | None = None
+) -> None:
+    """Check that an object holds integers; what `others` names is checked by that instead."""
     _require(isinstance(counts, dict), f"{where} is no object")
     assert isinstance(counts, dict)
     for name, value in counts.items():
-        if isinstance(value, dict):
-            _check_counts(value, f"{where}.{name}")
+        if others is not None and name in others:
+            others[name](value, f"{where}.{name}")
         else:
             _require(_is_integer(value), f"{where}.{name} is no count")
 

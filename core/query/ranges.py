@@ -69,12 +69,17 @@ def first_where(hits: AnyArray, begins: I64) -> I64:
 
 
 def local_categories(categories: I64, raw: AnyArray) -> I64:
-    """Map category numbers to their places in the row's own (ascending) list of categories."""
+    """Map category numbers to their places in the row's own (ascending) list of categories.
+
+    One that the list lacks, as only a crafted index has it, counts as the list's last.
+    """
     if not len(raw) or len(categories) == 1:
         return np.zeros(len(raw), np.int64)
-    if int(categories[-1]) < 1 << 16:
-        table = np.zeros(int(categories[-1]) + 1, np.int64)
+    last = int(categories[-1])
+    if last < 1 << 16:
+        table = np.full(last + 1, len(categories) - 1, np.int64)
         table[categories] = np.arange(len(categories))
-        mapped: I64 = table[raw]
+        mapped: I64 = table.take(raw, mode="clip")
         return mapped
-    return np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
+    places = np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
+    return np.minimum(places, len(categories) - 1)

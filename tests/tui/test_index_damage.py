@@ -31,6 +31,8 @@ from tracelane.tui.app import TracelaneApp
 
 KERNELS = ("kernels", "--format", "json")
 SLICES = ("slices", "--format", "csv")
+CHAINS = ("chain", "--name", "kernel|gemm|copy", "--all", "--json")
+PICTURE = ("view", "--width", "120", "--height", "40")
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,8 @@ def flip(path: Path, at: int = 2, bits: int = 0xFF) -> None:
         ("slices.name.u4", SLICES),
         ("strings.blob.u1", SLICES),
         ("rows.table", SLICES),
+        ("slices.parent.u4", CHAINS),
+        ("long.position.u4", CHAINS),
         (MANIFEST, KERNELS),
     ],
 )
@@ -222,3 +226,24 @@ def test_waiting_for_a_verification(tmp_path: Path) -> None:
         verification.wait()
     with pytest.raises(CacheError):
         Index.open(tmp_path / "nothing")
+
+
+def test_a_count_that_is_none_is_damage(folder: Path) -> None:
+    """A crafted index whose report holds an object in place of a number is built anew."""
+    place = index_folder(folder / "index")
+    manifest = json.loads((place / MANIFEST).read_text())
+    manifest["ledger"]["instant_events"] = {"a": 1}
+    (place / MANIFEST).write_text(json.dumps(manifest))
+    sealed_again(place)
+    now = answer(PICTURE, folder)
+    assert now.code == 0 and "built anew" in now.out + now.err
+
+
+def test_categories_that_a_row_does_not_list_are_drawn(folder: Path) -> None:
+    """A crafted index whose slices have categories that their rows do not list is drawn without an error."""
+    place = index_folder(folder / "index")
+    (column,) = place.glob("slices.category.*")
+    column.write_bytes(column.read_bytes()[::-1])
+    sealed_again(place)
+    now = answer(PICTURE, folder)
+    assert now.code == 0 and UNEXPECTED not in now.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -57,6 +58,8 @@ def chain(
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
     found, count = _found(opened, pattern, None if at is None else _time(opened, at, step_name), every)
+    if len(found) > 1:
+        _check_columns(opened)
     if as_json:
         _print_json(opened, found)
         return
@@ -110,11 +113,19 @@ def _found(
     return [(source, p, kernels) for _, source, p in (shown if every else shown[:1])], count
 
 
+def _check_columns(trace: Trace) -> None:
+    """Check all columns: what has been printed cannot be taken back where one proves damaged afterwards."""
+    for index in trace.indexes:
+        index.check(*index.manifest["columns"])
+
+
 def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
     """Write the list an entry at a time: it may be long."""
-    entries = enumerate(_entries(trace, found))
+    entries = _entries(trace, found)
+    first = [json_text(entry) for entry in itertools.islice(entries, 1)]
     print_text("[", end="")
-    print_pieces((",\n " if number else "\n ") + json_text(entry) for number, entry in entries)
+    print_pieces(f"\n {entry}" for entry in first)
+    print_pieces(f",\n {json_text(entry)}" for entry in entries)
     print_text("\n]")
 
 
