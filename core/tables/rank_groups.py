@@ -106,7 +106,8 @@ def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dic
     ranks_of: dict[str, set[int]] = {}
     for place, (group, _) in enumerate(waiting.families):
         if _WORDS[axis].search(group):
-            columns = np.flatnonzero(waiting.has[waiting.family == place].any(axis=0)).tolist()
+            in_family = waiting.family[waiting.who.collective] == place
+            columns = np.unique(waiting.who.rank[in_family]).tolist()
             ranks_of.setdefault(group, set()).update(waiting.sources[column] for column in columns)
     return {
         source: _title(numbers[other] for other in sources if other in numbers)

@@ -196,15 +196,9 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
     """Return a row per collective, counted from `start_ns`; Enter leads to the rank that came last."""
     skew = result.skew
     last = skew.last
-<<<<<<< HEAD
-    numbers = [found.number(source) for source in skew.sources]
+    numbers = [result.number(source) for source in skew.sources]
     cuts = skew.who.bounds[1:-1]
     present = [part.tolist() for part in np.split(skew.who.rank, cuts)] if len(skew) else []
-=======
-    columns = np.arange(len(skew))
-    numbers = [result.number(source) for source in skew.sources]
-    present = [np.flatnonzero(row) for row in skew.has]
->>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
     data: dict[str, Values] = {
         "name": [names[place] for place in skew.family.tolist()],
@@ -287,15 +281,7 @@ def _row(rank: RankTimes) -> dict[str, Any]:
     }
 
 
-<<<<<<< HEAD
-def _together(found: Ranks) -> AnyArray:
-    """Return of each collective the ns in which all its ranks are in it: what it takes by itself."""
-    together: AnyArray = np.maximum(0, found.skew.first_end - found.skew.last_start)
-=======
 def _together(result: Ranks) -> AnyArray:
-    """Return by row the ns in which all ranks are in the collective: what it takes by itself."""
-    skew = result.skew
-    ends = np.where(skew.has, skew.ends, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
-    together: AnyArray = np.maximum(0, ends - skew.last_start)
->>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
+    """Return of each collective the ns in which all its ranks are in it: what it takes by itself."""
+    together: AnyArray = np.maximum(0, result.skew.first_end - result.skew.last_start)
     return together

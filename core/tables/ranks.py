@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Mapping, Sequence
-=======
 from collections import Counter
-from collections.abc import Sequence
->>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +12,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..index.captures import Capture, ranks_text
 from .alignment import RankClock
-from .attribution import steps_of_work
+from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
 from .devices import KERNEL_CATEGORIES
 from .groups import Groups
@@ -125,78 +121,9 @@ class Ranks:
         """Return the rank of a source."""
         return self._numbers[source]
 
-<<<<<<< HEAD
     @cached_property
     def _numbers(self) -> Mapping[int, int]:
         return {rank.source: rank.rank for rank in self.ranks}
-=======
-
-def ranks(scope: Scope) -> Ranks:
-    """Return what each rank of a scope did; a trace without ranks counts its files."""
-    trace = scope.trace
-    own = trace.alignment.ranks
-    files = range(len(trace.members) or len(trace.indexes))
-    sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
-    clocks = dict(zip(own, trace.alignment.rank_clocks))
-    waiting = skew(scope)
-    waits, caused_by = waiting.waits, _caused(waiting)
-    works: dict[int, list[Work]] = {source: [] for source in sources}
-    for work in work_of(scope):
-        works.setdefault(work.device.source, []).append(work)
-    of_step = {source: steps for source in sources if (steps := _steps(scope, source)) is not None}
-    rows = []
-    for column, source in enumerate(sources):
-        steps = of_step.get(source)
-        walls = np.empty(0, np.int64) if steps is None else steps.ends - steps.starts
-        times = _Devices.of(works[source])
-        mine = waits[:, column] if own else np.empty(0, np.int64)
-        caused = caused_by[:, column] if own else np.empty(0, np.int64)
-        position = -1
-        if len(mine) and mine.any():
-            position = int(waiting.positions[int(mine.argmax()), column])
-        elif steps is not None and len(steps):
-            position = int(steps.positions[0])
-        member = trace.members[source] if source < len(trace.members) else None
-        rank = trace.rank(source)
-        rows.append(
-            RankTimes(
-                source=source,
-                rank=source if rank is None else rank,
-                title=member.title if member is not None else str(source),
-                host=host_of_source(trace, source),
-                path=str(trace.sources[source].path),
-                clock=clocks.get(source, STAMPED),
-                steps=len(walls),
-                step_ns=int(np.median(walls)) if len(walls) else None,
-                kernels=times.kernels,
-                kernel_time_ns=times.kernel_time_ns,
-                busy_ns=times.busy_ns,
-                compute_ns=times.compute_ns,
-                comm_ns=times.comm_ns,
-                memory_ns=times.memory_ns,
-                collectives=int(waiting.has[:, column].sum()) if own else 0,
-                last=int((waiting.late & (waiting.last == column)).sum()) if own else 0,
-                waited_ns=waiting.waiting(column).length if own else 0,
-                kept_waiting_ns=int(caused.sum()),
-                position=position,
-            )
-        )
-    in_steps = tuple(
-        row for source, steps in of_step.items() for row in _in_steps(scope, waiting, caused_by, steps)
-    )
-    members = tuple(member for member in trace.members if member.rank is not None)
-    missing = Capture("", members).missing if len(members) > 1 else ()
-    shared = _shared_steps(in_steps)
-    return Ranks(scope.text, tuple(rows), waiting, in_steps, shared, missing, trace.alignment.text)
-
-
-def _caused(waiting: Skew) -> I64:
-    """Return by collective and rank how long the others waited for it, added up: 0 where it was not last."""
-    caused = np.zeros(waiting.has.shape, np.int64)
-    rows = np.flatnonzero(waiting.late)
-    caused[rows, waiting.last[rows]] = waiting.waits[rows].sum(axis=1)
-    return caused
->>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
 
 
 @dataclass(frozen=True)
@@ -238,6 +165,8 @@ class RankFacts:
     clock: RankClock
     steps: Steps | None
     devices: RankDevices
+    step_of_collective: I64 | None = None
+    """Of each of its collectives, as the Skew orders them, the place of its step or -1; None: by start."""
 
 
 def ranks(scope: Scope) -> Ranks:
@@ -247,11 +176,13 @@ def ranks(scope: Scope) -> Ranks:
     files = range(len(trace.members) or len(trace.indexes))
     sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
     clocks = dict(zip(own, trace.alignment.rank_clocks))
+    waiting = skew(scope)
     works: dict[int, list[Work]] = {source: [] for source in sources}
     for work in work_of(scope):
         works.setdefault(work.device.source, []).append(work)
     facts = []
     for source in sources:
+        steps = _steps(scope, source)
         member = trace.members[source] if source < len(trace.members) else None
         rank = trace.rank(source)
         facts.append(
@@ -259,28 +190,29 @@ def ranks(scope: Scope) -> Ranks:
                 source=source,
                 rank=source if rank is None else rank,
                 title=member.title if member is not None else str(source),
-                host=member.host if member is not None else "",
+                host=host_of_source(trace, source),
                 path=str(trace.sources[source].path),
                 clock=clocks.get(source, STAMPED),
-                steps=_steps(scope, source),
+                steps=steps,
                 devices=RankDevices.of(works[source]),
+                step_of_collective=None if steps is None else _steps_by_launch(scope, waiting, steps),
             )
         )
     members = tuple(member for member in trace.members if member.rank is not None)
     missing = Capture("", members).missing if len(members) > 1 else ()
-    return compared_ranks(scope.text, facts, skew(scope), missing, trace.alignment.text)
+    return compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
 
 
 def compared_ranks(
-    scope: str, facts: Sequence[RankFacts], found: Skew, missing: tuple[int, ...], alignment: str
+    scope: str, facts: Sequence[RankFacts], waiting: Skew, missing: tuple[int, ...], alignment: str
 ) -> Ranks:
     """Return ranks held against each other by the collectives that they share."""
     rows = []
     for fact in facts:
-        column = found.columns.get(fact.source)
+        column = waiting.columns.get(fact.source)
         steps, devices = fact.steps, fact.devices
         walls = steps.ends - steps.starts if steps is not None else np.empty(0, np.int64)
-        position = -1 if column is None else found.longest_wait(column)
+        position = -1 if column is None else waiting.longest_wait(column)
         if position < 0 and steps is not None and len(steps):
             position = int(steps.positions[0])
         rows.append(
@@ -299,15 +231,16 @@ def compared_ranks(
                 compute_ns=devices.compute_ns,
                 comm_ns=devices.comm_ns,
                 memory_ns=devices.memory_ns,
-                collectives=0 if column is None else len(found.who.of_rank(column)),
-                last=0 if column is None else int(found.came_last[column]),
-                waited_ns=0 if column is None else found.waiting(column).length,
-                kept_waiting_ns=0 if column is None else int(found.caused[column]),
+                collectives=0 if column is None else len(waiting.who.of_rank(column)),
+                last=0 if column is None else int(waiting.came_last[column]),
+                waited_ns=0 if column is None else waiting.waiting(column).length,
+                kept_waiting_ns=0 if column is None else int(waiting.caused[column]),
                 position=position,
             )
         )
-    shared = _rank_steps(found, {fact.source: fact.steps for fact in facts if fact.steps is not None})
-    return Ranks(scope, tuple(rows), found, shared, missing, alignment)
+    in_steps = tuple(row for fact in facts for row in _in_steps(fact, waiting))
+    shared = _shared_steps(in_steps)
+    return Ranks(scope, tuple(rows), waiting, in_steps, shared, missing, alignment)
 
 
 def _kernels(work: Work) -> int:
@@ -332,53 +265,47 @@ def _steps(scope: Scope, source: int) -> Steps | None:
     )
 
 
-def _in_steps(scope: Scope, waiting: Skew, caused_by: I64, steps: Steps) -> list[RankInStep]:
-    """Return a rank step by step. A collective belongs to the step that launched it on the rank that came
-    last; waiting is what of the step's own time it covers.
+def _steps_by_launch(scope: Scope, waiting: Skew, steps: Steps) -> I64 | None:
+    """Return the step that launched each of a rank's collectives, in the order of the Skew; -1 for none."""
+    column = waiting.columns.get(steps.source)
+    if column is None:
+        return None
+    positions = waiting.positions[waiting.who.of_rank(column)]
+    order = np.argsort(positions, kind="stable")
+    held = np.empty(len(positions), np.int64)
+    held[order] = steps_of_work(scope, steps, positions[order]).steps
+    return held
+
+
+def _in_steps(fact: RankFacts, waiting: Skew) -> list[RankInStep]:
+    """Return a rank step by step: what of a step's own time it waits, and how long the others wait in
+    collectives of the step to which it comes last.
     """
+    steps, column = fact.steps, waiting.columns.get(fact.source)
+    if steps is None:
+        return []
     walls = steps.ends - steps.starts
     waited, caused = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
-    if steps.source in waiting.sources:
-        column = waiting.sources.index(steps.source)
+    if column is not None:
         waited = waiting.waiting(column).covered(steps.starts, steps.ends)
-        rows = np.flatnonzero(caused_by[:, column])
-        rows = rows[np.argsort(waiting.positions[rows, column])]
-        held = steps_of_work(scope, steps, waiting.positions[rows, column]).steps
-        inside = held >= 0
-        caused = Groups(held[inside], len(steps)).sums(caused_by[rows[inside], column])
+        own = waiting.who.of_rank(column)
+        held = fact.step_of_collective
+        if held is None:
+            held = steps_at_times(steps, waiting.starts[own], np.full(len(own), -1, np.int64))
+        collective = waiting.who.collective[own]
+        guilty = (held >= 0) & waiting.late[collective] & (waiting.last[collective] == column)
+        caused = Groups(held[guilty], len(steps)).sums(waiting.waited[collective[guilty]])
     turns: Counter[str] = Counter()
-    in_steps = []
+    rows = []
     columns = zip(*(values.tolist() for values in (walls, waited, caused, steps.positions)))
     for label, (wall, wait, cost, position) in zip(steps.labels, columns):
         turns[label] += 1
-        in_steps.append(
-            RankInStep(steps.source, label, turns[label], wall, wall - wait, wait, cost, position)
-        )
-    return in_steps
+        rows.append(RankInStep(fact.source, label, turns[label], wall, wall - wait, wait, cost, position))
+    return rows
 
 
 def _shared_steps(rows: Sequence[RankInStep]) -> tuple[RankStep, ...]:
     """Return the steps that at least two ranks have: the k-th of a label is the same step on each."""
-<<<<<<< HEAD
-    met: dict[tuple[str, int], list[tuple[int, int, int, int]]] = {}  # (source, wall, own, position)
-    for source, steps in of_step.items():
-        own = steps.ends - steps.starts
-        column = found.columns.get(source)
-        if column is not None:
-            own = own - found.waiting(column).covered(steps.starts, steps.ends)
-        counts: dict[str, int] = {}
-        for at, label in enumerate(steps.labels):
-            counts[label] = counts.get(label, 0) + 1
-            entry = (source, int(steps.ends[at] - steps.starts[at]), int(own[at]), int(steps.positions[at]))
-            met.setdefault((label, counts[label]), []).append(entry)
-    rows = []
-    for (label, _), entries in met.items():
-        if len(entries) > 1:
-            source, _, longest, position = max(entries, key=lambda entry: entry[2])
-            wall, shortest = max(entry[1] for entry in entries), min(entry[2] for entry in entries)
-            rows.append(RankStep(label, len(entries), wall, source, longest, shortest, position))
-    return tuple(rows)
-=======
     by_step: dict[tuple[str, int], list[RankInStep]] = {}
     for row in rows:
         by_step.setdefault((row.label, row.turn), []).append(row)
@@ -401,4 +328,3 @@ def _shared_steps(rows: Sequence[RankInStep]) -> tuple[RankStep, ...]:
                 )
             )
     return tuple(steps)
->>>>>>> a678e1e (Sum ranks up by host and parallel group, and say each rank step by step)
