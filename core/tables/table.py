@@ -23,6 +23,8 @@ WHOLE: frozenset[Unit] = frozenset({"ns", "count", "bytes", "id"})
 """Units of what is counted in whole numbers, means aside."""
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""What a column of whole numbers can hold; sums beyond stand at its edge."""
 ARG = "arg:"
 """Keys of columns that hold an argument of slices begin with this."""
 ABSENT = -1
@@ -402,7 +404,10 @@ def _values(column: Column, values: list[Any]) -> Values:
         return np.array(values, np.bool_)
     if any(value is None or isinstance(value, float) for value in values):
         return np.array(values, np.float64)
-    return np.array(values, np.int64)
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:  # sums of times that were clamped to 146 years
+        return np.array([min(max(value, LEAST), MOST) for value in values], np.int64)
 
 
 def _concatenated(tables: Sequence[Table], column: Column) -> Values:

@@ -118,3 +118,11 @@ def test_groups_find_extremes_in_exact_numbers(rows: list[tuple[int, int]]) -> N
         assert groups.first()[number] == own[0][0]
         assert groups.longest(values)[number] == next(at for at, value in own if value == max(numbers))
         assert groups.counts[number] == len(own)
+
+
+def test_a_sum_beyond_64_bits_stands_at_the_edge() -> None:
+    """Whole numbers that no column can hold become its greatest and least instead of an error."""
+    table = Table.from_rows(
+        "t", "T", "all", (NAME, NS), [{"name": "a", "ns": 1 << 70}, {"name": "b", "ns": -(1 << 70)}]
+    )
+    assert table.data["ns"].tolist() == [(1 << 63) - 1, -(1 << 63)]
