@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tracelane.core.base.clock import ClockKey, Clocks
-from tracelane.core.tables.kept_steps import kept_step_spans
+from tracelane.core.tables.cached import cached_step_spans
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.trace import Trace
 
@@ -43,7 +43,7 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     if name or trace.missing:  # more files are coming: not worth keeping
         found = step_spans(trace, clocks, name or None)
     else:
-        found = kept_step_spans(trace, clocks)
+        found = cached_step_spans(trace, clocks)
     if found is None:
         return ()
     return tuple(map(StepMark, found.labels, found.starts.tolist(), found.ends.tolist()))

@@ -101,12 +101,12 @@ class Allocator:
         earlier = (self.changes < 0) & (number > at) & (before == NO_RECORD)
         return np.flatnonzero(inside | earlier)
 
-    def kept(self, begin: int, end: int) -> I64:
+    def unreleased(self, begin: int, end: int) -> I64:
         """Return the allocations among records [begin, end) that none of these releases."""
         if not self.addressed:
             return np.empty(0, np.int64)
-        found = begin + np.flatnonzero(self.changes[begin:end] > 0)
-        return found[self._neighbours[1][found] >= end]
+        records = begin + np.flatnonzero(self.changes[begin:end] > 0)
+        return records[self._neighbours[1][records] >= end]
 
     def between(self, span: tuple[int, int] | None) -> tuple[int, int]:
         """Return the records [begin, end) of a stretch of time, all without one."""
@@ -132,9 +132,9 @@ class Allocator:
         for row in reversed(range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"]))):
             if int(rows[row]["kind"]) != RowKind.SLICES:
                 continue
-            found = slice_at(self.index, row, time)
-            if found is not None:
-                position = int(rows[row]["first"]) + found
+            op_row = slice_at(self.index, row, time)
+            if op_row is not None:
+                position = int(rows[row]["first"]) + op_row
                 category = self.index.categories[int(self.index.column("slices.category")[position])]
                 if category in OPS | ANNOTATIONS:
                     return position
@@ -144,12 +144,12 @@ class Allocator:
 
 def allocators(scope: Scope) -> tuple[Allocator, ...]:
     """Return the allocators that a scope's lanes tell of, the host's first; all their time, not its range."""
-    found, base = [], 0
+    result, base = [], 0
     for source, index in enumerate(scope.trace.indexes):
         if scope.source in (None, source):
-            found += _of_source(scope, source, index, base)
+            result += _of_source(scope, source, index, base)
         base += len(index.lanes)
-    return tuple(found)
+    return tuple(result)
 
 
 def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Allocator]:
@@ -167,14 +167,14 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     times = index.column("instants.start")[places].astype(np.int64) + offsets[process]
     order = np.lexsort((index.column("instants.ordinal")[places], times))
     places, times, process = places[order], times[order], process[order]
-    kind, has_kind = lifted_of_instants(index, "device_type", places)
-    number, _ = lifted_of_instants(index, "device_id", places)
+    kind, has_kind = promoted_of_instants(index, "device_type", places)
+    number, _ = promoted_of_instants(index, "device_id", places)
     there = [device for device in devices(scope.trace) if device.source == source]
     # Types and ids are small numbers, -1 for the host: one key holds both.
     keys = (kind << 32) + number
     pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in np.unique(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
-    found = []
+    result = []
     for pair in pairs:
         mask = has_kind & (keys == (pair[0] << 32) + pair[1])
         if not mask.any():
@@ -182,8 +182,8 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
-        found.append(_allocator(index, source, pair, title, device, times[mask], places[mask], used))
-    return found
+        result.append(_allocator(index, source, pair, title, device, times[mask], places[mask], used))
+    return result
 
 
 def _allocator(
@@ -196,12 +196,12 @@ def _allocator(
     places: I64,
     pids: tuple[str, ...],
 ) -> Allocator:
-    changes, _ = lifted_of_instants(index, "bytes", places)
-    addresses, _ = lifted_of_instants(index, "addr", places)
-    total, has_total = lifted_of_instants(index, "total_allocated", places)
-    reserved, has_reserved = lifted_of_instants(index, "total_reserved", places)
+    changes, _ = promoted_of_instants(index, "bytes", places)
+    addresses, _ = promoted_of_instants(index, "addr", places)
+    total, has_total = promoted_of_instants(index, "total_allocated", places)
+    reserved, has_reserved = promoted_of_instants(index, "total_reserved", places)
     recorded = bool(has_total.all())
-    told = bool(has_reserved.all() and reserved.any())
+    has_total_reserved = bool(has_reserved.all() and reserved.any())
     return Allocator(
         source,
         rank_of(index, source),
@@ -214,7 +214,7 @@ def _allocator(
         addresses,
         total if recorded else np.cumsum(changes),
         recorded,
-        reserved if told else None,
+        reserved if has_total_reserved else None,
         places,
         pids,
     )
@@ -227,18 +227,18 @@ def unnamed(scope: Scope) -> int:
         if scope.source in (None, source):
             numbers = np.array(index.string_numbers(MEMORY), np.uint32)
             places = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
-            count += int((~lifted_of_instants(index, "device_type", places)[1]).sum())
+            count += int((~promoted_of_instants(index, "device_type", places)[1]).sum())
     return count
 
 
-def lifted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
+def promoted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
     """Return (a lifted integer of each instant, whether it has one)."""
     holders = index.column(f"lifted.{key}.instant")
     if not len(holders) or not len(places):
         return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
     if len(holders) == len(index.column("instants.start")):  # all have it
-        found: I64 = index.column(f"lifted.{key}.instant_value")[places].astype(np.int64)
-        return found, np.ones(len(places), np.bool_)
+        numbers: I64 = index.column(f"lifted.{key}.instant_value")[places].astype(np.int64)
+        return numbers, np.ones(len(places), np.bool_)
     at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
     has = holders[at] == places
     values = index.column(f"lifted.{key}.instant_value")[at].astype(np.int64)
@@ -249,8 +249,8 @@ def _lanes_of(index: Index, places: AnyArray) -> I64:
     rows = index.rows[index.rows["kind"] == RowKind.INSTANTS]
     rows = rows[np.argsort(rows["first"], kind="stable")]
     at = np.searchsorted(rows["first"].astype(np.int64), places, "right") - 1
-    found: I64 = rows["lane"][at].astype(np.int64)
-    return found
+    lanes: I64 = rows["lane"][at].astype(np.int64)
+    return lanes
 
 
 def _device(there: list[Device], number: int) -> Device | None:

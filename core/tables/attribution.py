@@ -169,8 +169,8 @@ def _holding(steps: Steps, places: I64, times: I64) -> I64:
         if not len(back):
             break
         at[back] -= 1
-    held: I64 = np.where((at >= 0) & (times < ends[begun]), places[begun], -1)
-    return held
+    holders: I64 = np.where((at >= 0) & (times < ends[begun]), places[begun], -1)
+    return holders
 
 
 def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:

@@ -175,23 +175,23 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
     order = np.argsort(edges, kind="stable")
     running = np.cumsum(np.concatenate(bits)[order])[:-1]
     length = np.diff(edges[order])
-    found = {}
+    times = {}
     for mask in range(1, 1 << len(sets)):
         ns = int(length[running == mask].sum())
         if ns:
-            found["+".join(name for at, name in enumerate(KERNEL_TYPES) if mask >> at & 1)] = ns
-    return found
+            times["+".join(name for at, name in enumerate(KERNEL_TYPES) if mask >> at & 1)] = ns
+    return times
 
 
 def analyse_breakdown(scope: Scope) -> Tables:
     """Return the devices, and the time by combination of types and by stream."""
-    found = breakdown(scope)
+    result = breakdown(scope)
     tables = {
-        "devices": lambda: breakdown_table(found),
-        "types": lambda: type_table(found),
-        "streams": lambda: stream_table(found),
+        "devices": lambda: breakdown_table(result),
+        "types": lambda: type_table(result),
+        "streams": lambda: stream_table(result),
     }
-    return Tables(found.scope, found.origin, tables)
+    return Tables(result.scope, result.origin, tables)
 
 
 def breakdown_metrics(scope: Scope) -> list[Metric]:
@@ -214,30 +214,30 @@ def breakdown_metrics(scope: Scope) -> list[Metric]:
     ]
 
 
-def breakdown_table(found: Breakdown) -> Table:
+def breakdown_table(result: Breakdown) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
-    rows = [_row(device, found.origin) for device in found.devices]
-    jumps = [(device.source, device.longest) for device in found.devices]
+    rows = [_row(device, result.origin) for device in result.devices]
+    jumps = [(device.source, device.longest) for device in result.devices]
     keys = ("rank", "label")
-    return Table.from_rows("devices", "Device time", found.scope, COLUMNS, rows, jumps, keys=keys)
+    return Table.from_rows("devices", "Device time", result.scope, COLUMNS, rows, jumps, keys=keys)
 
 
-def type_table(found: Breakdown) -> Table:
+def type_table(result: Breakdown) -> Table:
     """Return a row per device and combination of types, by the time in which exactly these run."""
     rows = [
         {**_place(device), "type": types, "ns": ns, "share": ns / device.busy_ns}
-        for device in found.devices
+        for device in result.devices
         for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
     ]
-    return Table.from_rows("types", "Kernel types", found.scope, TYPE_COLUMNS, rows)
+    return Table.from_rows("types", "Kernel types", result.scope, TYPE_COLUMNS, rows)
 
 
-def stream_table(found: Breakdown) -> Table:
+def stream_table(result: Breakdown) -> Table:
     """Return a row per stream."""
     rows = [
-        {**_place(device), **_stream_row(stream)} for device in found.devices for stream in device.streams
+        {**_place(device), **_stream_row(stream)} for device in result.devices for stream in device.streams
     ]
-    return Table.from_rows("streams", "Streams", found.scope, STREAM_COLUMNS, rows)
+    return Table.from_rows("streams", "Streams", result.scope, STREAM_COLUMNS, rows)
 
 
 def _place(device: DeviceTimes) -> dict[str, Any]:

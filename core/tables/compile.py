@@ -77,28 +77,28 @@ class Compiled:
 
 def analyse_compile(scope: Scope, first: str = "signs") -> Tables:
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
-    found = cache(partial(compiled, scope))
-    tables = {name: partial(_table_of, found, name) for name in TABLES}
+    result = cache(partial(compiled, scope))
+    tables = {name: partial(_table_of, result, name) for name in TABLES}
     return Tables(scope.text, scope.trace.opening_span[0], tables).led_by(first)
 
 
-def _table_of(found: Callable[[], Compiled], name: str) -> Table:
+def _table_of(result: Callable[[], Compiled], name: str) -> Table:
     if name == "recompiled":
-        return recompiled_table(found())
-    table: Table = getattr(found(), name)
+        return recompiled_table(result())
+    table: Table = getattr(result(), name)
     return table
 
 
 def compile_metrics(scope: Scope) -> list[Metric]:
     """Return how many regions, graphs and compilations there are."""
-    found = compiled(scope)
-    runs, depth = found.regions.numbers("count"), found.regions.numbers("depth")
+    result = compiled(scope)
+    runs, depth = result.regions.numbers("count"), result.regions.numbers("depth")
     return [
         Metric("compile.regions", "count", int(runs[depth == 0].sum())),
         Metric("compile.regions_nested", "count", int(runs[depth > 0].sum())),
-        Metric("compile.recompiled_frames", "count", len(found.recompiled)),
-        Metric("compile.graphs", "count", len(found.graphs)),
-        Metric("compile.compilations", "count", len(found.compilations)),
+        Metric("compile.recompiled_frames", "count", len(result.recompiled)),
+        Metric("compile.graphs", "count", len(result.graphs)),
+        Metric("compile.compilations", "count", len(result.compilations)),
     ]
 
 
@@ -127,14 +127,14 @@ def compiled(scope: Scope) -> Compiled:
     )
 
 
-def recompiled_table(found: Compiled) -> Table:
+def recompiled_table(result: Compiled) -> Table:
     """Return a row per frame of which several compilations ran: how often each did."""
     rows = [
         {"rank": one.rank, "frame": one.frame, "runs": {str(key): count for key, count in one.runs.items()}}
-        for one in found.recompiled
+        for one in result.recompiled
     ]
     columns = RECOMPILED_COLUMNS
-    return Table.from_rows("recompiled", "Compiled again", found.scope, columns, rows, is_drawn=False)
+    return Table.from_rows("recompiled", "Compiled again", result.scope, columns, rows, is_drawn=False)
 
 
 def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
@@ -144,12 +144,12 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
     again: list[Recompiled] = []
     for source in sources:
         for name, text, pattern, meaning in SIGNS:
-            found = calls(scope, source, text, pattern)
+            signs = calls(scope, source, text, pattern)
             if name is REGION:
-                again += recompiled_frames([found])
-            if len(found):
-                rows.append(_sign(scope, found, name, meaning))
-                places.append((source, int(found.positions[0])))
+                again += recompiled_frames([signs])
+            if len(signs):
+                rows.append(_sign(scope, signs, name, meaning))
+                places.append((source, int(signs.positions[0])))
     ran = any(row["name"] in RAN for row in rows)
     kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
     for at, row in enumerate(code.rows()):
@@ -187,13 +187,13 @@ def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
     )
 
 
-def _sign(scope: Scope, found: Calls, name: str, meaning: str) -> dict[str, Any]:
+def _sign(scope: Scope, signs: Calls, name: str, meaning: str) -> dict[str, Any]:
     return {
-        "rank": str(found.rank),
+        "rank": str(signs.rank),
         "name": name,
-        "count": len(found),
-        "total_ns": found.total_ns,
-        "first_ns": int(found.starts[0]) - scope.trace.opening_span[0],
+        "count": len(signs),
+        "total_ns": signs.total_ns,
+        "first_ns": int(signs.starts[0]) - scope.trace.opening_span[0],
         "meaning": meaning,
     }
 

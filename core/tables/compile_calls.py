@@ -52,18 +52,18 @@ def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None 
 
 def _positions(scope: Scope, source: int, numbers: I64) -> I64:
     index = scope.trace.indexes[source]
-    found = [np.empty(0, np.int64)]
+    parts = [np.empty(0, np.int64)]
     if len(numbers):
-        wanted = np.zeros(len(index.column("strings.offset")), np.bool_)
-        wanted[numbers] = True
+        is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
+        is_name[numbers] = True
         host = np.array([category in KINDS for category in index.categories], np.bool_)
         names, categories = index.column("slices.name"), index.column("slices.category")
         for part in scope.parts:
             scope.check()
             if part.source == source:
                 at = slice(part.begin, part.end)
-                found.append(part.begin + np.flatnonzero(wanted[names[at]] & host[categories[at]]))
-    positions: I64 = np.concatenate(found)
+                parts.append(part.begin + np.flatnonzero(is_name[names[at]] & host[categories[at]]))
+    positions: I64 = np.concatenate(parts)
     if scope.where is not None and len(positions):
         positions = positions[scope.where(index, positions)]
     return positions

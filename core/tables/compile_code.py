@@ -86,8 +86,8 @@ def code_table(scope: Scope) -> Table:
         source = work.device.source
         if source not in compiled:
             compiled[source] = compiled_slices(scope, source)
-        found = scope.trace.launches(source)
-        for row, position in _rows(work, found, compiled[source]):
+        launches = scope.trace.launches(source)
+        for row, position in _rows(work, launches, compiled[source]):
             rows.append(row)
             jumps.append((source, position))
     total = sum(row["total_ns"] for row in rows)
@@ -101,21 +101,21 @@ def code_table(scope: Scope) -> Table:
 def compiled_slices(scope: Scope, source: int) -> I64:
     """Return the positions, ascending, of all compiled code of a source, in the whole trace."""
     whole = Scope(scope.trace, clocks=scope.clocks)
-    found = [
+    slices = [
         calls(whole, source, REGION).positions,
         calls(whole, source, GRAPH, GRAPH_HASH).positions,
         calls(whole, source, FUNCTION, FUNCTION_NAME).positions,
     ]
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(slices))
 
 
-def _rows(work: Work, found: Launches, compiled: I64) -> list[tuple[dict[str, Any], int]]:
+def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, Any], int]]:
     index = work.index
     launches = np.full(len(work), NONE, np.int64)
-    if len(found.kernels):
-        at = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
-        same = found.kernels[at] == work.positions
-        launches[same] = found.launch[at[same]]
+    if len(pairs.kernels):
+        at = np.minimum(np.searchsorted(pairs.kernels, work.positions), len(pairs.kernels) - 1)
+        same = pairs.kernels[at] == work.positions
+        launches[same] = pairs.launch[at[same]]
     known = launches != NONE
     inside = np.zeros(len(work), np.bool_)
     inside[known] = nearest_around(index, launches[known], compiled, itself=True) != NONE

@@ -67,11 +67,11 @@ def timed(scope: Scope, source: int) -> Calls:
     return calls(scope, source, TIMED)
 
 
-def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
+def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     """Return a row per phase and what it did; `self_ns` adds up to all of the compile time."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
-    for one in found:
+    for one in sources:
         phase = phases(one)
         keys = phase * max(1, len(one.texts)) + one.name
         for key in np.unique(keys).tolist():
@@ -113,14 +113,14 @@ def phase_table(scope: Scope, found: Sequence[Calls]) -> Table:
 def phases(one: Calls) -> I64:
     """Return the phase of each row as a place in PHASES, len(PHASES) where nothing tells."""
     of_name = np.array([_phase(text) for text in one.texts] or [len(PHASES)], np.int64)
-    found: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
+    numbers: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
     # Rows are in order of start, outer before inner, so that one pass per level settles all.
     while True:
-        open_ = np.flatnonzero((found == len(PHASES)) & (one.around >= 0))
-        taken = open_[found[one.around[open_]] < len(PHASES)]
-        if not len(taken):
-            return found
-        found[taken] = found[one.around[taken]]
+        open_ = np.flatnonzero((numbers == len(PHASES)) & (one.around >= 0))
+        recognised = open_[numbers[one.around[open_]] < len(PHASES)]
+        if not len(recognised):
+            return numbers
+        numbers[recognised] = numbers[one.around[recognised]]
 
 
 def _phase(text: str) -> int:
@@ -128,12 +128,12 @@ def _phase(text: str) -> int:
     return next((PHASES.index(phase) for phase, fits in _PHASE_OF if fits.match(name)), len(PHASES))
 
 
-def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
+def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     """Return the compilations that the trace holds in order of time, with the time of their phases."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
     origin = scope.trace.opening_span[0]
-    for one in found:
+    for one in sources:
         is_root = np.array([COMPILERS.fullmatch(text) is not None for text in one.texts] or [False])
         roots = np.flatnonzero(is_root[one.name]) if len(one) else np.empty(0, np.int64)
         if not len(roots):
@@ -170,11 +170,11 @@ def compilation_table(scope: Scope, found: Sequence[Calls]) -> Table:
 
 def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
     """Return the compile id that the rows inside each compilation tell, by its position."""
-    told = calls(scope, one.source, "compile_id=", COMPILE_ID)
-    around = nearest_around(one.index, told.positions, np.sort(one.positions[roots]))
+    signs = calls(scope, one.source, "compile_id=", COMPILE_ID)
+    around = nearest_around(one.index, signs.positions, np.sort(one.positions[roots]))
     ids: dict[int, str] = {}
     for position in np.unique(around[around != NONE]).tolist():
-        match = COMPILE_ID.fullmatch(told.texts[int(told.name[int(np.argmax(around == position))])])
+        match = COMPILE_ID.fullmatch(signs.texts[int(signs.name[int(np.argmax(around == position))])])
         if match:
             ids[position] = match[1]
     return ids

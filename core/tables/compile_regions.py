@@ -77,11 +77,11 @@ class Recompiled:
     runs: dict[int, int]
 
 
-def region_table(scope: Scope, found: list[Calls]) -> Table:
+def region_table(scope: Scope, sources: list[Calls]) -> Table:
     """Return the regions as a tree: a row per path of regions that lie in each other, in order of time."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
-    for one in found:
+    for one in sources:
         for row, position in _tree(one):
             rows.append(row)
             jumps.append((one.source, position))
@@ -160,10 +160,10 @@ def _paths(one: Calls) -> I64:
     return path
 
 
-def recompiled_frames(found: list[Calls]) -> tuple[Recompiled, ...]:
+def recompiled_frames(sources: list[Calls]) -> tuple[Recompiled, ...]:
     """Return the frames of which several compilations ran."""
     result = []
-    for one in found:
+    for one in sources:
         runs: dict[int, dict[int, int]] = defaultdict(dict)
         times = np.bincount(one.name, minlength=len(one.texts))
         for text, count in zip(one.texts, times.tolist()):
@@ -180,11 +180,11 @@ def recompiled_frames(found: list[Calls]) -> tuple[Recompiled, ...]:
     return tuple(result)
 
 
-def graph_table(scope: Scope, found: list[Calls]) -> Table:
+def graph_table(scope: Scope, sources: list[Calls]) -> Table:
     """Return a row per compiled FxGraph, by its hash, and in which steps it ran; most time first."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
-    for one in found:
+    for one in sources:
         steps = find_steps(scope.trace, one.source, scope.clocks, scope.steps or None)
         for number, text in enumerate(one.texts):
             at = np.flatnonzero(one.name == number)
@@ -230,8 +230,8 @@ def _listed(labels: list[str], steps: int) -> str:
         return f"all {steps}"
     if not labels:
         return "outside the steps"
-    shown = ", ".join(labels[:LABELS])
-    return f"{len(labels)} of {steps}: {shown}{', …' if len(labels) > LABELS else ''}"
+    text = ", ".join(labels[:LABELS])
+    return f"{len(labels)} of {steps}: {text}{', …' if len(labels) > LABELS else ''}"
 
 
 def step_table(scope: Scope, sources: list[int]) -> Table:
@@ -245,8 +245,8 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
             continue
         regions, graphs = calls(scope, source, REGION), calls(scope, source, GRAPH, GRAPH_HASH)
         lookups, compiling = calls(scope, source, LOOKUP), calls(scope, source, "(dynamo_timed)", COMPILERS)
-        looked = _joined(lookups.starts, regions.starts, steps)
-        seen: set[str] = set()
+        lookups_by_step = _joined(lookups.starts, regions.starts, steps)
+        compiled: set[str] = set()
         if not any(
             len(_steps_of(one.starts, steps.starts, steps.ends)) for one in (regions, graphs, compiling)
         ):
@@ -259,7 +259,7 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
                 continue
             names = {graphs.texts[i] for i in np.unique(graphs.name[_within(graphs, span)]).tolist()}
             inside = _within(regions, span)
-            of_lookups = (looked >= span[0]) & (looked < span[1])
+            of_lookups = (lookups_by_step >= span[0]) & (lookups_by_step < span[1])
             of_compiling = _within(compiling, span)
             rows.append(
                 {
@@ -269,14 +269,14 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
                     "nested": int((regions.around[inside] >= 0).sum()),
                     "graph_calls": _within(graphs, span).stop - _within(graphs, span).start,
                     "graphs": len(names),
-                    "new_graphs": len(names - seen),
+                    "new_graphs": len(names - compiled),
                     "lookups": int(of_lookups.sum()),
                     "lookup_ns": int(lookups.durations[of_lookups].sum()),
                     "compilations": of_compiling.stop - of_compiling.start,
                     "compile_ns": int(compiling.durations[of_compiling].sum()),
                 }
             )
-            seen |= names
+            compiled |= names
             jumps.append((source, int(steps.positions[number])))
     return Table.from_rows(
         "compile_steps",
@@ -299,12 +299,12 @@ def _joined(lookups: I64, regions: I64, steps: Steps) -> I64:
     outside = (at < 0) | (lookups >= steps.ends[np.maximum(at, 0)])
     after = np.searchsorted(regions, lookups, "left")
     follows = outside & (after < len(regions))
-    found = lookups.copy()
-    found[follows] = regions[after[follows]]
-    return found
+    joined = lookups.copy()
+    joined[follows] = regions[after[follows]]
+    return joined
 
 
-def _within(found: Calls, span: tuple[int, int]) -> slice:
+def _within(calls: Calls, span: tuple[int, int]) -> slice:
     """Return which of the slices, in order of start, begin in a stretch of time."""
-    begin, end = np.searchsorted(found.starts, np.array(span, np.int64), "left").tolist()
+    begin, end = np.searchsorted(calls.starts, np.array(span, np.int64), "left").tolist()
     return slice(begin, end)

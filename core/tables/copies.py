@@ -53,8 +53,8 @@ def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
         return ALLOCATION, ""
     way = _MEMORY.search(name)
     memory = f"{way[1]} → {way[2]}" if way else ""
-    if found := _KIND.search(name):
-        return found[0], memory
+    if match := _KIND.search(name):
+        return match[0], memory
     if rocm := _ROCM.search(name):
         return "to".join(WORDS[side.upper()] for side in rocm.groups()), memory
     if re.match(r"(hip)?Memset|FillBuffer", name, re.IGNORECASE):
@@ -89,15 +89,15 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
     place, numbers = work.distinct_names
     aiu = is_aiu(index)
     labels: dict[tuple[str, str], int] = {}
-    wanted = np.bincount(place[chosen], minlength=len(numbers)) > 0
+    has_copies = np.bincount(place[chosen], minlength=len(numbers)) > 0
     codes = np.zeros(len(numbers), np.int64)
-    for at in np.flatnonzero(wanted).tolist():
+    for at in np.flatnonzero(has_copies).tolist():
         codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at])), aiu), len(labels))
     group = codes[place[chosen]]
     duration = index.duration(positions)
     size, has_size = promoted_values(index, "bytes", positions)
     told, has_told = recorded_bandwidth(index, positions)
-    found = []
+    rows = []
     for (kind, memory), code in labels.items():
         mask = group == code
         moves = kind != ALLOCATION  # what moves no bytes has no bandwidth, though one is recorded
@@ -118,8 +118,8 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
             "max_ns": int(duration[mask].max()),
             "without_bytes": int((mask & ~has_size).sum()),
         }
-        found.append((row, int(positions[mask][np.argmax(duration[mask])])))
-    return found
+        rows.append((row, int(positions[mask][np.argmax(duration[mask])])))
+    return rows
 
 
 def recorded_bandwidth(index: Index, positions: AnyArray) -> tuple[F64, AnyArray]:

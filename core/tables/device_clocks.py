@@ -94,13 +94,13 @@ class DeviceClock:
 
 def device_clocks(trace: Trace, clocks: Clocks, only: int | None = None) -> tuple[DeviceClock, ...]:
     """Return of each device (of one source) that did work what its times say of its clock, as displayed."""
-    found = []
+    result = []
     keys = device_keys(trace)
     for source in range(len(trace.indexes)) if only is None else (only,):
         own = {key: device for key, device in keys.items() if device.source == source}
         if own:
-            found += list(_of_source(trace, source, own, clocks))
-    return tuple(found)
+            result += list(_of_source(trace, source, own, clocks))
+    return tuple(result)
 
 
 def troubled(trace: Trace, clocks: Clocks) -> tuple[DeviceClock, ...]:
@@ -108,19 +108,19 @@ def troubled(trace: Trace, clocks: Clocks) -> tuple[DeviceClock, ...]:
     return tuple(one for one in device_clocks(trace, clocks) if one.trouble)
 
 
-def with_device_clocks(trace: Trace, clocks: Clocks, asked: Sequence[str]) -> Clocks:
+def with_device_clocks(trace: Trace, clocks: Clocks, texts: Sequence[str]) -> Clocks:
     """Return the clocks with those of devices set as PID=S (seconds added to its times), PID=auto or auto.
 
     Raises UsageError for what is none of these, names no device, or cannot be estimated.
     """
     keys = device_keys(trace)
     estimates: tuple[DeviceClock, ...] | None = None
-    for text in asked:
-        pid, given, value = text.rpartition("=")
+    for text in texts:
+        pid, equals, value = text.rpartition("=")
         pid, value = pid.strip(), value.strip()
-        if not given and value != AUTO:
+        if not equals and value != AUTO:
             raise UsageError(f"--device-offset takes PID=SECONDS, PID=auto or auto, not {text!r}")
-        if given and pid not in keys:
+        if equals and pid not in keys:
             raise UsageError(
                 f"--device-offset: no device has the pid {pid!r}; there is {', '.join(keys) or 'none'}"
             )
@@ -129,8 +129,8 @@ def with_device_clocks(trace: Trace, clocks: Clocks, asked: Sequence[str]) -> Cl
             continue
         if estimates is None:
             estimates = device_clocks(trace, clocks)
-        wanted = [one for one in estimates if not given or one.device == keys[pid]]
-        clocks = estimated(trace, clocks, [one for one in wanted if given or one.trouble])
+        selected = [one for one in estimates if not equals or one.device == keys[pid]]
+        clocks = estimated(trace, clocks, [one for one in selected if equals or one.trouble])
     return clocks
 
 
@@ -187,12 +187,12 @@ def moved_text(trace: Trace, clocks: Clocks) -> str:
     if not changed:
         return ""
     names = {(device.source, device.pid): device for device in device_keys(trace).values()}
-    told = [
+    texts = [
         f"{device_title(trace, names[key])} moved by {signed(ns)}"
         for key, ns in changed.items()
         if key in names
     ]
-    return ", ".join(told)
+    return ", ".join(texts)
 
 
 def signed(ns: int) -> str:
@@ -206,8 +206,8 @@ def _alone(trace: Trace, device: Device) -> bool:
 
 
 def _process_lanes(trace: Trace, device: Device) -> Sequence[int]:
-    found = (p.lanes for p in trace.processes if (p.source, p.number) == (device.source, device.process))
-    return next(found, range(0))
+    lanes = (p.lanes for p in trace.processes if (p.source, p.number) == (device.source, device.process))
+    return next(lanes, range(0))
 
 
 def _of_source(
@@ -233,13 +233,13 @@ def _of_source(
         stamped = starts != 0 if stampless.any() else np.ones(len(starts), np.bool_)
         ends = starts + index.duration(kernels)
         extent = int(starts.min()) + offset, int(ends.max()) + offset
-        apart = 0
+        distance = 0
         if host is not None and stamped.any():
-            apart = _apart(int(starts[stamped].min()) + offset, int(ends[stamped].max()) + offset, host)
-        told = lead[~stampless]
+            distance = _distance(int(starts[stamped].min()) + offset, int(ends[stamped].max()) + offset, host)
+        stated = lead[~stampless]
         worst = int(np.argmax(lead)) if early.any() else -1
-        proposed = int(told.max()) if len(told) else None
-        rest = np.sort(proposed - told) if proposed is not None else np.zeros(1, np.int64)
+        proposed = int(stated.max()) if len(stated) else None
+        rest = np.sort(proposed - stated) if proposed is not None else np.zeros(1, np.int64)
         yield DeviceClock(
             device,
             device_title(trace, device),
@@ -249,7 +249,7 @@ def _of_source(
             int(lead[worst]) - own if worst >= 0 else 0,
             int(stampless.sum()),
             extent,
-            apart,
+            distance,
             proposed,
             int(rest[(len(rest) - 1) // 2]),
             int(rest[(len(rest) - 1) * 95 // 100]),
@@ -265,8 +265,8 @@ def _processes(index: Index, positions: AnyArray) -> AnyArray:
     if not len(rows):
         return np.zeros(len(positions), np.int64)
     at = np.searchsorted(rows["first"].astype(np.int64), positions.astype(np.int64), side="right") - 1
-    found: AnyArray = index.lanes["process"][rows["lane"][at]].astype(np.int64)
-    return found
+    processes: AnyArray = index.lanes["process"][rows["lane"][at]].astype(np.int64)
+    return processes
 
 
 def _host_span(
@@ -274,10 +274,10 @@ def _host_span(
 ) -> tuple[int, int] | None:
     """Return from when to when the lanes with the host's ops and calls reach; None without any."""
     index = trace.indexes[source]
-    taken = {device.process for device in devices}
+    device_processes = {device.process for device in devices}
     spans = []
     for process in trace.processes:
-        if process.source == source and process.number not in taken:
+        if process.source == source and process.number not in device_processes:
             for place in process.lanes:
                 lane = trace.lanes[place]
                 if lane.slices and lane_categories(index, lane.rows) & HOST:
@@ -286,7 +286,7 @@ def _host_span(
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
-def _apart(start: int, end: int, host: tuple[int, int]) -> int:
+def _distance(start: int, end: int, host: tuple[int, int]) -> int:
     """Return how far [start, end) lies from the host's time, 0 unless by more than both last."""
     distance = max(start - host[1], host[0] - end)
     if distance <= max(end - start, host[1] - host[0]):

@@ -51,7 +51,7 @@ class Device:
 
 def devices(trace: Trace) -> tuple[Device, ...]:
     """Return the accelerators in display order: processes labelled as one or holding device work."""
-    found = []
+    result = []
     flex_lanes: dict[int, set[int]] = {}
     for process in trace.processes:
         lanes = [trace.lanes[place] for place in process.lanes]
@@ -72,8 +72,8 @@ def devices(trace: Trace) -> tuple[Device, ...]:
             )
             places = tuple(lane.index for lane in lanes)
             word = _word(index, "AIU" if flex else labelled[1].upper() if labelled else "")
-            found.append(Device(process.source, process.number, process.pid, label, word, number, places))
-    return tuple(found)
+            result.append(Device(process.source, process.number, process.pid, label, word, number, places))
+    return tuple(result)
 
 
 def _flex_lanes(index: Index) -> set[int]:
@@ -90,10 +90,11 @@ def flex_rank(pid: str) -> int | None:
 
 def device_keys(trace: Trace) -> dict[str, Device]:
     """Return the devices by key: the pid as people write it, with the source's number where pids repeat."""
-    found = devices(trace)
-    pids = [plain(device.pid) for device in found]
+    all_devices = devices(trace)
+    pids = [plain(device.pid) for device in all_devices]
     return {
-        pid if pids.count(pid) == 1 else f"{device.source}:{pid}": device for pid, device in zip(pids, found)
+        pid if pids.count(pid) == 1 else f"{device.source}:{pid}": device
+        for pid, device in zip(pids, all_devices)
     }
 
 
@@ -138,13 +139,13 @@ def allocations_of(index: Index) -> AnyArray:
 def lane_categories(index: Index, rows: range) -> set[str]:
     """Return the categories of the slices in these rows."""
     kinds = index.column("row_categories")
-    found: set[int] = set()
+    numbers: set[int] = set()
     for number in rows:
         entry = index.rows[number]
         if int(entry["kind"]) == RowKind.SLICES:
             first = int(entry["categories"])
-            found.update(kinds[first : first + int(entry["category_count"])].tolist())
-    return {index.categories[number] for number in found}
+            numbers.update(kinds[first : first + int(entry["category_count"])].tolist())
+    return {index.categories[number] for number in numbers}
 
 
 def kernel_type(name: str, category: str = "") -> KernelType:

@@ -161,10 +161,10 @@ def dense(values: AnyArray) -> tuple[I64, I64]:
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     low = int(values.min())
-    seen = np.zeros(int(values.max()) - low + 1, np.bool_)
+    present = np.zeros(int(values.max()) - low + 1, np.bool_)
     shifted = values - values.dtype.type(low)
-    seen[shifted] = True
-    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
+    present[shifted] = True
+    return (np.cumsum(present) - 1)[shifted], np.flatnonzero(present) + low
 
 
 def _quantile(ordered: I64, begins: I64, count: I64, share: float) -> F64:

@@ -27,16 +27,16 @@ class LaunchSide:
 
 def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
     """Return who launched each of these slices of device work, by flow, else by correlation."""
-    found = scope.trace.launches(work.source)
+    pairs = scope.trace.launches(work.source)
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)
     ambiguous = np.zeros(len(work), np.bool_)
-    if len(found.kernels) and len(work):
-        place = np.minimum(np.searchsorted(found.kernels, work.positions), len(found.kernels) - 1)
-        known = (found.kernels[place] == work.positions) & IS_CALL[found.via[place]]
-        launches[known] = found.launch[place[known]]
+    if len(pairs.kernels) and len(work):
+        place = np.minimum(np.searchsorted(pairs.kernels, work.positions), len(pairs.kernels) - 1)
+        known = (pairs.kernels[place] == work.positions) & IS_CALL[pairs.via[place]]
+        launches[known] = pairs.launch[place[known]]
         starts[known] = trace_starts(scope, work.source, launches[known])
-        ambiguous[known] = found.ambiguous[place[known]]
+        ambiguous[known] = pairs.ambiguous[place[known]]
     return LaunchSide(launches, starts, ambiguous)
 
 

@@ -60,8 +60,8 @@ def instances(
     runs, whatever the limit.
     """
     works = work_of(scope)
-    wanted = Pattern(name, ignore_case=True)
-    places = [_matching(work, wanted, scope.cancelled) for work in works]
+    pattern = Pattern(name, ignore_case=True)
+    places = [_matching(work, pattern, scope.cancelled) for work in works]
     owner = np.repeat(np.arange(len(works)), [len(at) for at in places])
     place = np.concatenate(places) if works else np.empty(0, np.int64)
     starts = concatenated([work.starts[at] for work, at in zip(works, places)])
@@ -81,13 +81,13 @@ def instances(
     data["stream"] = [work.stream_names[int(work.streams[at])] for work, at in picked]
     columns: tuple[Column, ...] = COLUMNS
     if (steps := step_spans(scope.trace, scope.clocks, scope.steps or None)) is not None:
-        held = steps.holding(starts[ranked]).tolist()
-        data["step"] = [steps.labels[at] if at >= 0 else "" for at in held]
+        own_steps = steps.holding(starts[ranked]).tolist()
+        data["step"] = [steps.labels[at] if at >= 0 else "" for at in own_steps]
         columns = (*columns[:2], STEP, *columns[2:])
     for column in LAUNCHED_WITH:
-        found = _argument(column, picked)
-        if found is not None:
-            data[column.key] = found
+        values = _argument(column, picked)
+        if values is not None:
+            data[column.key] = values
             columns = (*columns, column)
     for key in arguments:
         columns = (*columns, Column(f"{ARG}{key}", key, "text"))
@@ -105,12 +105,12 @@ def instances(
     return table, _histogram(scope, durations)
 
 
-def _matching(work: Work, wanted: Pattern, cancelled: CancelledCallback) -> I64:
+def _matching(work: Work, pattern: Pattern, cancelled: CancelledCallback) -> I64:
     """Return the places of the slices with a matching name; each distinct name is asked once."""
     which, numbers = work.distinct_names
     names = work.index.strings(numbers)
-    hits = wanted.found_in(names, cancelled)
-    short_hits = wanted.found_in([short_name(raw) for raw in names], cancelled)
+    hits = pattern.found_in(names, cancelled)
+    short_hits = pattern.found_in([short_name(raw) for raw in names], cancelled)
     good = np.array(hits, np.bool_) | np.array(short_hits, np.bool_)
     return np.flatnonzero(good[which]) if len(which) else np.empty(0, np.int64)
 
@@ -129,13 +129,13 @@ def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list
 
 def _texts(works: tuple[Work, ...], owner: I64, place: I64, key: str) -> list[str]:
     """Return any argument of these slices as text, empty where there is none."""
-    found = [""] * len(owner)
+    texts = [""] * len(owner)
     for number, work in enumerate(works):
         mine = np.flatnonzero(owner == number)
         values = argument_values(work.index, key, work.positions[place[mine]])
         for at, value in zip(mine.tolist(), values):
-            found[at] = "" if value is None else json_value_text(value)
-    return found
+            texts[at] = "" if value is None else json_value_text(value)
+    return texts
 
 
 def _histogram(scope: Scope, durations: I64) -> Table:

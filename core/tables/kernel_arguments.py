@@ -38,8 +38,8 @@ def argument_numbers(work: Work, key: str) -> F64:
     """Return an argument of each slice as a number, NaN where there is none."""
     values = argument_values(work.index, key, work.positions)
     numbers = (number_of(value) for value in values)
-    found: F64 = np.array([np.nan if number is None else float(number) for number in numbers], np.float64)
-    return found
+    result: F64 = np.array([np.nan if number is None else float(number) for number in numbers], np.float64)
+    return result
 
 
 def argument_columns(

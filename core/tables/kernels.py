@@ -66,8 +66,8 @@ def analyse_kernels(
     keys = [argument_key(text) for text in column]
     if runs:
         check_pattern(runs)
-        found = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
-        tables = {"kernels": lambda: found()[0], "histogram": lambda: found()[1]}
+        runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
+        tables = {"kernels": lambda: runs_table()[0], "histogram": lambda: runs_table()[1]}
     else:
         tables = {"kernels": lambda: kernels(scope, group_by or by, arguments=keys)}
     return Tables(scope.text, scope.origin, tables)
@@ -171,12 +171,12 @@ def _by_step(scope: Scope) -> Callable[[Work, Labels], I64]:
 
     def codes(work: Work, labels: Labels) -> I64:
         if steps is None:
-            held = np.full(len(work), -1, np.int64)
+            own_steps = np.full(len(work), -1, np.int64)
         elif launched is None:
-            held = steps.holding(work.starts)
+            own_steps = steps.holding(work.starts)
         else:
-            held = launched.steps_at(work.device.source, work.positions)
-        present, places = np.unique(held, return_inverse=True)
+            own_steps = launched.steps_at(work.device.source, work.positions)
+        present, places = np.unique(own_steps, return_inverse=True)
         return labels.codes([names[at] if at >= 0 else OUTSIDE for at in present.tolist()])[places]
 
     return codes

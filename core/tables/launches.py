@@ -221,21 +221,21 @@ def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
     """Return the launches by call, the queues of the streams, the longest delays, statistics over all calls,
     and the sums over all pairs of call and work.
     """
-    found = launches(scope)
+    result = launches(scope)
     tables = {
-        "launches": lambda: launch_table(found),
-        "queues": lambda: queue_table(found),
-        "outliers": lambda: outlier_table(found, limit or OUTLIERS),
-        "statistics": lambda: statistics_table(found),
-        "pairs": lambda: pair_table(found),
+        "launches": lambda: launch_table(result),
+        "queues": lambda: queue_table(result),
+        "outliers": lambda: outlier_table(result, limit or OUTLIERS),
+        "statistics": lambda: statistics_table(result),
+        "pairs": lambda: pair_table(result),
     }
-    return Tables(found.scope, found.origin, tables)
+    return Tables(result.scope, result.origin, tables)
 
 
 def launch_metrics(scope: Scope) -> list[Metric]:
     """Return how many launches there are, how long their calls take and how long their work waits."""
-    found = launches(scope)
-    calls = found.calls
+    result = launches(scope)
+    calls = result.calls
     metrics = [Metric("launches.calls", "count", len(calls.launches))]
     for key, values in (("call", calls.call_ns), ("delay", calls.delay_ns)):
         of_key = _statistics(values)
@@ -247,7 +247,7 @@ def launch_metrics(scope: Scope) -> list[Metric]:
 
 def launches(scope: Scope) -> LaunchTimes:
     """Return the launches of the device work that starts in a scope, joined by flow, else by correlation."""
-    found = []
+    devices = []
     free = free_streams(scope)
     for work in work_of(scope):
         side = launch_sides(scope, work)
@@ -260,7 +260,7 @@ def launches(scope: Scope) -> LaunchTimes:
             whole = (own == work.starts) | scope.is_whole(work.device.source, work.positions.astype(np.int64))
         known = whole & (side.launches != NONE)
         calls = index.duration(side.launches[known])
-        found.append(
+        devices.append(
             DeviceLaunches(
                 work,
                 work.positions[known],
@@ -275,7 +275,7 @@ def launches(scope: Scope) -> LaunchTimes:
                 int(side.ambiguous[known].sum()),
             )
         )
-    return LaunchTimes(scope.text, scope.origin, tuple(found))
+    return LaunchTimes(scope.text, scope.origin, tuple(devices))
 
 
 @dataclass(frozen=True)
@@ -304,12 +304,12 @@ def free_streams(scope: Scope) -> dict[tuple[int, int], FreeStreams]:
     return free
 
 
-def launch_table(found: LaunchTimes) -> Table:
+def launch_table(times: LaunchTimes) -> Table:
     """Return a row per launch call's name, most launches first."""
     labels = Labels()
-    calls, pairs = found.calls, found.pairs
+    calls, pairs = times.calls, times.pairs
     codes = np.zeros(len(calls.launches), np.int64)
-    indexes = {device.work.device.source: device.work.index for device in found.devices}
+    indexes = {device.work.device.source: device.work.index for device in times.devices}
     for source, index in indexes.items():
         own = np.flatnonzero(calls.sources == source)
         codes[own] = labels.of_slices(index, calls.launches[own])
@@ -339,18 +339,18 @@ def launch_table(found: LaunchTimes) -> Table:
         "long_calls": groups.counts_where(calls.call_ns > LONG_CALL_NS),
         "long_delays": groups.counts_where(calls.delay_ns > LONG_DELAY_NS),
     }
-    ambiguous = sum(device.ambiguous for device in found.devices)
+    ambiguous = sum(device.ambiguous for device in times.devices)
     notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
     return Table(
         "launches",
         "Launches",
-        found.scope,
+        times.scope,
         COLUMNS,
         data,
         {
             "count": len(calls.launches),
             "kernels": len(pairs.kernels),
-            "without_launch": sum(device.without for device in found.devices),
+            "without_launch": sum(device.without for device in times.devices),
             "ambiguous": ambiguous,
         },
         notes if ambiguous else (),
@@ -359,11 +359,11 @@ def launch_table(found: LaunchTimes) -> Table:
     ).sort("count")
 
 
-def pair_table(found: LaunchTimes) -> Table:
+def pair_table(times: LaunchTimes) -> Table:
     """Return the sums over all pairs of call and work, as HTA counts them: a call that launched three kernels
     is three pairs.
     """
-    pairs = found.pairs
+    pairs = times.pairs
     row = {
         "count": len(pairs.kernels),
         "call_ns": int(pairs.call_ns.sum()),
@@ -373,33 +373,33 @@ def pair_table(found: LaunchTimes) -> Table:
         "long_calls": int((pairs.call_ns > LONG_CALL_NS).sum()),
         "long_delays": int((pairs.delay_ns > LONG_DELAY_NS).sum()),
     }
-    return Table.from_rows("pairs", "Pairs", found.scope, PAIR_COLUMNS, [row], is_drawn=False)
+    return Table.from_rows("pairs", "Pairs", times.scope, PAIR_COLUMNS, [row], is_drawn=False)
 
 
-def statistics_table(found: LaunchTimes) -> Table:
+def statistics_table(times: LaunchTimes) -> Table:
     """Return a row for all calls, one for what they launched, and one each for the delays and their parts."""
-    calls = found.calls
+    calls = times.calls
     rows = [
         {"of": "call", **_statistics(calls.call_ns)},
-        {"of": "kernel", **_statistics(found.pairs.kernel_ns)},
+        {"of": "kernel", **_statistics(times.pairs.kernel_ns)},
         {"of": "delay", **_statistics(calls.delay_ns)},
         {"of": "waiting", **_statistics(calls.waiting_ns)},
         {"of": "latency", **_statistics(calls.latency_ns)},
     ]
     columns = STATISTICS_COLUMNS
-    return Table.from_rows("statistics", "Statistics", found.scope, columns, rows, is_drawn=False)
+    return Table.from_rows("statistics", "Statistics", times.scope, columns, rows, is_drawn=False)
 
 
-def queue_table(found: LaunchTimes) -> Table:
+def queue_table(launch_times: LaunchTimes) -> Table:
     """Return a row per stream: how many launches were called but not yet started."""
     rows = []
-    for device in found.devices:
+    for device in launch_times.devices:
         for stream in device.work.stream_names:
             times, lengths = device.queue(stream)
             if len(times):
-                held = np.diff(times)
+                durations = np.diff(times)
                 span = int(times[-1] - times[0])
-                mean = int((lengths[:-1] * held).sum()) / span if span else None
+                mean = int((lengths[:-1] * durations).sum()) / span if span else None
                 rows.append(
                     {
                         "rank": str(device.work.rank),
@@ -411,32 +411,32 @@ def queue_table(found: LaunchTimes) -> Table:
                         "max": int(lengths.max()),
                     }
                 )
-    return Table.from_rows("queues", "Queue length", found.scope, QUEUE_COLUMNS, rows)
+    return Table.from_rows("queues", "Queue length", launch_times.scope, QUEUE_COLUMNS, rows)
 
 
-def outlier_table(found: LaunchTimes, limit: int = OUTLIERS) -> Table:
+def outlier_table(times: LaunchTimes, limit: int = OUTLIERS) -> Table:
     """Return the calls whose first work waited longest, beyond the limit of an outlier."""
-    delays, first = found.calls.delay_ns, found.calls.first
+    delays, first = times.calls.delay_ns, times.calls.first
     late = np.flatnonzero(delays > LONG_DELAY_NS)
     late = late[np.argsort(-delays[late], kind="stable")[:limit]]
-    edges = np.cumsum([len(device.kernels) for device in found.devices])
+    edges = np.cumsum([len(device.kernels) for device in times.devices])
     rows, jumps = [], []
     for pair in first[late].tolist():
         number = int(np.searchsorted(edges, pair, "right"))
-        device = found.devices[number]
+        device = times.devices[number]
         at = pair - (int(edges[number - 1]) if number else 0)
-        rows.append(_outlier(found, device, at))
+        rows.append(_outlier(times, device, at))
         jumps.append((device.work.device.source, int(device.kernels[at])))
-    return Table.from_rows("outliers", "Longest launch delays", found.scope, OUTLIER_COLUMNS, rows, jumps)
+    return Table.from_rows("outliers", "Longest launch delays", times.scope, OUTLIER_COLUMNS, rows, jumps)
 
 
-def _outlier(found: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, Any]:
+def _outlier(times: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, Any]:
     index = device.work.index
     kernel, launch = index.strings(
         index.column("slices.name")[np.array([device.kernels[at], device.launches[at]], np.int64)]
     )
     return {
-        "start_ns": int(device.kernel_starts[at]) - found.origin,
+        "start_ns": int(device.kernel_starts[at]) - times.origin,
         "kernel": kernel,
         "launch": launch,
         "delay_ns": int(device.delays[at]),

@@ -78,7 +78,7 @@ class AllocatorUse:
     peak: int | None  # the record after which most is allocated; begin - 1: what came before it
     peak_at: int
     at_peak: I64
-    kept: I64
+    unreleased: I64
 
     @property
     def first_bytes(self) -> int:
@@ -116,26 +116,26 @@ def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = 
     """Return the allocators, the largest allocations at their peaks and in the end, and the copies; or the
     curve of all records alone.
     """
-    found = memory(scope)
+    use = memory(scope)
     notes = (FILTERED,) if scope.where is not None and first != "copies" else ()
     if first == "curve":
-        return Tables(found.scope, found.origin, {"memory": lambda: curve_table(found)}, notes)
+        return Tables(use.scope, use.origin, {"memory": lambda: curve_table(use)}, notes)
     tables = {
-        "allocators": lambda: allocator_table(found),
-        "at_peak": lambda: peak_table(found, limit or LARGEST),
-        "kept": lambda: kept_table(found, limit or LARGEST),
-        "copies": lambda: found.copies,
+        "allocators": lambda: allocator_table(use),
+        "at_peak": lambda: peak_table(use, limit or LARGEST),
+        "kept": lambda: unreleased_table(use, limit or LARGEST),
+        "copies": lambda: use.copies,
     }
-    return Tables(found.scope, found.origin, tables, notes).led_by(LEADS.get(first, first))
+    return Tables(use.scope, use.origin, tables, notes).led_by(LEADS.get(first, first))
 
 
 def memory_metrics(scope: Scope) -> list[Metric]:
     """Return the greatest peak of an allocator and how much was copied."""
-    found = memory(scope)
-    peaks = [use.peak_bytes for use in found.uses if use.peak_bytes is not None]
+    result = memory(scope)
+    peaks = [use.peak_bytes for use in result.uses if use.peak_bytes is not None]
     return [
         Metric("memory.peak", "bytes", max(peaks, default=None)),
-        Metric("memory.copied", "bytes", int(found.copies.numbers("bytes").sum())),
+        Metric("memory.copied", "bytes", int(result.copies.numbers("bytes").sum())),
     ]
 
 
@@ -161,9 +161,15 @@ def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | Non
     start = int(allocator.times[begin]) if span is None else span[0]
     peak_at = start if peak is None or peak < begin else int(allocator.times[peak])
     live = np.empty(0, np.int64) if peak is None else allocator.live(peak)
-    kept = allocator.kept(begin, end)
+    unreleased = allocator.unreleased(begin, end)
     return AllocatorUse(
-        allocator, begin, end, peak, peak_at, _largest_first(allocator, live), _largest_first(allocator, kept)
+        allocator,
+        begin,
+        end,
+        peak,
+        peak_at,
+        _largest_first(allocator, live),
+        _largest_first(allocator, unreleased),
     )
 
 
@@ -205,40 +211,40 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
         yield "allocators of one device are kept apart: their sum means nothing"
 
 
-def allocator_table(found: MemoryUse) -> Table:
+def allocator_table(result: MemoryUse) -> Table:
     """Return a row per allocator."""
-    rows = [_row(found, use) for use in found.uses]
-    peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in found.uses]
+    rows = [_row(result, use) for use in result.uses]
+    peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in result.uses]
     return Table.from_rows(
         "memory",
         "Memory",
-        found.scope,
+        result.scope,
         COLUMNS,
         rows,
-        [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(found.uses, peaks)],
-        notes=found.notes,
+        [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(result.uses, peaks)],
+        notes=result.notes,
         keys=("rank", "name"),
         jumps_to="the op at the peak",
     )
 
 
-def _row(found: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
+def _row(result: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
     one = use.allocator
-    (allocations, given), (releases, taken) = use.size(1), use.size(-1)
+    (allocations, allocated), (releases, released) = use.size(1), use.size(-1)
     reserved = None if one.reserved is None else int(one.reserved[use.begin : use.end].max())
     return {
         "rank": str(one.rank),
         "name": one.title,
         "allocations": allocations,
         "releases": releases,
-        "allocated_bytes": given,
-        "released_bytes": taken,
+        "allocated_bytes": allocated,
+        "released_bytes": released,
         "first_bytes": use.first_bytes,
         "peak_bytes": use.peak_bytes,
-        "peak_ns": None if use.peak is None else use.peak_at - found.origin,
+        "peak_ns": None if use.peak is None else use.peak_at - result.origin,
         "last_bytes": None if use.peak is None else int(one.total[use.end - 1]),
-        "kept": len(use.kept),
-        "kept_bytes": int(one.changes[use.kept].sum()),
+        "kept": len(use.unreleased),
+        "kept_bytes": int(one.changes[use.unreleased].sum()),
         "reserved_bytes": reserved,
         "known_by": RECORDED if one.recorded else SUMMED,
         "device_type": one.device_type,
@@ -246,23 +252,25 @@ def _row(found: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
     }
 
 
-def peak_table(found: MemoryUse, limit: int = LARGEST) -> Table:
+def peak_table(result: MemoryUse, limit: int = LARGEST) -> Table:
     """Return the largest allocations that were live at each allocator's peak."""
-    return _live_table(found, "memory_peak", "Live at the peak", [(u, u.at_peak) for u in found.uses], limit)
+    return _live_table(
+        result, "memory_peak", "Live at the peak", [(u, u.at_peak) for u in result.uses], limit
+    )
 
 
-def kept_table(found: MemoryUse, limit: int = LARGEST) -> Table:
+def unreleased_table(result: MemoryUse, limit: int = LARGEST) -> Table:
     """Return the largest allocations of the scope that nothing in it released."""
-    return _live_table(found, "memory_kept", "Not released", [(u, u.kept) for u in found.uses], limit)
+    return _live_table(result, "memory_kept", "Not released", [(u, u.unreleased) for u in result.uses], limit)
 
 
 def _live_table(
-    found: MemoryUse, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
+    result: MemoryUse, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
 ) -> Table:
     rows, jumps, notes = [], [], []
     for use, records in lists:
         for record in records[:limit].tolist():
-            row, position = _live_row(found, use, record)
+            row, position = _live_row(result, use, record)
             rows.append(row)
             jumps.append((use.allocator.source, position))
         if len(records) > limit:
@@ -274,7 +282,7 @@ def _live_table(
     return Table.from_rows(
         name,
         title,
-        found.scope,
+        result.scope,
         LIVE_COLUMNS,
         rows,
         jumps,
@@ -284,7 +292,7 @@ def _live_table(
     )
 
 
-def _live_row(found: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
+def _live_row(result: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
     one = use.allocator
     end = int(one.ends()[record])
     start: int | None = int(one.times[record])
@@ -298,8 +306,8 @@ def _live_row(found: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[st
         "allocator": one.title,
         "name": op,
         "bytes": abs(int(one.changes[record])),
-        "start_ns": None if start is None else start - found.origin,
-        "end_ns": None if stop is None else stop - found.origin,
+        "start_ns": None if start is None else start - result.origin,
+        "end_ns": None if stop is None else stop - result.origin,
         "held_ns": None if start is None or stop is None else stop - start,
         "address": f"{int(one.addresses[record]):#x}",
     }
@@ -310,15 +318,15 @@ def _name(one: Allocator, position: int) -> str:
     return one.index.string(int(one.index.column("slices.name")[position]))
 
 
-def curve_table(found: MemoryUse) -> Table:
+def curve_table(result: MemoryUse) -> Table:
     """Return what is allocated after each record of the scope, allocator by allocator."""
     parts: dict[str, list[Any]] = {column.key: [] for column in CURVE_COLUMNS}
-    for use in found.uses:
+    for use in result.uses:
         one, part = use.allocator, slice(use.begin, use.end)
         count = use.end - use.begin
         parts["rank"] += [str(one.rank)] * count
         parts["allocator"] += [one.title] * count
-        parts["at_ns"].append(one.times[part] - found.origin)
+        parts["at_ns"].append(one.times[part] - result.origin)
         parts["change"].append(one.changes[part])
         parts["allocated"].append(one.total[part])
         parts["reserved"].append(np.full(count, np.nan) if one.reserved is None else one.reserved[part])
@@ -326,4 +334,4 @@ def curve_table(found: MemoryUse) -> Table:
         key: value if key in ("rank", "allocator") else np.concatenate(value or [np.empty(0, np.int64)])
         for key, value in parts.items()
     }
-    return Table("memory_curve", "Memory over time", found.scope, CURVE_COLUMNS, data, notes=found.notes)
+    return Table("memory_curve", "Memory over time", result.scope, CURVE_COLUMNS, data, notes=result.notes)

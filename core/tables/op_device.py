@@ -47,19 +47,19 @@ def ops_of(events: OpEvents, work: I64) -> I64:
     index = events.index
     ops, ids = events.ids
     correlation = promoted_of(index, "correlation", work)
-    wanted = events.external_ids(work)
+    external = events.external_ids(work)
     # Some writers repeat the correlation under this key: then it names no op.
-    found = joined(ids, ops, np.where(wanted == correlation, 0, wanted))
-    rest = np.flatnonzero(found < 0)
+    result = joined(ids, ops, np.where(external == correlation, 0, external))
+    rest = np.flatnonzero(result < 0)
     if not len(rest):
-        return found
+        return result
     launches = op_launches(index, work[rest], correlation[rest])
     known = launches >= 0
     rest, launches = rest[known], launches[known]
     own = events.external_ids(launches)
     by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", launches), 0, own))
-    found[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
-    return found
+    result[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
+    return result
 
 
 def op_launches(index: Index, work: I64, correlation: I64) -> I64:

@@ -70,9 +70,9 @@ class OpEvents:
     @cached_property
     def where(self) -> I32:
         """Event number of each position of the index, -1 where it is none."""
-        found = np.full(len(self.index.column("slices.start")), -1, np.int32)
-        found[self.positions] = np.arange(len(self), dtype=np.int32)
-        return found
+        events = np.full(len(self.index.column("slices.start")), -1, np.int32)
+        events[self.positions] = np.arange(len(self), dtype=np.int32)
+        return events
 
     @cached_property
     def ids(self) -> tuple[I64, I64]:
@@ -88,7 +88,7 @@ class OpEvents:
 
     @cached_property
     def _external_ids(self) -> I64:
-        return _lifted_table(self.index, EXTERNAL_ID, 0)
+        return _promoted_table(self.index, EXTERNAL_ID, 0)
 
     @cached_property
     def merged(self) -> tuple[npt.NDArray[np.bool_], I32]:
@@ -108,14 +108,14 @@ class OpEvents:
 
 def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
     """Return the nearest ancestors that are not skipped, -1 where there is none."""
-    found = parent.copy()
-    todo = np.flatnonzero(found >= 0)
-    todo = todo[skipped[found[todo]]]
+    ancestor = parent.copy()
+    todo = np.flatnonzero(ancestor >= 0)
+    todo = todo[skipped[ancestor[todo]]]
     while len(todo):
-        found[todo] = parent[found[todo]]
-        todo = todo[found[todo] >= 0]
-        todo = todo[skipped[found[todo]]]
-    return found
+        ancestor[todo] = parent[ancestor[todo]]
+        todo = todo[ancestor[todo] >= 0]
+        todo = todo[skipped[ancestor[todo]]]
+    return ancestor
 
 
 def op_events(scope: Scope, source: int) -> OpEvents:
@@ -136,10 +136,10 @@ def op_events(scope: Scope, source: int) -> OpEvents:
     kind = kinds[index.column("slices.category")[positions]]
     bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)
     scope.check()
-    home, moved = _homes(bare)
+    home, strayed = _homes(bare)
     scope.check()
     parent = _nested(bare)
-    _rewalk(bare, home, moved, parent)
+    _rewalk(bare, home, strayed, parent)
     bare.parent[:], bare.lane[:] = parent, home  # in place: what was looked up for these events stays known
     return bare
 
@@ -154,28 +154,28 @@ def frames_of(events: OpEvents) -> OpEvents:
     return replace(frames, parent=parent)
 
 
-def positions_of(scope: Scope, source: int, wanted: AnyArray) -> I64:
+def positions_of(scope: Scope, source: int, has_category: AnyArray) -> I64:
     """Return the positions in the scope whose category is wanted (booleans by category), ascending."""
     index = scope.trace.indexes[source]
     held, categories = index.column("row_categories"), index.column("slices.category")
-    found = [np.empty(0, np.int64)]
+    parts = [np.empty(0, np.int64)]
     for part in scope.parts:
         scope.check()
         if part.source != source:
             continue  # its rows are those of another index
         first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
-        if wanted[held[first : first + count]].any():
-            found.append(part.begin + np.flatnonzero(wanted[categories[part.begin : part.end]]))
-    positions = scope.by_launch(source, np.concatenate(found))
-    return positions if scope.work is None else positions[wanted[categories[positions]]]
+        if has_category[held[first : first + count]].any():
+            parts.append(part.begin + np.flatnonzero(has_category[categories[part.begin : part.end]]))
+    positions = scope.by_launch(source, np.concatenate(parts))
+    return positions if scope.work is None else positions[has_category[categories[positions]]]
 
 
 def name_keys(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
     """Return (a key per slice, the keys' texts): its name, but all profiler steps are one."""
-    seen = np.zeros(len(index.column("strings.offset")), np.bool_)
-    seen[numbers] = True
-    present = np.flatnonzero(seen)
-    table = np.zeros(len(seen), np.int32)
+    used = np.zeros(len(index.column("strings.offset")), np.bool_)
+    used[numbers] = True
+    present = np.flatnonzero(used)
+    table = np.zeros(len(used), np.int32)
     keys: dict[str, int] = {}
     for number in present.tolist():
         name = index.string(number)
@@ -190,44 +190,44 @@ def slice_lanes(index: Index, positions: I64) -> I32:
     firsts, lanes = rows["first"].astype(np.int64), rows["lane"].astype(np.int32)
     if bool((positions[1:] >= positions[:-1]).all()):
         # Many in order: where each row begins among them, instead of a search for each.
-        found: I32 = np.repeat(lanes, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
-        return found
-    found = lanes[np.searchsorted(firsts, positions, "right") - 1]
-    return found
+        result: I32 = np.repeat(lanes, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
+        return result
+    result = lanes[np.searchsorted(firsts, positions, "right") - 1]
+    return result
 
 
-def joined(values: AnyArray, of: AnyArray, wanted: AnyArray) -> I64:
+def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
     """Return for each wanted value the first of `of` that stands beside it in `values`, -1 for none or 0."""
-    if not len(values) or not len(wanted):
-        return np.full(len(wanted), -1, np.int64)
+    if not len(values) or not len(keys):
+        return np.full(len(keys), -1, np.int64)
     top = int(values.max())
     if int(values.min()) >= 0 and top <= DENSE * len(values):
         # Numbered through: a table instead of a sort, filled backwards so that the first stays.
         table = np.full(top + 2, -1, np.int64)
         table[values[::-1]] = of[::-1]
         table[0] = -1
-        return table[np.where((wanted > 0) & (wanted <= top), wanted, 0)]
+        return table[np.where((keys > 0) & (keys <= top), keys, 0)]
     order = np.argsort(values, kind="stable")
     ordered = values[order].astype(np.int64)
-    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    hit = (ordered[place] == wanted) & (wanted != 0)
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    hit = (ordered[place] == keys) & (keys != 0)
     return np.where(hit, of[order[place]].astype(np.int64), -1)
 
 
 def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
     """Return a lifted integer (or string number) of each position, `missing` where it has none."""
-    found = np.full(len(positions), missing, np.int64)
+    numbers = np.full(len(positions), missing, np.int64)
     holders, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
     if len(holders) and len(positions) > len(index.column("slices.start")) // MANY:
-        found = _lifted_table(index, key, missing)[positions]
+        numbers = _promoted_table(index, key, missing)[positions]
     elif len(holders):
         place = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
         hit = holders[place] == positions
-        found[hit] = values[place[hit]]
-    return found
+        numbers[hit] = values[place[hit]]
+    return numbers
 
 
-def _lifted_table(index: Index, key: str, missing: int) -> I64:
+def _promoted_table(index: Index, key: str, missing: int) -> I64:
     """Return a lifted integer of every position."""
     table = np.full(len(index.column("slices.start")), missing, np.int64)
     table[index.column(f"lifted.{key}.position")] = index.column(f"lifted.{key}.value")
@@ -235,8 +235,8 @@ def _lifted_table(index: Index, key: str, missing: int) -> I64:
 
 
 def _flagged(index: Index, flag: SliceFlag) -> AnyArray:
-    found: AnyArray = index.column("flags.position")[(index.column("flags.value") & flag) != 0]
-    return found
+    positions: AnyArray = index.column("flags.position")[(index.column("flags.value") & flag) != 0]
+    return positions
 
 
 def _homes(events: OpEvents) -> tuple[I32, I64]:
@@ -254,37 +254,37 @@ def _homes(events: OpEvents) -> tuple[I32, I64]:
     calls, op = calls[op >= 0], op[op >= 0]
     # Only where the op was running: some writers put other numbers under this key.
     inside = (events.start[op] <= events.start[calls]) & (events.start[calls] <= events.end[op])
-    moved = inside & (home[op] != home[calls])
-    home[calls[moved]] = home[op[moved]]
-    return home, calls[moved]
+    strayed = inside & (home[op] != home[calls])
+    home[calls[strayed]] = home[op[strayed]]
+    return home, calls[strayed]
 
 
 def _nested(events: OpEvents) -> I32:
     """Return parents by the index: the nearest slice around that is an event and still open at the start."""
     above, where = events.index.column("slices.parent"), events.where
-    found = np.full(len(events), -1, np.int32)
+    parent = np.full(len(events), -1, np.int32)
     current = above[events.positions]
     todo = np.flatnonzero(current != NONE)
     current = current[todo]
     while len(todo):
         event = where[current]
         good = (event >= 0) & (events.start[todo] < events.end[event])
-        found[todo[good]] = event[good]
+        parent[todo[good]] = event[good]
         todo, current = todo[~good], above[current[~good]]
         more = current != NONE
         todo, current = todo[more], current[more]
-    return found
+    return parent
 
 
-def _rewalk(events: OpEvents, home: I32, moved: I64, parent: I32) -> None:
+def _rewalk(events: OpEvents, home: I32, strayed: I64, parent: I32) -> None:
     """Correct the parents where slices overlap: there, and only there, event by event as torch does."""
     index = events.index
     flagged = _flagged(index, SliceFlag.OVERLAP).astype(np.int64)
     starts = index.column("slices.start")[flagged].astype(np.int64)
     zones = (
-        np.concatenate([slice_lanes(index, flagged), home[moved], events.lane[moved]]),
-        np.concatenate([starts, events.start[moved], events.start[moved]]),
-        np.concatenate([starts + index.duration(flagged), events.end[moved], events.end[moved]]),
+        np.concatenate([slice_lanes(index, flagged), home[strayed], events.lane[strayed]]),
+        np.concatenate([starts, events.start[strayed], events.start[strayed]]),
+        np.concatenate([starts + index.duration(flagged), events.end[strayed], events.end[strayed]]),
     )
     dirty = np.zeros(len(index.lanes), np.bool_)
     dirty[zones[0]] = True
@@ -321,12 +321,12 @@ def _near(events: OpEvents, ordered: I64, starts: I64, ends: I64) -> npt.NDArray
 def _walk(events: OpEvents, ordered: I64, parent: I32) -> None:
     starts, ends = events.start[ordered].tolist(), events.end[ordered].tolist()
     numbers = ordered.tolist()
-    found = [-1] * len(numbers)
+    parents = [-1] * len(numbers)
     stack: list[tuple[int, int]] = []  # (end, event)
     for at, (start, end) in enumerate(zip(starts, ends)):
         while stack and (start >= stack[-1][0] or end > stack[-1][0]):
             stack.pop()
         if stack:
-            found[at] = stack[-1][1]
+            parents[at] = stack[-1][1]
         stack.append((end, numbers[at]))
-    parent[ordered] = found
+    parent[ordered] = parents

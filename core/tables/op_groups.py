@@ -59,9 +59,9 @@ def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
 
 def _by_shape(events: OpEvents) -> tuple[I64, list[str]]:
     numbers, group = np.unique(promoted_of(events.index, "input_dims", events.positions), return_inverse=True)
-    shown = {number: _shapes(events.index.string(number)) for number in numbers.tolist() if number}
+    shapes = {number: _shapes(events.index.string(number)) for number in numbers.tolist() if number}
     places = {"[]": 0}
-    of = [places.setdefault(shown.get(number, "[]"), len(places)) for number in numbers.tolist()]
+    of = [places.setdefault(shapes.get(number, "[]"), len(places)) for number in numbers.tolist()]
     return np.array(of, np.int64)[group], list(places)
 
 
@@ -143,9 +143,9 @@ def _stacks_of_backward(events: OpEvents, group: I64) -> None:
     forward = np.flatnonzero((root < 0) & (events.kind <= ANNOTATION))
     forward = forward[np.argsort(events.start[forward], kind="stable")]
     sequence = promoted_of(events.index, "sequence", events.positions[forward], -1) + 1
-    wanted = promoted_of(events.index, "sequence", events.positions[own], -1) + 1
-    wanted[promoted_of(events.index, "fwd_thread", events.positions[own]) == 0] = 0
-    source = joined(sequence, forward, wanted)
+    sequences = promoted_of(events.index, "sequence", events.positions[own], -1) + 1
+    sequences[promoted_of(events.index, "fwd_thread", events.positions[own]) == 0] = 0
+    source = joined(sequence, forward, sequences)
     stack = np.zeros(len(events), np.int64)
     stack[own] = np.where(source >= 0, group[source], 0)
     below = np.flatnonzero(root >= 0)

@@ -60,7 +60,7 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     places, times = places[inside], times[inside]
     order = np.argsort(times, kind="stable")
     places, times = places[order], times[order]
-    count, kind = _lifted(index, "bytes", places, 0), _lifted(index, "device_type", places, -1)
+    count, kind = _promoted(index, "bytes", places, 0), _promoted(index, "device_type", places, -1)
     private = kind == PRIVATE_TYPE
     plain = np.isin(kind, DEVICE_TYPES)
     both = bool(private.any() and plain.any())
@@ -69,11 +69,11 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     return OpMemory(times, host, np.where(of_device, count, 0), both)
 
 
-def _lifted(index: Index, key: str, places: AnyArray, missing: int) -> I64:
-    found = np.full(len(places), missing, np.int64)
+def _promoted(index: Index, key: str, places: AnyArray, missing: int) -> I64:
+    numbers = np.full(len(places), missing, np.int64)
     holders = index.column(f"lifted.{key}.instant")
     if len(holders):
         at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
         hit = holders[at] == places
-        found[hit] = index.column(f"lifted.{key}.instant_value")[at[hit]]
-    return found
+        numbers[hit] = index.column(f"lifted.{key}.instant_value")[at[hit]]
+    return numbers

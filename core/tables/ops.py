@@ -19,8 +19,8 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION
 from .by_step import by_step
+from .cached import cached_table
 from .devices import WORK, device_word
-from .kept import kept
 from .metrics import Metric
 from .op_device import op_device_times, work_positions
 from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
@@ -104,7 +104,7 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
     launched it in the range, wherever it ran. Times are ns, memory bytes.
     """
     name = f"ops-{by.by}-{by.depth}" if by.by else "ops"
-    return kept(scope, name, lambda: _counted(scope, by))
+    return cached_table(scope, name, lambda: _counted(scope, by))
 
 
 def _counted(scope: Scope, by: Grouping) -> Table:
@@ -132,8 +132,8 @@ def sort_column(key: str) -> str:
 
 def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
     """Tell whether memory was recorded: the file says so, or there is some."""
-    said = any(index.manifest.get("envelope", {}).get("profile_memory") for index in trace.indexes)
-    return bool(said) or any(np.any(data[key]) for key in MEMORY_SUMS)
+    is_recorded = any(index.manifest.get("envelope", {}).get("profile_memory") for index in trace.indexes)
+    return bool(is_recorded) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 
 def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
@@ -165,11 +165,11 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     # What is left out is summed too, as one more code: cheaper than copying all columns without it.
     left_out = 2 * len(events.names) * len(texts)
     code[~keep] = left_out
-    made = _summed(
+    summed = _summed(
         source, events.positions, index.column("slices.ordinal"), code, start, end, total,
         [values if values.any() else NOTHING for values in sums],
     )  # fmt: skip
-    for number, row in made:
+    for number, row in summed:
         if number == left_out:
             continue
         name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
@@ -184,8 +184,8 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
 
 def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     index = scope.trace.indexes[source]
-    wanted = np.array([c in WORK or c == DEVICE_ANNOTATION for c in index.categories], np.bool_)
-    positions = positions_of(scope, source, wanted)
+    counts = np.array([c in WORK or c == DEVICE_ANNOTATION for c in index.categories], np.bool_)
+    positions = positions_of(scope, source, counts)
     if scope.where is not None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):
@@ -281,9 +281,9 @@ def distinct(code: I64) -> tuple[I64, I64]:
     if int(code.min()) < 0 or top > max(1 << 22, 2 * len(code)):
         codes, group = np.unique(code, return_inverse=True)
         return codes, group
-    seen = np.zeros(top, np.bool_)
-    seen[code] = True
-    codes = np.flatnonzero(seen)
+    present = np.zeros(top, np.bool_)
+    present[code] = True
+    codes = np.flatnonzero(present)
     place = np.zeros(top, np.int64)
     place[codes] = np.arange(len(codes))
     return codes, place[code]
@@ -302,16 +302,16 @@ def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
 def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> Table:
     """Return the rows by first appearance, with the columns that the trace has something for."""
     keys = sorted(rows, key=lambda key: rows[key].first)
-    found = [rows[key] for key in keys]
+    chosen = [rows[key] for key in keys]
     word = device_word(scope.trace)
     on_device = np.array([key[2] for key in keys], np.bool_)
     annotation = np.array([key[1] for key in keys], np.bool_)
     data: dict[str, Values] = {
         "name": [key[0] for key in keys],
-        "calls": np.array([row.calls for row in found], np.int64),
+        "calls": np.array([row.calls for row in chosen], np.int64),
     }
     for place, name in enumerate((*SUMS, *MEMORY_SUMS)):
-        data[name] = np.array([row.sums[place] for row in found], np.int64)
+        data[name] = np.array([row.sums[place] for row in chosen], np.int64)
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = np.asarray(data[total]) / np.maximum(np.asarray(data["calls"]), 1)
@@ -350,7 +350,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "device": word,
         "profile_memory": int(has_memory(scope.trace, data)),
     }
-    positions = np.array([row.longest[2] for row in found], np.int64)
+    positions = np.array([row.longest[2] for row in chosen], np.int64)
     return Table(
         SCHEMA,
         "Ops",
@@ -360,7 +360,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         totals,
         tuple(notes),
         positions,
-        sources=np.array([row.longest[1] for row in found], np.int64),
+        sources=np.array([row.longest[1] for row in chosen], np.int64),
         keys=tuple(identity),
         read_by="self_device_ns" if np.any(device) else "self_cpu_ns",
     )

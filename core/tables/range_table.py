@@ -65,10 +65,10 @@ def range_table(scope: Scope) -> Table:
     """
     groups: dict[int, _Groups] = {}
     for chunk in scope.chunks():
-        found = groups.get(chunk.source)
-        if found is None:
-            found = groups[chunk.source] = _Groups(chunk.index)
-        found.add(chunk)
+        group = groups.get(chunk.source)
+        if group is None:
+            group = groups[chunk.source] = _Groups(chunk.index)
+        group.add(chunk)
     return _as_table(scope, groups)
 
 
@@ -248,12 +248,12 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
 
 def _whole_spans(groups: dict[int, _Groups], categories: I64, sources: I64) -> AnyArray:
     """Tell which rows are the profiler's own spans over its whole window."""
-    found = np.zeros(len(categories), np.bool_)
+    whole = np.zeros(len(categories), np.bool_)
     for source, group in groups.items():
         if SPAN_CATEGORY in group.index.categories:
             number = group.index.categories.index(SPAN_CATEGORY)
-            found |= (sources == source) & (categories == number)
-    return found
+            whole |= (sources == source) & (categories == number)
+    return whole
 
 
 def _joined(

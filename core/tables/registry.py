@@ -412,7 +412,7 @@ def analyses_table() -> str:
     for row in ANALYSES:
         says = row.help.partition("\n")[0].rstrip(".")
         panels = ", ".join(panel.title for panel in row.panels)
-        shown = f"`{keys[row.tab]}`: {panels}" if row.tab else ""
+        viewer = f"`{keys[row.tab]}`: {panels}" if row.tab else ""
         metrics = f"`{row.metric_group}.…`" if row.metrics else ""
-        lines.append(f"| `{row.name}` | {says} | {shown} | {metrics} |")
+        lines.append(f"| `{row.name}` | {says} | {viewer} | {metrics} |")
     return "\n".join(lines) + "\n"

@@ -86,11 +86,11 @@ class Chunk(Slices):
         """Ns of each slice inside the range that none of its children covers; none of a device's annotation,
         which is no work of its own.
         """
-        found = self.index.self_time(self.positions)
+        times = self.index.self_time(self.positions)
         for at, low, high in zip(self.cut.tolist(), self.low.tolist(), self.high.tolist()):
-            found[at] = self.ends[at] - self.starts[at] - self._covered(at, low, high)
-        found[self.is_device_annotation] = 0
-        return found
+            times[at] = self.ends[at] - self.starts[at] - self._covered(at, low, high)
+        times[self.is_device_annotation] = 0
+        return times
 
     @cached_property
     def is_device_annotation(self) -> AnyArray:
@@ -142,8 +142,8 @@ class Scope:
     @cached_property
     def parts(self) -> tuple[RowPart, ...]:
         """What the scope holds of each row, without the filter, in order of position; empty ones left out."""
-        found = []
-        wanted = None if self.lanes is None else frozenset(self.lanes)
+        parts = []
+        lanes = None if self.lanes is None else frozenset(self.lanes)
         pids = {(process.source, process.number): process.pid for process in self.trace.processes}
         base = 0
         for source, index in enumerate(self.trace.indexes):
@@ -152,7 +152,7 @@ class Scope:
                 for number in np.flatnonzero(index.rows["kind"] == RowKind.SLICES).tolist():
                     entry = index.rows[number]
                     lane = int(entry["lane"])
-                    if wanted is not None and base + lane not in wanted:
+                    if lanes is not None and base + lane not in lanes:
                         continue
                     offset = self.clocks.offset(source, pids[source, processes[lane]])
                     begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
@@ -160,9 +160,9 @@ class Scope:
                         low, high = self.range
                         begin, end = positions_within(index, number, low - offset, high - offset)
                     if begin < end:
-                        found.append(RowPart(source, base + lane, number, offset, begin, end))
+                        parts.append(RowPart(source, base + lane, number, offset, begin, end))
             base += len(index.lanes)
-        return tuple(sorted(found, key=lambda part: (part.source, part.begin)))
+        return tuple(sorted(parts, key=lambda part: (part.source, part.begin)))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the slices in order of source and position, at most CHUNK at once. Raises Cancelled."""
@@ -191,8 +191,8 @@ class Scope:
             in_window.setdefault(part.source, []).append(np.arange(part.begin, part.end, dtype=np.int64))
         for source, rows in self._rows.items():
             begins = np.array([row.begin for row in rows], np.int64)
-            seen = np.concatenate([np.empty(0, np.int64), *in_window.get(source, [])])
-            positions = self.by_launch(source, seen)
+            inside = np.concatenate([np.empty(0, np.int64), *in_window.get(source, [])])
+            positions = self.by_launch(source, inside)
             for low in range(0, len(positions), CHUNK):
                 some: I64 = positions[low : low + CHUNK]
                 row = np.searchsorted(begins, some, "right") - 1
@@ -311,8 +311,8 @@ class Scope:
             words += f", {len(self.lanes)} of {len(self.trace.lanes)} lanes"
         if self.source is not None and len(self.trace.indexes) > 1:
             words += f", source {self.source}"
-        if moved := moved_text(self.trace, self.clocks):
-            words += f", {moved}"
+        if clocks_text := moved_text(self.trace, self.clocks):
+            words += f", {clocks_text}"
         return words + (", filtered" if self.where is not None else "")
 
     @property

@@ -128,20 +128,20 @@ class _Calls:
             [at for at in process.lanes if self.trace.lanes[at].slices] for process in self.trace.processes
         ]
         first = np.array([places[0] for places in lanes if len(places) > 1], np.int64)
-        kept = [chunk.take(~np.isin(chunk.lanes, first)) for chunk in chunks]
-        if sum(map(len, kept)) == sum(map(len, chunks)) or not any(map(len, kept)):
+        rest = [chunk.take(~np.isin(chunk.lanes, first)) for chunk in chunks]
+        if sum(map(len, rest)) == sum(map(len, chunks)) or not any(map(len, rest)):
             return chunks
         self.notes = (FIRST_ROW,)
-        return kept
+        return rest
 
     def _read(self, chunk: Chunk, scope: Scope) -> None:
         begin = len(self.hypersections)
-        told = [""] * len(chunk)
+        texts = [""] * len(chunk)
         known, colours = (chunk.index.column(f"lifted.cname.{what}") for what in ("position", "value"))
         _, here, there = np.intersect1d(chunk.positions, known, return_indices=True)
         for place, colour in zip(here.tolist(), colours[there].tolist()):
-            told[place] = chunk.index.string(colour)
-        self.hypersections += told
+            texts[place] = chunk.index.string(colour)
+        self.hypersections += texts
         for place, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
             for key, value in _flat(arguments):
                 if HYPERSECTION.search(key) and value is not None:
@@ -156,9 +156,9 @@ class _Calls:
                     values.append(float(value))
 
 
-def _flat(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield arguments by key, those inside of others by both keys with a point between."""
-    for key, value in told.items():
+    for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{key}.")
         else:
@@ -202,8 +202,8 @@ def _arguments(calls: _Calls, which: I64, size: int) -> Iterator[tuple[Column, F
 
 
 def _unit(key: str) -> str:
-    found = UNIT.search(key)
-    return "" if found is None else (found[1] or found[2]).lower()
+    match = UNIT.search(key)
+    return "" if match is None else (match[1] or match[2]).lower()
 
 
 def _mean(of: list[int], values: list[float], which: I64, size: int) -> F64:

@@ -87,23 +87,23 @@ def find_steps(
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
         alike = _alike(name)
-        found = _named(index, _texts(index), lambda text: _alike(text) == alike)
-        return _made(trace, source, clocks, name, "chosen by name", found)
+        named = _named(index, _texts(index), lambda text: _alike(text) == alike)
+        return _steps_at(trace, source, clocks, name, "chosen by name", named)
     marked = steps_of(index, source)
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
-        return _made(trace, source, clocks, f"{STEP_NAME}N", "the profiler marked them", positions)
+        return _steps_at(trace, source, clocks, f"{STEP_NAME}N", "the profiler marked them", positions)
     texts = _texts(index)
     for what, pattern in KNOWN:
-        found = _named(index, texts, partial(_is, pattern))
-        if len(found):
-            return _made(trace, source, clocks, what, "a name that engines mark steps with", found)
+        named = _named(index, texts, partial(_is, pattern))
+        if len(named):
+            return _steps_at(trace, source, clocks, what, "a name that engines mark steps with", named)
     positions = _repeating(index, texts)
     if not len(positions):
         return None
     names = index.strings(_distinct(index.column("slices.name")[positions]))
     what = names[0] if len(names) == 1 else re.sub("#", "N", _alike(names[0]))
-    return _made(trace, source, clocks, what, "the outermost that repeats", positions)
+    return _steps_at(trace, source, clocks, what, "the outermost that repeats", positions)
 
 
 def _texts(index: Index) -> dict[int, str]:
@@ -118,12 +118,12 @@ def _named(index: Index, texts: Mapping[int, str], fits: Callable[[str], bool]) 
     numbers = [number for number, text in texts.items() if fits(text)]
     if not numbers:
         return np.empty(0, np.int64)
-    wanted = np.array(numbers, names.dtype)
-    found = [
-        low + np.flatnonzero(np.isin(names[low : low + SCAN_CHUNK], wanted))
+    number_array = np.array(numbers, names.dtype)
+    matching = [
+        low + np.flatnonzero(np.isin(names[low : low + SCAN_CHUNK], number_array))
         for low in range(0, len(names), SCAN_CHUNK)
     ]
-    positions: I64 = np.concatenate(found).astype(np.int64)
+    positions: I64 = np.concatenate(matching).astype(np.int64)
     hidden = np.array([category in HIDDEN for category in index.categories], np.bool_)
     host = positions[~hidden[categories[positions]]]
     return host if len(host) else positions
@@ -143,10 +143,10 @@ def _is(pattern: re.Pattern[str], text: str) -> bool:
 def _distinct(numbers: AnyArray) -> list[int]:
     if not len(numbers):
         return []
-    seen = np.zeros(int(numbers.max()) + 1, np.bool_)
+    present = np.zeros(int(numbers.max()) + 1, np.bool_)
     for low in range(0, len(numbers), SCAN_CHUNK):
-        seen[numbers[low : low + SCAN_CHUNK]] = True
-    return [int(number) for number in np.flatnonzero(seen)]
+        present[numbers[low : low + SCAN_CHUNK]] = True
+    return [int(number) for number in np.flatnonzero(present)]
 
 
 def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
@@ -199,7 +199,7 @@ def _outermost(index: Index, positions: I64) -> I64:
     return positions[np.concatenate([[True], start[1:] >= reach[:-1]])] if len(positions) else positions
 
 
-def _made(
+def _steps_at(
     trace: Trace, source: int, clocks: Clocks, choice: str, reason: str, positions: I64
 ) -> Steps | None:
     if not len(positions):

@@ -36,8 +36,8 @@ class StepSpans:
         """Return the place of the latest step that has begun at each time and lasts yet, -1 for none."""
         places = np.searchsorted(self.starts, times, "right") - 1
         inside = (places >= 0) & (times < self.ends[np.maximum(places, 0)])
-        held: I64 = np.where(inside, places, -1)
-        return held
+        numbers: I64 = np.where(inside, places, -1)
+        return numbers
 
 
 def step_spans(
@@ -48,12 +48,12 @@ def step_spans(
     The k-th step of a label in one process is the same step as the k-th of that label in another.
     """
     sources = range(len(trace.indexes)) if source is None else (source,)
-    found = [steps for at in sources if (steps := find_steps(trace, at, clocks, name)) is not None]
-    if not found:
+    by_source = [steps for at in sources if (steps := find_steps(trace, at, clocks, name)) is not None]
+    if not by_source:
         return None
     spans: dict[tuple[str, int], tuple[int, int]] = {}
     keys: list[list[tuple[str, int]]] = []
-    for steps in found:
+    for steps in by_source:
         keys.append([])
         met: dict[tuple[int, str], int] = {}
         columns = (steps.processes.tolist(), steps.labels, steps.starts.tolist(), steps.ends.tolist())
@@ -68,6 +68,6 @@ def step_spans(
     places = {key: place for place, key in enumerate(ordered)}
     of_source = {
         steps.source: (steps, np.array([places[key] for key in own], np.int64))
-        for steps, own in zip(found, keys)
+        for steps, own in zip(by_source, keys)
     }
-    return StepSpans(found[0].choice, found[0].reason, labels, edges[:, 0], edges[:, 1], of_source)
+    return StepSpans(by_source[0].choice, by_source[0].reason, labels, edges[:, 0], edges[:, 1], of_source)

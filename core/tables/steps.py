@@ -23,9 +23,9 @@ from ..index.store import Index
 from ..query.steps import STEP_NAME
 from ..query.titles import plain
 from .attribution import StepRule, StepsOfWork, steps_of_work
+from .cached import cached_table
 from .devices import KERNEL_CATEGORIES, allocations_of, device_word, kernel_types
 from .groups import Groups, Labels
-from .kept import kept
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
 from .op_device import op_launches, work_positions
@@ -53,10 +53,10 @@ class StepResult:
 
 def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
     """Return the steps and their groups, or the groups alone."""
-    found = cache(partial(steps, scope))
-    tables = {"groups": lambda: found().groups}
+    counted = cache(partial(steps, scope))
+    tables = {"groups": lambda: counted().groups}
     if not groups:
-        tables = {"steps": lambda: found().steps, **tables}
+        tables = {"steps": lambda: counted().steps, **tables}
     return Tables(scope.text, scope.origin, tables)
 
 
@@ -71,7 +71,7 @@ def step_metrics(scope: Scope) -> list[Metric]:
 
 def steps(scope: Scope) -> StepResult:
     """Return the steps that lie in the scope's range wholly."""
-    table = kept(scope, "steps", lambda: _counted(scope))
+    table = cached_table(scope, "steps", lambda: _counted(scope))
     return StepResult(table, _groups(table))
 
 
@@ -81,15 +81,15 @@ def _counted(scope: Scope) -> Table:
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
-        found = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
-        if found is None:
+        own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
+        if own is None:
             continue
-        inside = np.ones(len(found), np.bool_)
+        inside = np.ones(len(own), np.bool_)
         if scope.range is not None:
-            inside = (found.starts >= scope.range[0]) & (found.ends <= scope.range[1])
-        chosen.append(found)
-        sets = _Sets(scope, found)
-        parts.append((found, np.flatnonzero(inside), step_columns(scope, found, sets)))
+            inside = (own.starts >= scope.range[0]) & (own.ends <= scope.range[1])
+        chosen.append(own)
+        sets = _Sets(scope, own)
+        parts.append((own, np.flatnonzero(inside), step_columns(scope, own, sets)))
         if scope.attribute == "launch":
             outside = sets.steps_of_work.steps < 0
             outside_ns += int((sets.work_end - sets.work_start)[outside].sum())
@@ -169,49 +169,49 @@ def _pid(scope: Scope, source: int, process: int) -> str:
     return plain(index.string(int(index.processes["pid"][process])))
 
 
-def step_columns(scope: Scope, found: Steps, sets: _Sets | None = None) -> dict[str, I64]:
+def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict[str, I64]:
     """Return the columns of all steps of one source."""
-    index = scope.trace.indexes[found.source]
-    starts, ends = found.starts, found.ends
+    index = scope.trace.indexes[chosen.source]
+    starts, ends = chosen.starts, chosen.ends
     wall = ends - starts
-    sets = sets or _Sets(scope, found)
+    sets = sets or _Sets(scope, chosen)
     device = sets.device
-    made = {
-        "source": np.full(len(found), found.source, np.int64),
+    columns = {
+        "source": np.full(len(chosen), chosen.source, np.int64),
         "start_ns": starts - scope.origin,
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
         "idle_ns": wall - device.covered(starts, ends),
-        "launch_offset_ns": _launch_offsets(index, sets, found),
-        **_device_columns(scope, sets, found),
+        "launch_offset_ns": _launch_offsets(index, sets, chosen),
+        **_device_columns(scope, sets, chosen),
     }
-    left, taken = wall.copy(), EMPTY
+    left, covered = wall.copy(), EMPTY
     for role in ROLES:
-        together = taken.union(sets.roles[role])
-        took = together.covered(starts, ends) - taken.covered(starts, ends)
-        made[f"split_{role.lower()}_ns"] = took
+        together = covered.union(sets.roles[role])
+        took = together.covered(starts, ends) - covered.covered(starts, ends)
+        columns[f"split_{role.lower()}_ns"] = took
         left -= took
-        taken = together
-    made["split_other_ns"] = left
-    return made
+        covered = together
+    columns["split_other_ns"] = left
+    return columns
 
 
-def _device_columns(scope: Scope, sets: _Sets, found: Steps) -> dict[str, I64]:
+def _device_columns(scope: Scope, sets: _Sets, chosen: Steps) -> dict[str, I64]:
     """Return what the device did for each step, or by window: while each step lasted."""
     is_kernel = (sets.kind == COMPUTE) | (sets.kind == COMMUNICATION)
     if scope.attribute == "window":
         return {
-            "device_ns": _clipped_sums(sets.work_start, sets.work_end, found),
-            "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], found),
-            "device_busy_ns": sets.device.covered(found.starts, found.ends),
-            "device_span_ns": found.ends - found.starts,
-            "comm_ns": sets.kinds["communication"].covered(found.starts, found.ends),
-            "copy_ns": sets.kinds["memory"].covered(found.starts, found.ends),
-            "device_slices": _overlapping(sets.work_start, sets.work_end, found),
+            "device_ns": _clipped_sums(sets.work_start, sets.work_end, chosen),
+            "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], chosen),
+            "device_busy_ns": sets.device.covered(chosen.starts, chosen.ends),
+            "device_span_ns": chosen.ends - chosen.starts,
+            "comm_ns": sets.kinds["communication"].covered(chosen.starts, chosen.ends),
+            "copy_ns": sets.kinds["memory"].covered(chosen.starts, chosen.ends),
+            "device_slices": _overlapping(sets.work_start, sets.work_end, chosen),
         }
     work = sets.steps_of_work
     inside = np.flatnonzero(work.steps >= 0)
-    groups = Groups(work.steps[inside], len(found))
+    groups = Groups(work.steps[inside], len(chosen))
     starts, ends = sets.work_start[inside], sets.work_end[inside]
     columns = {
         "device_ns": groups.sums(ends - starts),
@@ -226,11 +226,11 @@ def _device_columns(scope: Scope, sets: _Sets, found: Steps) -> dict[str, I64]:
         columns[f"by_{rule.name.lower()}"] = groups.counts_where(work.rules[inside] == rule)
     for key, kind in (("comm_ns", "communication"), ("copy_ns", "memory")):
         of_kind = np.flatnonzero(sets.kind[inside] == KERNEL_TYPES.index(kind))
-        columns[key] = Groups(groups.codes[of_kind], len(found)).covered(starts[of_kind], ends[of_kind])
+        columns[key] = Groups(groups.codes[of_kind], len(chosen)).covered(starts[of_kind], ends[of_kind])
     return columns
 
 
-def _clipped_sums(work_start: I64, work_end: I64, found: Steps) -> I64:
+def _clipped_sums(work_start: I64, work_end: I64, chosen: Steps) -> I64:
     """Return per step the sum of what lies in its window of each piece of device work.
 
     Before a time t lies sum(t - start) over what has begun, less sum(t - end) over what has ended; a window's
@@ -246,26 +246,26 @@ def _clipped_sums(work_start: I64, work_end: I64, found: Steps) -> I64:
     def run_until(times: I64) -> I64:
         return before(work_start, times) - before(work_end, times)
 
-    return run_until(found.ends) - run_until(found.starts)
+    return run_until(chosen.ends) - run_until(chosen.starts)
 
 
-def _overlapping(work_start: I64, work_end: I64, found: Steps) -> I64:
+def _overlapping(work_start: I64, work_end: I64, chosen: Steps) -> I64:
     """Return per step how many pieces of device work reach into its window."""
-    begun = np.searchsorted(np.sort(work_start), found.ends, "left")
-    over = np.searchsorted(np.sort(work_end), found.starts, "right")
-    return np.asarray(begun - over, np.int64)
+    begun = np.searchsorted(np.sort(work_start), chosen.ends, "left")
+    ended = np.searchsorted(np.sort(work_end), chosen.starts, "right")
+    return np.asarray(begun - ended, np.int64)
 
 
 class _Sets:
     """The times in which host and device of one source are busy, by kind and by TensorBoard's role."""
 
-    def __init__(self, scope: Scope, found: Steps) -> None:
-        index = scope.trace.indexes[found.source]
-        self.scope, self.found = scope, found
+    def __init__(self, scope: Scope, chosen: Steps) -> None:
+        index = scope.trace.indexes[chosen.source]
+        self.scope, self.chosen = scope, chosen
         self.index, self.check = index, scope.check
-        self.offsets = _offsets(scope, found.source)
+        self.offsets = _offsets(scope, chosen.source)
         categories = index.column("slices.category")
-        self.counted = _counted_slices(scope, found.source)
+        self.counted = _counted_slices(scope, chosen.source)
         work = work_positions(index)
         if not scope.allocations:
             work = work[~np.isin(index.column("slices.name")[work], allocations_of(index))]
@@ -280,7 +280,7 @@ class _Sets:
         }
         ops = self.positions(frozenset(c for c, kind in KINDS.items() if kind == OP))
         # What marks a step is no op in it; profilers of 2021 write their steps as ops.
-        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, found.positions))]
+        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, chosen.positions))]
         notes = self.positions(frozenset({"user_annotation"}))
         calls = self.positions(RUNTIME)
         collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
@@ -307,12 +307,12 @@ class _Sets:
     @cached_property
     def steps_of_work(self) -> StepsOfWork:
         """The step of all device work, by launch."""
-        return steps_of_work(self.scope, self.found, self.work)
+        return steps_of_work(self.scope, self.chosen, self.work)
 
     def positions(self, categories: frozenset[str]) -> I64:
         """Return the positions of all slices of these categories."""
-        wanted = np.array([category in categories for category in self.index.categories], np.bool_)
-        return self.left(np.flatnonzero(wanted[self.index.column("slices.category")]).astype(np.int64))
+        counts = np.array([category in categories for category in self.index.categories], np.bool_)
+        return self.left(np.flatnonzero(counts[self.index.column("slices.category")]).astype(np.int64))
 
     def left(self, positions: I64) -> I64:
         """Return those of the positions that the scope's lanes and filter leave."""
@@ -320,8 +320,8 @@ class _Sets:
 
     def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
         """Return which of these slices have one of the categories."""
-        wanted = np.array([category in categories for category in self.index.categories], np.bool_)
-        return wanted[self.index.column("slices.category")[positions]]
+        counts = np.array([category in categories for category in self.index.categories], np.bool_)
+        return counts[self.index.column("slices.category")[positions]]
 
     def starting(self, positions: I64, prefixes: tuple[str, ...]) -> AnyArray:
         """Return which of these slices have a name that starts with one of the prefixes."""
@@ -365,7 +365,7 @@ def _offsets(scope: Scope, source: int) -> I64:
     return np.array([clocks.offset(source, pids[process]) for process in processes], np.int64)
 
 
-def _launch_offsets(index: Index, sets: _Sets, found: Steps) -> AnyArray:
+def _launch_offsets(index: Index, sets: _Sets, chosen: Steps) -> AnyArray:
     """Return per step the ns from its first launch to the start of what that launched; NaN without one."""
     launch = op_launches(index, sets.work, promoted_of(index, "correlation", sets.work))
     known = launch >= 0
@@ -373,10 +373,10 @@ def _launch_offsets(index: Index, sets: _Sets, found: Steps) -> AnyArray:
     begun = sets.work_start[known]
     order = np.lexsort((begun, at))
     at, begun = at[order], begun[order]
-    offsets = np.full(len(found), np.nan)
+    offsets = np.full(len(chosen), np.nan)
     if len(at):
-        first = np.minimum(np.searchsorted(at, found.starts, "left"), len(at) - 1)
-        inside = (at[first] >= found.starts) & (at[first] < found.ends)
+        first = np.minimum(np.searchsorted(at, chosen.starts, "left"), len(at) - 1)
+        inside = (at[first] >= chosen.starts) & (at[first] < chosen.ends)
         offsets[inside] = (begun[first] - at[first])[inside]
     return offsets
 

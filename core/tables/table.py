@@ -306,7 +306,7 @@ class Tables:
     makers: Mapping[str, Callable[[], Table]]
     notes: tuple[str, ...] = ()  # beside those of the tables
     totals_of: str = ""  # the table whose totals are those of all; else the first
-    _made: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, table: Table) -> Tables:
@@ -327,9 +327,9 @@ class Tables:
         """Return a table by name; KeyError names those that exist."""
         if name not in self.makers:
             raise KeyError(f"no table {name!r}; there are {', '.join(self.names)}")
-        if name not in self._made:
-            self._made[name] = replace(self.makers[name](), name=name, origin_ns=self.origin_ns)
-        return self._made[name]
+        if name not in self._cache:
+            self._cache[name] = replace(self.makers[name](), name=name, origin_ns=self.origin_ns)
+        return self._cache[name]
 
     def __iter__(self) -> Iterator[Table]:
         """Yield all tables."""

@@ -49,8 +49,8 @@ class Work(Slices):
         """The device's number by its label, else by its slices, else the pid of its process."""
         if self.device.number is not None:
             return self.device.number
-        told, has = promoted_values(self.index, "device", self.positions[:1])
-        return int(told[0]) if has.any() else self.device.pid
+        numbers, has = promoted_values(self.index, "device", self.positions[:1])
+        return int(numbers[0]) if has.any() else self.device.pid
 
     @property
     def title(self) -> str:
@@ -63,10 +63,10 @@ class Work(Slices):
         names, numbers = self.distinct_names
         width = len(self.index.categories)
         keys = names.astype(np.int64) * width + self.categories
-        seen = np.zeros(max(1, len(numbers) * width), np.bool_)
-        seen[keys] = True
-        pairs = np.flatnonzero(seen)
-        table = np.zeros(len(seen), np.uint8)
+        present = np.zeros(max(1, len(numbers) * width), np.bool_)
+        present[keys] = True
+        pairs = np.flatnonzero(present)
+        table = np.zeros(len(present), np.uint8)
         if len(pairs):
             table[pairs] = rule(self.index, numbers[pairs // width], (pairs % width).astype(np.uint32))
         return table[keys]
@@ -83,22 +83,22 @@ class Work(Slices):
 
 def work_of(scope: Scope) -> tuple[Work, ...]:
     """Return the work of each device of a scope that did any, in display order."""
-    found = []
+    result = []
     for device in devices(scope.trace):
         if scope.source is not None and scope.source != device.source:
             continue
         lanes = device.lanes if scope.lanes is None else tuple(set(device.lanes) & set(scope.lanes))
         work = _gather(replace(scope, lanes=lanes, source=device.source), device)
         if len(work):
-            found.append(work)
-    return tuple(found)
+            result.append(work)
+    return tuple(result)
 
 
 def _gather(scope: Scope, device: Device) -> Work:
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
-    wanted = (present & WORK) or (present - NOT_WORK)
-    is_work = np.array([category in wanted for category in index.categories], np.bool_)
+    counted = (present & WORK) or (present - NOT_WORK)
+    is_work = np.array([category in counted for category in index.categories], np.bool_)
     no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
     only = flex_work(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []
@@ -153,17 +153,17 @@ def promoted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, A
     count = len(positions)
     if not len(known) or not count:
         return np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    wanted = positions.astype(np.uint32, copy=False)
-    low = int(np.searchsorted(known, wanted[0]))
-    if low + count <= len(known) and np.array_equal(known[low : low + count], wanted):
+    keys = positions.astype(np.uint32, copy=False)
+    low = int(np.searchsorted(known, keys[0]))
+    if low + count <= len(known) and np.array_equal(known[low : low + count], keys):
         return values[low : low + count].astype(np.int64), np.ones(count, np.bool_)
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return values[place].astype(np.int64), known[place] == wanted
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return values[place].astype(np.int64), known[place] == keys
 
 
 def rank_of(index: Index, source: int) -> int:
     """Return the rank that a file says it is of, else the number of the source."""
     envelope: Any = index.manifest.get("envelope") or {}
-    told = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    rank = told.get("rank") if isinstance(told, dict) else None
+    distributed = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
+    rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return rank if isinstance(rank, int) and not isinstance(rank, bool) else source

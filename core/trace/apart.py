@@ -21,11 +21,11 @@ from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import lines, tell
 from ..index.captures import Member
 from ..index.store import Index
+from ..tables.cached import cache_file, is_worth_caching, read_cached, write_cached
 from ..tables.device_clocks import troubled
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_object, findings_of
 from ..tables.findings.saved import saved_findings
-from ..tables.kept import is_worth_keeping, kept_file, read_kept, write_kept
 from ..tables.scope import Scope
 from . import Trace
 
@@ -42,7 +42,7 @@ class ClockTroubles(NamedTuple):
 
 def findings_apart(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are kept. Raises Cancelled, TracelaneError."""
-    if not is_worth_keeping(scope):
+    if not is_worth_caching(scope):
         return saved_findings(scope)
     return _answered(scope, "findings", lambda answer: findings_of(answer, 0))
 
@@ -58,16 +58,16 @@ def clock_troubles(scope: Scope) -> ClockTroubles:
 
 def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Answer:
     """Return the answer to one of QUESTIONS; that about a whole large trace is kept beside its index."""
-    if not is_worth_keeping(scope):
+    if not is_worth_caching(scope):
         return read(QUESTIONS[question](scope))
-    path = kept_file(scope, question)
+    path = cache_file(scope, question)
     with suppress(OSError, KeyError, TypeError, ValueError):
-        return read(read_kept(path))
+        return read(read_cached(path))
     try:
         answer = _by_child(scope, question)
     except ChildrenError:
         answer = QUESTIONS[question](scope)
-    write_kept(path, answer)
+    write_cached(path, answer)
     return read(answer)
 
 

@@ -14,7 +14,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.blockstore import FOLDER
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.tables import kept
+from tracelane.core.tables import cached
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, apart
@@ -36,7 +36,7 @@ def trace(tmp_path: Path) -> Trace:
 @pytest.fixture
 def large(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Trace:
     """The same, taken for large."""
-    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
     return trace
 
 
@@ -57,7 +57,7 @@ def test_a_process_answers_the_same(
     assert here.findings if question == "findings" else here.sentences
     for path in _kept(tmp_path):
         path.unlink()
-    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
     monkeypatch.setattr(apart, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
     for damage in ("{", '{"schema": 0}', "[]"):
         assert ask(Scope(trace)) == here

@@ -12,7 +12,7 @@ from tests.core.test_findings_rules import CASES
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.tables import kept
+from tracelane.core.tables import cached
 from tracelane.core.tables.findings.forms import claim_text, findings_markdown, findings_object, findings_of
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
@@ -191,7 +191,7 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file.write_text("{}")
     assert kept_findings(scope) is None
     assert saved_findings(scope) == found == kept_findings(scope)
-    monkeypatch.setattr(kept, "code_hash", lambda: "other")
+    monkeypatch.setattr(cached, "code_hash", lambda: "other")
     assert kept_findings(scope) is None
 
 

@@ -20,9 +20,9 @@ from tracelane.core.tables.memory import (
     AllocatorUse,
     allocator_table,
     curve_table,
-    kept_table,
     memory,
     peak_table,
+    unreleased_table,
 )
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
@@ -114,7 +114,7 @@ def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache:
         assert one.recorded
         assert list(zip(one.times.tolist(), one.total.tolist())) == walk.curve
         assert use.first_bytes == walk.before
-        assert live_of(use, use.kept) == walk.live
+        assert live_of(use, use.unreleased) == walk.live
         if one.releases_only:
             assert use.peak is None
         else:
@@ -134,7 +134,7 @@ def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None
     for pair, use in uses.items():
         walk = books[pair]
         assert (use.end - use.begin, use.first_bytes) == (walk.count, walk.before)
-        assert live_of(use, use.kept) == walk.live
+        assert live_of(use, use.unreleased) == walk.live
         if use.peak is not None:
             assert use.peak_bytes == walk.peak
             assert low <= use.peak_at < high
@@ -232,7 +232,7 @@ def test_reused_earlier_and_kept_memory(made: Trace) -> None:
         (100, 15_000, 5_000, "aten::empty"),
         (70, None, None, "before the trace"),
     ]
-    kept = kept_table(found)
+    kept = unreleased_table(found)
     assert [(row["bytes"], row["end_ns"], row["name"]) for row in kept.rows()] == [(30, None, "outer")]
     positions = peak_table(found).positions
     assert positions is not None

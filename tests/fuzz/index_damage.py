@@ -32,7 +32,7 @@ import numpy as np
 from tracelane.core.index.format import LONG, NONE, TABLES
 from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.tables import kept
+from tracelane.core.tables import cached
 from tracelane.tui.cli.main import main
 
 OUT = "{out}"
@@ -376,7 +376,7 @@ def fuzz(
     findings = Findings()
     trace = write_trace(folder / "trace.json")
     index_dir, pristine = folder / "index", folder / "pristine"
-    with home(folder), mock.patch.object(kept, "LEAST_SLICES", 1):
+    with home(folder), mock.patch.object(cached, "LEAST_SLICES", 1):
         before = {command: run(command, trace, index_dir) for command in COMMANDS}
         before = {command: run(command, trace, index_dir) for command in COMMANDS}  # with derived files
         for command, answer in before.items():

@@ -14,7 +14,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
 from tests.waiting import PATIENCE_S
 from tracelane.core.overlay.lay_over import lay_over
-from tracelane.core.tables import kept
+from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.smi import log_options
@@ -45,7 +45,7 @@ async def test_a_line_tells_of_them(trace: Trace) -> None:
 
 async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large trace they come from a process of its own; the line is the same."""
-    monkeypatch.setattr(kept, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)

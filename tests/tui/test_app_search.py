@@ -16,7 +16,7 @@ from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
 from tracelane.core.query.hits import SearchProgress, find, matches
-from tracelane.core.tables.found import found_table
+from tracelane.core.tables.hit_table import hit_table
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -272,7 +272,7 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
         app.searching.search_for("add")
         await pilot.press("z")
         await wait_until_idle(app, pilot)
-        found = found_table(trace, app.searching.hits, lambda: False)
+        found = hit_table(trace, app.searching.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
         app.hit_list._have_listed(app.searching.hits, found)
         assert not app.panels.shows_panel

@@ -14,7 +14,7 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import json_value_text, term_for
-from tracelane.core.tables.found import FoundTable, found_table
+from tracelane.core.tables.hit_table import HitTable, hit_table
 
 from ..actions.refusal import Refusal
 from ..jobs import background
@@ -90,13 +90,13 @@ class HitsController:
         """Put the hits in order away from the screen."""
         worker = get_current_worker()
         try:
-            found = found_table(self.store.trace, hits, lambda: worker.is_cancelled)
+            found = hit_table(self.store.trace, hits, lambda: worker.is_cancelled)
         except Cancelled:
             return
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_listed, hits, found)
 
-    def _have_listed(self, hits: Hits, found: FoundTable) -> None:
+    def _have_listed(self, hits: Hits, found: HitTable) -> None:
         if self.panels.shows_panel and self.store.session.panel == PANEL:
             self._listed = hits
             pane = self.app.main.query_one(f"#{PANEL}", TablePane)
@@ -156,7 +156,7 @@ class HitsController:
         )
 
 
-def _columns(found: FoundTable) -> list[ColumnView]:
+def _columns(found: HitTable) -> list[ColumnView]:
     table = found.table
     columns = []
     for column in table.columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kept import is_whole, kept_file, read_kept, write_kept
+from ..cached import cache_file, is_whole, read_cached, write_cached
 from ..scope import Scope
 from .finding import Findings
 from .forms import findings_object, findings_of
@@ -19,7 +19,7 @@ def saved_findings(scope: Scope) -> Findings:
     found = kept_findings(scope)
     if found is None:
         found = findings(scope)
-        write_kept(kept_file(scope, NAME), findings_object(found, 0))
+        write_cached(cache_file(scope, NAME), findings_object(found, 0))
     return found
 
 
@@ -28,6 +28,6 @@ def kept_findings(scope: Scope) -> Findings | None:
     if not is_whole(scope):
         return None
     try:
-        return findings_of(read_kept(kept_file(scope, NAME)), 0)
+        return findings_of(read_cached(cache_file(scope, NAME)), 0)
     except (OSError, KeyError, TypeError, ValueError):
         return None

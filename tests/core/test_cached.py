@@ -9,10 +9,8 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.index.blockstore import FOLDER
-from tracelane.core.tables import kept as keeping
-from tracelane.core.tables import kept_steps
-from tracelane.core.tables.kept import kept
-from tracelane.core.tables.kept_steps import kept_step_spans
+from tracelane.core.tables import cached
+from tracelane.core.tables.cached import cached_step_spans, cached_table
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_spans import StepSpans
@@ -24,7 +22,7 @@ from tracelane.core.trace import Trace
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     """Two steps with an op each, large enough to be kept."""
-    monkeypatch.setattr(keeping, "LEAST_SLICES", 4)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 4)
     events = [complete(100 * n, 90, f"ProfilerStep#{n}", cat="user_annotation") for n in (1, 2)]
     events += [complete(100 * n + 5, 10 * n, "aten::mm") for n in (1, 2)]
     return Trace([index_of(events, tmp_path / "index")])
@@ -43,7 +41,7 @@ def test_the_same_again(name: str, make: object, trace: Trace) -> None:
     """A table read back is the one that was made: columns with their types, jumps, totals, notes, keys."""
     scope = Scope(trace)
     first = make(scope)  # type: ignore[operator]
-    again = kept(scope, name, _refuse)
+    again = cached_table(scope, name, _refuse)
     assert again.columns == first.columns
     assert (again.totals, again.notes, again.keys, again.scope) == (
         first.totals,
@@ -77,7 +75,7 @@ def test_damage_and_other_code(trace: Trace, monkeypatch: pytest.MonkeyPatch) ->
         path.write_text(damage)
         assert list(ops(Scope(trace)).rows()) == wanted
         assert path.stat().st_size > 100
-    monkeypatch.setattr(keeping, "code_hash", lambda: "other")
+    monkeypatch.setattr(cached, "code_hash", lambda: "other")
     ops(Scope(trace))
     assert len(_files(trace)) == 2
 
@@ -87,20 +85,20 @@ def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Steps read back are those that were found, or none; under other clocks they are found anew."""
     events = [complete(100 * n, 90, f"ProfilerStep#{n}" if marked else f"{n}") for n in (3, 1, 2)]
     trace = Trace([index_of(events, tmp_path / "index")])
-    found = kept_step_spans(trace, trace.clocks)
+    found = cached_step_spans(trace, trace.clocks)
     assert _files(trace) == []
-    monkeypatch.setattr(keeping, "LEAST_SLICES", 3)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 3)
     for _ in range(2):
-        again = kept_step_spans(trace, trace.clocks)
+        again = cached_step_spans(trace, trace.clocks)
         assert _spans(again) == _spans(found)
         (path,) = _files(trace)
-        monkeypatch.setattr(kept_steps, "step_spans", _refuse)
+        monkeypatch.setattr(cached, "step_spans", _refuse)
     monkeypatch.undo()
-    monkeypatch.setattr(keeping, "LEAST_SLICES", 3)
+    monkeypatch.setattr(cached, "LEAST_SLICES", 3)
     path.write_text('{"labels": 1}')
-    shifted = kept_step_spans(trace, trace.clocks.shifted((0, ""), 5))
+    shifted = cached_step_spans(trace, trace.clocks.shifted((0, ""), 5))
     assert len(_files(trace)) == 1
-    assert _spans(kept_step_spans(trace, trace.clocks)) == _spans(found)
+    assert _spans(cached_step_spans(trace, trace.clocks)) == _spans(found)
     if marked:
         assert _spans(found) == [("1", 100_000, 190_000), ("2", 200_000, 290_000), ("3", 300_000, 390_000)]
         assert _spans(shifted) == [(label, start + 5, end + 5) for label, start, end in _spans(found)]

@@ -30,14 +30,14 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class FoundTable:
+class HitTable:
     """A table of hits; `ranks` are, per column of text, the place of each row's text in the alphabet."""
 
     table: Table
     ranks: Mapping[str, I64]
 
 
-def found_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) -> FoundTable:
+def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) -> HitTable:
     """Return the hits in order of (start, source, position); starts count from the trace's start, ns.
 
     Raises Cancelled.
@@ -89,7 +89,7 @@ def found_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) 
         jumps_to="go there",
         origin_ns=zero,
     )
-    return FoundTable(table, ranks)
+    return HitTable(table, ranks)
 
 
 def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -> I64:
@@ -97,8 +97,8 @@ def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -
     distinct, which = np.unique(numbers, return_inverse=True)
     first = len(known)
     known.extend(text(number) for number in distinct.tolist())
-    found: I64 = which.astype(np.int64) + first
-    return found
+    places: I64 = which.astype(np.int64) + first
+    return places
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray:

@@ -1,0 +1,184 @@
+"""Results for whole large traces, cached beside the index.
+
+    derived/<name>-<hash of code, sources and clocks>.json
+
+The files may be deleted at any time. Each is written under another name and then renamed, and begins with a
+checksum of its contents. A result is computed again where its file is missing or damaged, or was written by
+other code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..base.private import read_sealed_json, write_sealed_json
+from ..index.blockstore import FOLDER
+from .scope import Scope
+from .step_spans import StepSpans, step_spans
+from .table import Column, Table
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+STEP_SPANS = "step-spans"
+LEAST_SLICES = 1_000_000
+"""A smaller trace is analysed as quickly as a cached result is read."""
+COUNTING = ("base", "query", "tables")
+"""The rooms of core whose code decides what a table holds; the index has its own format number."""
+
+
+def cached_table(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
+    """Return the table that `make` makes of a scope; for a whole large trace it is cached under a name."""
+    if not is_worth_caching(scope):
+        return make()
+    path = cache_file(scope, name)
+    table = _read(path, scope)
+    if table is None:
+        table = make()
+        write_cached(path, _table_object(table))
+    return table
+
+
+def is_worth_caching(scope: Scope) -> bool:
+    """Tell whether a scope is a whole trace, and a large one."""
+    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
+    return size >= LEAST_SLICES and is_whole(scope)
+
+
+def is_whole(scope: Scope) -> bool:
+    """Tell whether a scope is a whole trace under the clocks that it opens with."""
+    parts = (scope.range, scope.lanes, scope.where, scope.source, scope.steps or None)
+    usual = not scope.clocks.offsets or scope.clocks == scope.trace.clocks
+    return usual and bool(scope.trace.indexes) and all(part is None for part in parts)
+
+
+def cache_file(scope: Scope, name: str) -> Path:
+    """Return the file of a cached result, by its name and a scope that is a whole trace."""
+    folders = [index.folder for index in scope.trace.indexes]
+    clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
+    text = json.dumps([code_hash(), name, scope.attribute, [folder.name for folder in folders], clocks])
+    key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return folders[0] / FOLDER / f"{name}-{key}.json"
+
+
+@cache
+def code_hash() -> str:
+    """Return the hash of the code that results depend on."""
+    core = Path(__file__).parent.parent
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for room in COUNTING for path in (core / room).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_cached(path: Path) -> Any:
+    """Return a cached result; raises OSError where there is none, ValueError where it is damaged."""
+    return read_sealed_json(path)
+
+
+def _read(path: Path, scope: Scope) -> Table | None:
+    try:
+        stored = read_cached(path)
+        table = Table(
+            name=stored["name"],
+            title=stored["title"],
+            scope=stored["scope"],
+            columns=tuple(Column(**column) for column in stored["columns"]),
+            data={key: _column(*column) for key, column in stored["data"].items()},
+            totals=stored["totals"],
+            notes=tuple(stored["notes"]),
+            positions=_column(*stored["positions"]),
+            sources=_column(*stored["sources"]),
+            keys=tuple(stored["keys"]),
+            read_by=stored["read_by"],
+        )
+        return table if _is_sound(table, scope) else None
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_sound(table: Table, scope: Scope) -> bool:
+    """Tell whether all columns are there and equally long, and each row's slice is one of the trace."""
+    lengths = [len(index.column("slices.start")) for index in scope.trace.indexes]
+    columns = [table.data[column.key] for column in table.columns]
+    rows = [column for column in (*columns, table.positions, table.sources) if column is not None]
+    if len({len(column) for column in rows}) > 1 or not set(table.keys) <= table.data.keys():
+        return False
+    if table.positions is None or not len(table.positions):
+        return True
+    sources = np.zeros(len(table), np.int64) if table.sources is None else table.sources
+    if int(sources.min()) < 0 or int(sources.max()) >= len(lengths):
+        return False
+    return bool((table.positions < np.array(lengths)[sources]).all())
+
+
+def _column(dtype: str, values: Any) -> Any:
+    """Return values as they were: an array of a type, a list of text, or nothing."""
+    return np.array(values, dtype) if dtype else values
+
+
+def _encoded(values: Any) -> tuple[str, Any]:
+    return (values.dtype.str, values.tolist()) if isinstance(values, np.ndarray) else ("", values)
+
+
+def _table_object(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "title": table.title,
+        "scope": table.scope,
+        "columns": [vars(column) for column in table.columns],
+        "data": {key: _encoded(column) for key, column in table.data.items()},
+        "totals": dict(table.totals),
+        "notes": table.notes,
+        "positions": _encoded(table.positions),
+        "sources": _encoded(table.sources),
+        "keys": table.keys,
+        "read_by": table.read_by,
+    }
+
+
+def write_cached(path: Path, value: Any) -> None:
+    """Write a result to the cache; a failure is ignored, the result is computed again the next time."""
+    with suppress(OSError):
+        write_sealed_json(path, value)
+
+
+def cached_step_spans(trace: Trace, clocks: Clocks) -> StepSpans | None:
+    """Return the steps of all sources as `step_spans` finds them; those of a large trace are cached, as
+    finding them takes the longer the more slices there are.
+    """
+    scope = Scope(trace, clocks=clocks)
+    if not is_worth_caching(scope):
+        return step_spans(trace, clocks)
+    path = cache_file(scope, STEP_SPANS)
+    with suppress(OSError, KeyError, TypeError, ValueError, OverflowError):
+        return _read_spans(read_cached(path))
+    spans = step_spans(trace, clocks)
+    write_cached(path, _encoded_spans(spans))
+    return spans
+
+
+def _encoded_spans(spans: StepSpans | None) -> dict[str, Any] | None:
+    if spans is None:
+        return None
+    columns = {"starts": spans.starts.tolist(), "ends": spans.ends.tolist()}
+    return {"choice": spans.choice, "reason": spans.reason, "labels": spans.labels, **columns}
+
+
+def _read_spans(stored: dict[str, Any] | None) -> StepSpans | None:
+    if stored is None:
+        return None
+    starts, ends = (np.array(stored[name], np.int64) for name in ("starts", "ends"))
+    labels = tuple(map(str, stored["labels"]))
+    if not len(labels) == len(starts) == len(ends):
+        raise ValueError("not all steps have a label")
+    return StepSpans(str(stored["choice"]), str(stored["reason"]), labels, starts, ends)
