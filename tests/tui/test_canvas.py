@@ -119,7 +119,7 @@ def test_segments_per_frame_are_bounded(tmp_path: Path) -> None:
     line = layout.line(1)
     assert line is not None and line.kind is LineKind.ROW
     full = line_segments(line, RowReader(trace), session_of(trace), LOOK)
-    assert len(full) <= 5 and "·20k k" in "".join(segment.text for segment in full)
+    assert len(full) <= 5 and "20k · k" in "".join(segment.text for segment in full)
     zoomed = Session(Viewport(0, 1000, 64), 0)
     assert len(line_segments(line, RowReader(trace), zoomed, LOOK)) <= 2 + 2 * 64
 

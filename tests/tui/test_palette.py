@@ -2,13 +2,64 @@
 
 from __future__ import annotations
 
-import pytest
-from rich.color import ColorSystem, ColorType
+from itertools import combinations
 
-from tracelane.tui.draw.colour import ANSI, contrast, luminance, shown_as
+import numpy as np
+import pytest
+from rich.color import Color, ColorSystem, ColorType
+
+from tracelane.core.base.arrays import F64
+from tracelane.tui.draw.colour import ANSI, RGB, contrast, luminance, shown_as
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, HASHED, Depth, Look, Palette, depth_of, key_of
 
 KEYS = [*FAMILIES, *(f"~{n}" for n in range(HASHED)), *(f"={name}" for name in CNAMES)]
+CHIEF = (
+    "cpu_op",
+    "python",
+    "annotation",
+    "runtime",
+    "kernel",
+    "memcpy",
+    "memset",
+    "overhead",
+    "collective",
+    "memory",
+)
+EYES = {
+    "all": np.eye(3),
+    "deutan": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "protan": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+}
+
+
+def _rgb(colour: Color) -> RGB:
+    triplet = colour.get_truecolor()
+    return (triplet.red, triplet.green, triplet.blue)
+
+
+def _oklab(colour: RGB, eyes: F64) -> F64:
+    value = np.array(colour) / 255
+    linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    lab = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    seen: F64 = lab @ np.cbrt(cones @ np.clip(eyes @ linear, 0, 1))
+    return seen
 
 
 @pytest.mark.parametrize(
@@ -41,16 +92,36 @@ def test_names_without_category_differ_but_not_by_digits() -> None:
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
 def test_labels_can_be_read(depth: Depth, dark: bool) -> None:
-    """Every text has a contrast of at least 4 as it is shown (3.5 on pale runs, 2.8 with 16 colours)."""
+    """Every label has a contrast of at least 4.5 as it is shown, however bright its cell is."""
     palette = Palette(depth, dark)
     for key in KEYS:
-        for look in (Look.WHOLE, Look.OTHER, Look.MANY, Look.CHOSEN):
-            style = palette.style(key, look)
-            if style.bgcolor is None or style.color is None:
-                continue
-            front, back = (tuple(colour.get_truecolor()) for colour in (style.color, style.bgcolor))
-            least = 2.8 if depth is Depth.STANDARD else 3.5 if look is Look.MANY else 4.0
-            assert contrast(front, back) >= least, (key, look, front, back)  # type: ignore[arg-type]
+        for style in (*palette.inks(key)[1:], palette.style(key), palette.style(key, Look.CHOSEN)):
+            assert style.color is not None and style.bgcolor is not None
+            front, back = (_rgb(colour) for colour in (style.color, style.bgcolor))
+            assert contrast(front, back) >= 4.5, (key, front, back)
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
+def test_texts_can_be_read(depth: Depth, dark: bool) -> None:
+    """Titles, ruler and notes have a contrast of at least 4.5 on what they stand on, hints one of 3."""
+    palette = Palette(depth, dark)
+    texts = (palette.title, palette.title_focus, palette.process, palette.dim, palette.ruler, palette.accent)
+    for style, least in (*((text, 4.5) for text in texts), (palette.hint, 3.0), (palette.step, 3.0)):
+        assert style.color is not None
+        back = palette.surface if style.bgcolor is None else _rgb(style.bgcolor)
+        assert contrast(_rgb(style.color), back) >= least, style
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT])
+def test_the_more_is_covered_the_more_is_seen(depth: Depth, dark: bool) -> None:
+    """With each step a cell stands out more from an empty one, and none is as the step before."""
+    palette = Palette(depth, dark)
+    for key in (key for key in KEYS if key in CHIEF):
+        seen = [palette.surface, *(palette.ground(key, level) for level in sorted(set(palette.steps) - {0}))]
+        lights = [luminance(colour) for colour in seen]
+        assert lights == sorted(lights, reverse=not dark) and len(set(lights)) == len(lights), key
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -61,24 +132,48 @@ def test_runs_stand_out_from_the_background(dark: bool) -> None:
         assert contrast(palette.rgb(key), palette.surface) >= 1.5, key
 
 
-def test_families_differ() -> None:
-    """The categories that stand side by side in one trace have visibly different colours."""
-    palette = Palette(Depth.TRUECOLOR, True)
-    side_by_side = ["cpu_op", "python", "annotation", "runtime", "kernel", "memcpy", "overhead", "collective"]
-    colours = [palette.rgb(key) for key in side_by_side]
-    for i, one in enumerate(colours):
-        for other in colours[i + 1 :]:
-            assert sum(abs(a - b) for a, b in zip(one, other)) > 40
+@pytest.mark.parametrize("eyes", ["all", "deutan", "protan"])
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize(
+    ("depth", "level", "least"),
+    [
+        (Depth.TRUECOLOR, 8, 0.06),
+        (Depth.TRUECOLOR, 4, 0.025),
+        (Depth.EIGHT_BIT, 8, 0.05),
+        (Depth.EIGHT_BIT, 6, 0.04),
+        (Depth.EIGHT_BIT, 4, 0.04),
+        (Depth.EIGHT_BIT, 2, 0.03),
+    ],
+)
+def test_families_differ(depth: Depth, level: int, least: float, dark: bool, eyes: str) -> None:
+    """What stands side by side in a trace differs in every state, also for eyes without red or green: OKLab
+    distances of colours simulated after Machado, Oliveira and Fernandes (2009).
+    """
+    palette = Palette(depth, dark)
+    eyes = eyes if level == 8 or depth is Depth.TRUECOLOR else "all"  # of 256, few are pale enough
+    colours = {key: _oklab(palette.ground(key, level), EYES[eyes]) for key in CHIEF}
+    for one, other in combinations(CHIEF, 2):
+        assert np.linalg.norm(colours[one] - colours[other]) >= least, (one, other)
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_families_differ_in_sixteen_colours(dark: bool) -> None:
+    """In 16 colours each of the chief categories has one of its own, in every look."""
+    palette = Palette(Depth.STANDARD, dark)
+    assert len({palette.ground(key, 8) for key in CHIEF}) == len(CHIEF)
+    assert len({palette.style(key, Look.FAINT).color for key in CHIEF}) == len(CHIEF)
 
 
 def test_the_number_of_styles_is_bounded() -> None:
-    """All keys in all looks stay below 1000 styles, and each is made once."""
+    """All keys in all looks and steps stay below 2000 styles, and each is made once."""
     palette = Palette()
     for _ in range(2):
         for key in KEYS:
             for look in Look:
                 palette.style(key, look)
-    assert palette.style_count < 1000
+            palette.inks(key)
+            palette.fills(key)
+    assert palette.style_count < 2000
     assert palette.style("kernel") is palette.style("kernel")
 
 

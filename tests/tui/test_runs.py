@@ -8,11 +8,12 @@ from tracelane.core.query.cells import Span
 from tracelane.tui.draw.runs import (
     OPEN_LEFT,
     OPEN_RIGHT,
-    OTHER,
     OVERLAP,
     RAGGED,
+    TOUCH,
     WHOLE,
     Facts,
+    ManyNames,
     Run,
     run_at,
     slice_runs,
@@ -48,13 +49,13 @@ def test_open_ends_are_marked() -> None:
     assert not run.flags & (OPEN_LEFT | OPEN_RIGHT)
 
 
-def test_touching_neighbours_of_one_colour_alternate() -> None:
-    """Of touching runs with one colour key every second is drawn a shade apart; others need none."""
+def test_touching_neighbours_of_one_colour_are_told() -> None:
+    """A run that begins where one of its colour ends says so; no shade tells them apart."""
     spans = [whole(0, 2, 0), whole(2, 4, 1), whole(4, 6, 2), whole(7, 9, 3)]
     facts = [fact(100, 120), fact(120, 140), fact(140, 160), fact(170, 190)]
-    assert [bool(run.flags & OTHER) for run in slice_runs(spans, facts, EDGES)] == [False, True, False, False]
+    assert [bool(run.flags & TOUCH) for run in slice_runs(spans, facts, EDGES)] == [False, True, True, False]
     facts[1] = fact(120, 140, "memcpy")
-    assert not any(run.flags & OTHER for run in slice_runs(spans, facts, EDGES))
+    assert not any(run.flags & TOUCH for run in slice_runs(spans, facts, EDGES))
 
 
 def test_unclosed_and_overlapping_slices_keep_their_flags() -> None:
@@ -68,10 +69,25 @@ def test_unclosed_and_overlapping_slices_keep_their_flags() -> None:
     assert not runs[1].flags & RAGGED and runs[1].slices == 5
 
 
-def test_counts_replace_the_fullest_cells() -> None:
-    """Where the exact number of slices is known, it is what a run stands for."""
-    (run,) = slice_runs([many(0, 8, 5)], [fact(100, 110)], EDGES, [120])
-    assert run.slices == 120
+def test_several_slices_are_called_by_where_the_time_is() -> None:
+    """Where it is known how many slices lie in a run and which name takes most time, the run says that."""
+    (run,) = slice_runs([many(0, 8, 5)], [fact(100, 110)], EDGES, {0: ManyNames("conv", "28 %", 120)})
+    assert (run.slices, run.label, run.share) == (120, "conv", "28 %")
+
+
+def test_levels_are_those_of_the_cells() -> None:
+    """A run has the levels of its cells, none where all are full or eighths show its edges."""
+    levels = [8, 3, 8, 8, 1, 0, 0, 0, 0, 0]
+    spans, facts = (
+        [whole(0, 2, 0), whole(2, 4, 1), whole(4, 5, 2)],
+        [fact(100, 114), fact(120, 140), fact(143, 144)],
+    )
+    assert [run.levels for run in slice_runs(spans, facts, EDGES, levels=levels)] == [(8, 3), (), (1,)]
+    assert [run.levels for run in slice_runs(spans, facts, EDGES, eighths=True, levels=levels)] == [
+        (),
+        (),
+        (1,),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +100,10 @@ def test_edges_in_eighths(start: int, end: int, left: int, right: int) -> None:
     assert (run.left_eighths, run.right_eighths) == (left, right)
 
 
-def test_a_cell_shows_two_colours_at_most() -> None:
-    """A run whose neighbour begins in the next cell fills its last cell; that one starts square."""
+def test_each_run_has_its_own_edges() -> None:
+    """A run whose neighbour begins in the next cell still ends where it ends, and that one begins later."""
     runs = slice_runs([whole(0, 2), whole(2, 4)], [fact(100, 115), fact(125, 140)], EDGES, eighths=True)
-    assert runs[0].right_eighths == 8 and runs[1].left_eighths == 0
+    assert runs[0].right_eighths == 4 and runs[1].left_eighths == 4
 
 
 def test_run_at() -> None:

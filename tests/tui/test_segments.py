@@ -11,7 +11,7 @@ from rich.segment import Segment
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
-from tracelane.tui.draw.runs import OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, WHOLE, InstantCell, Run
+from tracelane.tui.draw.runs import FULL, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 from tracelane.tui.draw.segments import (
     SelectedCells,
     band_segments,
@@ -39,11 +39,13 @@ def rows(draw: st.DrawFn) -> tuple[list[Run], int]:
         if right > width:
             return runs, width
         whole = draw(st.booleans())
-        flags = draw(st.sampled_from([0, OPEN_LEFT, OPEN_RIGHT, RAGGED, OTHER])) | WHOLE if whole else 0
+        flags = draw(st.sampled_from([0, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH])) | WHOLE if whole else 0
         label = draw(NAMES) if right - left >= 3 else ""
         edges = (draw(st.integers(0, 7)), draw(st.integers(1, 8))) if whole and right - left > 1 else (0, 8)
         count = 1 if whole else draw(st.integers(2, 10**7))
-        runs.append(Run(left, right, "kernel", label, len(runs), count, flags, *edges))
+        share = "" if whole else draw(st.sampled_from(["", "28 %", "≈5 %"]))
+        levels = tuple(draw(st.integers(1, FULL)) for _ in range(left, right)) if edges == (0, 8) else ()
+        runs.append(Run(left, right, "kernel", label, len(runs), count, flags, *edges, share, levels))
         cell = right
 
 
@@ -60,18 +62,21 @@ def test_a_row_has_exactly_its_width(
     left = data.draw(st.integers(0, width - 1))
     place = data.draw(st.integers(0, len(runs)))
     chosen = data.draw(st.sampled_from([None, SelectedCells(place, left, min(width, left + 3))]))
-    segments = slice_segments(runs, width, palette, glyphs, chosen)
+    segments = slice_segments(runs, width, palette, glyphs, chosen, data.draw(st.booleans()))
     assert sum(segment.cell_length for segment in segments) == width
     assert cell_len(text_of(segments)) == width
 
 
 @given(rows(), st.sampled_from(PALETTES))
 def test_few_segments_per_run(row: tuple[list[Run], int], palette: Palette) -> None:
-    """A row makes one segment per run and gap, and at most two more per run for its edges."""
+    """A row makes one segment per run and gap, at most two more per run for its edges, and one for each
+    change of brightness; heights of one colour make one.
+    """
     runs, width = row
-    assert len(slice_segments(runs, width, palette, UNICODE)) <= 4 * len(runs) + 1
-    square = [run._replace(left_eighths=0, right_eighths=8, flags=run.flags & ~RAGGED) for run in runs]
-    assert len(slice_segments(square, width, palette, UNICODE)) <= 2 * len(runs) + 1
+    steps = sum(a != b for run in runs for a, b in zip(run.levels, run.levels[1:]))
+    assert len(slice_segments(runs, width, palette, UNICODE)) <= 4 * len(runs) + 1 + steps
+    bars = [run._replace(left_eighths=0, right_eighths=8, label="") for run in runs]
+    assert len(slice_segments(bars, width, palette, UNICODE, has_bars=True)) <= 2 * len(runs) + 1
 
 
 @given(NAMES, st.integers(0, 40))
@@ -92,13 +97,13 @@ def test_without_colours_brackets_carry_the_meaning() -> None:
         Run(0, 14, "kernel", "aten::linear", 0, 1, WHOLE),
         Run(14, 20, "kernel", "mm", 1, 1, WHOLE | OPEN_RIGHT),
         Run(22, 23, "kernel", "", 2, 1, WHOLE),
-        Run(24, 40, "kernel", "gemm", 3, 120, 0),
+        Run(24, 40, "kernel", "gemm", 3, 120, 0, share="28 %", levels=(6,) * 16),
         Run(41, 50, "kernel", "open", 4, 1, WHOLE | RAGGED),
     ]
     text = text_of(slice_segments(runs, 52, Palette(Depth.NONE), UNICODE))
-    assert text == "[aten::linear][mm ──  │ ·120 gemm ░░░░░░ [open ──⌇  "
+    assert text == "[aten::linear][mm ──  │ ▓·gemm 28 %▓▓▓▓▓ [open ──⌇  "
     plain = text_of(slice_segments(runs, 52, Palette(Depth.NONE), ASCII))
-    assert plain == "[aten::linear][mm --  | x120 gemm :::::: [open --~  "
+    assert plain == "[aten::linear][mm --  | %xgemm 28 %%%%%% [open --~  "
 
 
 def test_the_selection_is_seen_without_colours() -> None:
@@ -112,7 +117,7 @@ def test_the_selection_is_seen_without_colours() -> None:
     assert [segment.text for segment in marked] == [UNICODE.single]
 
 
-LENGTHS = {"bars": 9, "lefts": 9, "baseline": 3}
+LENGTHS = {"bars": 9, "shades": 5, "lefts": 9, "baseline": 3}
 """Glyphs that are several: levels of a bar; begin, middle and end of a stretch."""
 
 
@@ -178,12 +183,11 @@ def test_compact_counts(count: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("dark", [True, False])
-@pytest.mark.parametrize("flags", [WHOLE, WHOLE | OTHER])
 @pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
-def test_edges_have_their_slices_colour(depth: Depth, flags: int, dark: bool) -> None:
-    """The eighths at both ends show the slice in its own shade, the rest as an empty cell."""
+def test_edges_have_their_slices_colour(depth: Depth, dark: bool) -> None:
+    """The eighths at both ends show the slice in its own colour, the rest as an empty cell."""
     palette = Palette(depth, dark)
-    run = Run(2, 9, "kernel", "mm", 0, 1, flags, 3, 5)
+    run = Run(2, 9, "kernel", "mm", 0, 1, WHOLE, 3, 5)
     left, body, right = slice_segments([run], 10, palette, UNICODE)[1:4]
     assert body.style is not None and left.style is not None and right.style is not None
     assert left.text == UNICODE.lefts[3] and right.text == UNICODE.lefts[5]

@@ -15,6 +15,8 @@ BLACK: RGB = (0, 0, 0)
 WHITE: RGB = (255, 255, 255)
 DARK_TEXT: RGB = (16, 18, 22)
 LIGHT_TEXT: RGB = (244, 246, 250)
+READABLE = 4.5
+"""The contrast of a text that is easy to read (WCAG 2, level AA)."""
 
 # The 16 colours as rich matches them: a colour that equals one of these survives the way down unchanged.
 ANSI: dict[str, RGB] = {
@@ -35,17 +37,6 @@ ANSI: dict[str, RGB] = {
     "bright_cyan": (85, 255, 255),
     "bright_white": (255, 255, 255),
 }
-
-
-def as_text_on(surface_is_dark: bool, colour: RGB) -> RGB:
-    """Return the one of the 16 colours that stands for `colour` as a text on a dark or light background."""
-    names = list(ANSI)
-    name = names[list(ANSI.values()).index(colour)]
-    if surface_is_dark:
-        return ANSI[
-            "white" if name in ("black", "bright_black") else "bright_" + name.removeprefix("bright_")
-        ]
-    return ANSI["bright_black" if name in ("white", "bright_white") else name.removeprefix("bright_")]
 
 
 def oklch(lightness: float, chroma: float, hue: float) -> RGB:
@@ -99,8 +90,15 @@ def contrast(one: RGB, other: RGB) -> float:
 
 
 def text_on(background: RGB) -> RGB:
-    """Return dark or light, whichever reads better on the background."""
-    return DARK_TEXT if contrast(DARK_TEXT, background) >= contrast(LIGHT_TEXT, background) else LIGHT_TEXT
+    """Return dark or light, whichever reads better on the background; black or white where neither does well.
+
+    On any colour black or white has a contrast of 4.58 at least.
+    """
+    for pair in ((DARK_TEXT, LIGHT_TEXT), (BLACK, WHITE)):
+        text = max(pair, key=lambda colour: contrast(colour, background))
+        if contrast(text, background) >= READABLE:
+            break
+    return text
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ class Glyphs:
     overlap: str  # marks a row that holds overlapping slices
     many: str  # prefix of a count of aggregated slices
     ellipsis: str  # end of a shortened text
-    texture: str  # fills aggregated spans where colour does not tell them
+    shades: str  # five densities of a cell, from empty to full
     filler: str  # fills a slice after its label where colour does not tell it
     ragged: str  # right end of an unclosed slice
     edge: str  # left edge of a slice that touches one of its own colour
@@ -59,7 +59,7 @@ UNICODE = Glyphs(
     overlap="≈",
     many="·",
     ellipsis="…",
-    texture="░",
+    shades=" ░▒▓█",
     filler="─",
     ragged="⌇",
     edge="▏",
@@ -91,7 +91,7 @@ ASCII = Glyphs(
     overlap="~",
     many="x",
     ellipsis="~",
-    texture=":",
+    shades=" .:%#",
     filler="-",
     ragged="~",
     edge="|",

@@ -98,7 +98,7 @@ def _line_segments(
     value = ""
     if isinstance(row, SliceRow):
         gap = chosen is not None and chosen.place == GAP
-        area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen)
+        area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
         if gap and chosen is not None:
             area = with_gap(area, chosen.left, chosen.right, look)
     elif isinstance(row, InstantRow):
@@ -183,6 +183,8 @@ def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, 
 
 def _gutter(title: str, look: LineContext, kind: str) -> list[Segment]:
     palette = look.palette
+    if not title.strip():
+        return [Segment(title + look.glyphs.separator, palette.line)]
     style = {"title": palette.title, "focus": palette.accent, "dim": palette.dim}[kind]
     return [Segment(title, style), Segment(look.glyphs.separator, palette.line)]
 
@@ -239,7 +241,7 @@ def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineConte
 def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:
     """Return the segments with a thin mark in one cell, or the letter there set off; nothing is covered."""
     glyphs = look.glyphs
-    drawn = {" ", glyphs.texture, glyphs.filler, *glyphs.bars, *glyphs.lefts}
+    drawn = {" ", glyphs.filler, *glyphs.shades, *glyphs.bars, *glyphs.lefts}
     found: list[Segment] = []
     at = 0
     for segment in segments:

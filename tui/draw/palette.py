@@ -14,7 +14,8 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from .colour import ANSI, BLACK, RGB, WHITE, as_text_on, blend, oklch, shown_as, text_on
+from .colour import ANSI, BLACK, RGB, WHITE, blend, oklch, shown_as, text_on
+from .runs import FULL
 
 
 class Depth(Enum):
@@ -31,6 +32,12 @@ SYSTEMS = {
     Depth.EIGHT_BIT: ColorSystem.EIGHT_BIT,
     Depth.STANDARD: ColorSystem.STANDARD,
 }
+STEPS = {
+    Depth.TRUECOLOR: (0, 1, 2, 3, 4, 5, 6, 7, 8),
+    Depth.EIGHT_BIT: (0, 2, 2, 4, 4, 6, 6, 8, 8),
+    Depth.STANDARD: (0, 8, 8, 8, 8, 8, 8, 8, 8),
+    Depth.NONE: (0, 8, 8, 8, 8, 8, 8, 8, 8),
+}
 DEPTH_OF = {
     "truecolor": Depth.TRUECOLOR,
     "windows": Depth.STANDARD,
@@ -41,6 +48,9 @@ DEPTH_OF = {
 DARK_SURFACE: RGB = (18, 20, 24)
 LIGHT_SURFACE: RGB = (250, 250, 248)
 
+LEAST_INK = 0.2
+"""How much of its hue the palest step has: it is told from an empty cell."""
+
 HASHED = 24
 """Hashed keys "~0".."~23": few enough to keep the styles countable, enough to tell neighbours apart."""
 HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "bright_cyan", "yellow", "bright_magenta")
@@ -48,32 +58,39 @@ HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "bright_cyan", "
 
 @dataclass(frozen=True)
 class Hue:
-    """A colour family: OKLCH hue and chroma, a lightness correction, and the nearest of 16 colours."""
+    """A colour family: OKLCH hue, chroma and a lightness correction; in 256 colours the indexes of its steps
+    from pale to full, on dark and on light; of the 16 colours one for dark and one for light.
+    """
 
     hue: float
     chroma: float
-    ansi: str
-    lift: float = 0.0
+    lift: float
+    dark: tuple[int, int, int, int]
+    light: tuple[int, int, int, int]
+    ansi: tuple[str, str]
 
 
 FAMILIES: dict[str, Hue] = {
-    "cpu_op": Hue(252, 0.095, "blue"),
-    "python": Hue(105, 0.028, "bright_black", -0.06),
-    "annotation": Hue(300, 0.10, "magenta"),
-    "runtime": Hue(88, 0.105, "yellow", 0.04),
-    "driver": Hue(66, 0.105, "yellow"),
-    "kernel": Hue(150, 0.115, "green"),
-    "memcpy": Hue(200, 0.095, "cyan", 0.02),
-    "memset": Hue(222, 0.075, "bright_blue", 0.03),
-    "overhead": Hue(24, 0.10, "red", -0.03),
-    "collective": Hue(45, 0.135, "bright_red", 0.01),
-    "memory": Hue(350, 0.09, "bright_magenta"),
-    "sync": Hue(12, 0.05, "white", -0.02),
-    "trace": Hue(260, 0.015, "bright_black", -0.12),
-    "async": Hue(178, 0.075, "bright_cyan"),
-    "counter": Hue(236, 0.085, "cyan", 0.02),
-    "quiet": Hue(260, 0.012, "bright_black", -0.10),
+    "cpu_op": Hue(262, 0.115, -0.08, (17, 19, 27, 33), (189, 147, 69, 98), ("bright_blue", "blue")),
+    "python": Hue(120, 0.015, -0.115, (236, 240, 242, 248), (254, 251, 248, 102), ("white", "bright_black")),
+    "annotation": Hue(308, 0.11, 0.045, (54, 55, 134, 176), (225, 183, 213, 141), ("magenta", "magenta")),
+    "runtime": Hue(93, 0.14, 0.088, (58, 136, 178, 221), (228, 221, 185, 178), ("yellow", "yellow")),
+    "driver": Hue(70, 0.094, 0.01, (94, 137, 179, 180), (223, 216, 180, 136), ("bright_yellow", "yellow")),
+    "kernel": Hue(155, 0.114, 0.095, (22, 29, 72, 115), (194, 158, 151, 79), ("green", "green")),
+    "memcpy": Hue(195, 0.107, -0.02, (23, 30, 37, 80), (195, 80, 44, 37), ("cyan", "cyan")),
+    "memset": Hue(218, 0.071, 0.115, (24, 66, 110, 81), (123, 153, 110, 67), ("bright_cyan", "bright_blue")),
+    "overhead": Hue(30, 0.14, -0.108, (52, 124, 131, 167), (217, 181, 210, 167), ("red", "red")),
+    "collective": Hue(52, 0.167, -0.07, (88, 166, 202, 208), (179, 209, 202, 130), ("bright_red",) * 2),
+    "memory": Hue(335, 0.15, -0.14, (53, 91, 127, 133), (182, 205, 169, 96), ("bright_magenta",) * 2),
+    "sync": Hue(30, 0.05, -0.018, (95, 132, 138, 174), (181, 174, 138, 95), ("bright_white", "black")),
+    "trace": Hue(260, 0.015, -0.17, (236, 238, 240, 242), (254, 251, 248, 245), ("bright_black", "white")),
+    "async": Hue(184, 0.06, 0.048, (29, 36, 43, 79), (158, 122, 79, 73), ("bright_green", "cyan")),
+    "counter": Hue(236, 0.06, -0.08, (24, 31, 67, 67), (153, 110, 74, 67), ("cyan", "cyan")),
+    "quiet": Hue(265, 0.015, -0.2, (235, 237, 239, 241), (254, 252, 250, 246), ("bright_black", "white")),
 }
+"""Hue, chroma and lightness were searched for so that what stands side by side in a trace differs for
+everybody, for red-green-blind eyes too: tests/tui/test_palette.py says by how much.
+"""
 CATEGORIES: dict[str, str] = {
     "cpu_op": "cpu_op",
     "operator": "cpu_op",
@@ -199,15 +216,11 @@ class Look(Enum):
     """How a run is drawn."""
 
     WHOLE = "whole"
-    OTHER = "other"  # a whole slice beside one of its own colour: a shade apart
-    MANY = "many"  # stands for several slices
     FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
     MARK = "mark"  # glyph in the key's full colour on the background
     BAND = "band"  # the key's colour on its own paler tint
     EDGE = "edge"  # the background's colour on a whole slice's: the empty part of its first cell
-    EDGE_OTHER = "edge of other"
-    TAIL = "tail"  # a whole slice's colour on the background: the filled part of its last cell
-    TAIL_OTHER = "tail of other"
+    BAR = "bar"  # a whole slice's colour on the background: heights, and the filled part of its last cell
     CHOSEN = "chosen"  # the selection
 
 
@@ -226,11 +239,19 @@ class Palette:
         self.dark = dark
         self.surface = surface or (DARK_SURFACE if dark else LIGHT_SURFACE)
         self._styles: dict[tuple[str, Look], Style] = {}
+        self._inks: dict[str, tuple[Style, ...]] = {}
+        self._fills: dict[str, tuple[Style, ...]] = {}
+        self.coloured = depth is not Depth.NONE
+        """Whether colour carries meaning at all."""
+        self.shaded = depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
+        """Whether there are shades: with 16 colours and fewer, textures and edges take their place."""
+        self.steps = STEPS[depth]
+        """For each level 0..8 of a cell the level that it looks like."""
         background = self.surface if paint and depth is not Depth.NONE else None
         self._background = background
         strong = WHITE if dark else BLACK
         far = blend(self.surface, strong, 0.88)
-        middle = blend(self.surface, strong, 0.52)
+        middle = blend(self.surface, strong, 0.55)
         near = blend(self.surface, strong, 0.22)
         raised = blend(self.surface, strong, 0.07)
         if depth is Depth.STANDARD:
@@ -247,6 +268,8 @@ class Palette:
         self.process_rest = self._style(near, raised)
         self.dim = self._style(middle, background)
         self.line = self._style(near, background)
+        hint = blend(self.surface, strong, 0.42) if self.shaded else middle
+        self.hint = self._style(hint, background)
         self.accent = self._style(accent, background, bold=True)
         self.accent_plain = self._style(accent, background)
         self.ruler = self._style(far, background)
@@ -277,19 +300,10 @@ class Palette:
         )
 
     @property
-    def coloured(self) -> bool:
-        """Whether colour carries meaning at all."""
-        return self.depth is not Depth.NONE
-
-    @property
-    def shaded(self) -> bool:
-        """Whether there are shades: with 16 colours and fewer, textures and edges take their place."""
-        return self.depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
-
-    @property
     def style_count(self) -> int:
         """Number of distinct run styles made so far."""
-        return len(self._styles)
+        tuples = (*self._inks.values(), *self._fills.values())
+        return len({id(style) for styles in (tuple(self._styles.values()), *tuples) for style in styles})
 
     def style(self, key: str, look: Look = Look.WHOLE) -> Style:
         """Return the cached style of a colour key in a look."""
@@ -297,6 +311,43 @@ class Palette:
         if found is None:
             found = self._styles[key, look] = self._made(key, look)
         return found
+
+    def inks(self, key: str) -> tuple[Style, ...]:
+        """Return the styles of cells with text of which slices cover 0..8 eighths: the more, the brighter.
+
+        Levels that look alike have the same style object.
+        """
+        found = self._inks.get(key)
+        if found is None:
+            found = self._inks[key] = self._by_level(key, has_text=True)
+        return found
+
+    def fills(self, key: str) -> tuple[Style, ...]:
+        """Return the same for cells without text."""
+        found = self._fills.get(key)
+        if found is None:
+            found = self._fills[key] = self._by_level(key, has_text=False)
+        return found
+
+    def _by_level(self, key: str, has_text: bool) -> tuple[Style, ...]:
+        if self.depth is Depth.NONE:
+            return (self.blank,) * (FULL + 1)
+        made = {0: self.blank}
+        for level in self.steps:
+            if level not in made:
+                ground = self.ground(key, level)
+                made[level] = self._style(text_on(ground) if has_text else None, ground)
+        return tuple(made[level] for level in self.steps)
+
+    def ground(self, key: str, level: int) -> RGB:
+        """Return the colour, as this terminal shows it, of a cell of which slices cover so many eighths."""
+        family = FAMILIES.get(key)
+        if family is not None and self.depth is Depth.EIGHT_BIT:
+            return _indexed((family.dark if self.dark else family.light)[(level + 1) // 2 - 1])
+        if level < FULL and self.shaded:
+            share = LEAST_INK + (1 - LEAST_INK) * (level - 1) / (FULL - 1)
+            return shown_as(blend(self.surface, self._base(key), share), SYSTEMS[self.depth])
+        return shown_as(self._base(key), SYSTEMS[self.depth])
 
     def cursor_letter(self, style: Style) -> Style:
         """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""
@@ -322,12 +373,14 @@ class Palette:
             return oklch(self._lightness + (0.035 if number < HASHED // 2 else -0.055), 0.082, hue)
         family = FAMILIES.get(key, FAMILIES["trace"])
         if self.depth is Depth.STANDARD:
-            return ANSI[family.ansi]
+            return ANSI[family.ansi[0 if self.dark else 1]]
+        if self.depth is Depth.EIGHT_BIT:
+            return _indexed((family.dark if self.dark else family.light)[-1])
         return oklch(self._lightness + family.lift, family.chroma, family.hue)
 
     @property
     def _lightness(self) -> float:
-        return 0.72 if self.dark else 0.76
+        return 0.72 if self.dark else 0.66
 
     def _made(self, key: str, look: Look) -> Style:
         if self.depth is Depth.NONE:
@@ -336,33 +389,21 @@ class Palette:
         if look is Look.CHOSEN:
             ground = WHITE if self.dark else BLACK
             return self._style(text_on(ground), ground, bold=True)
-        if not self.shaded and look in (Look.FAINT, Look.MARK, Look.MANY, Look.BAND):
-            text = as_text_on(self.dark, shown_as(base, ColorSystem.STANDARD))
-            return self._style(text, self._background, bold=look is Look.MARK)
+        if not self.shaded and look in (Look.FAINT, Look.MARK, Look.BAND):
+            return self._style(base, self._background, bold=look is Look.MARK)
         if look in (Look.FAINT, Look.MARK):
             colour = base if self.dark else blend(base, BLACK, 0.35)
             if look is Look.FAINT:
                 colour = blend(colour, self.surface, 0.25)
             return self._style(colour, self._background, bold=look is Look.MARK)
-        if look in (Look.EDGE, Look.EDGE_OTHER, Look.TAIL, Look.TAIL_OTHER):
-            body = Look.WHOLE if look in (Look.EDGE, Look.TAIL) else Look.OTHER
-            own = self.style(key, body).bgcolor
-            if look in (Look.TAIL, Look.TAIL_OTHER):
-                return Style(color=own, bgcolor=self.blank.bgcolor)
-            return Style(color=self._style(self.surface, None).color, bgcolor=own)
-        if not self.shaded:
-            return self._style(text_on(shown_as(base, ColorSystem.STANDARD)), base)
-        if look is Look.BAND:
+        if look is Look.BAR:
+            return Style(color=self.fills(key)[FULL].bgcolor, bgcolor=self.blank.bgcolor)
+        if look is Look.EDGE:
+            return Style(color=self._style(self.surface, None).color, bgcolor=self.fills(key)[FULL].bgcolor)
+        if look is Look.BAND and self.shaded:
             strong = base if self.dark else blend(base, BLACK, 0.35)
             return self._style(strong, blend(base, self.surface, 0.55))
-        if look is Look.OTHER:
-            ground = blend(base, BLACK if self.dark else WHITE, 0.16 if self.dark else 0.28)
-        elif look is Look.MANY:
-            ground = blend(base, self.surface, 0.50)
-        else:
-            ground = base
-        shown = shown_as(ground, SYSTEMS[self.depth])
-        return self._style(text_on(shown), ground)
+        return self.inks(key)[FULL]
 
     def _style(
         self,
@@ -380,6 +421,13 @@ class Palette:
             bgcolor=None if ground is None else _colour(shown_as(ground, system)),
             bold=bold or None,
         )
+
+
+@lru_cache(maxsize=256)
+def _indexed(number: int) -> RGB:
+    """Return one of the 256 colours."""
+    triplet = Color.from_ansi(number).get_truecolor()
+    return (triplet.red, triplet.green, triplet.blue)
 
 
 def _colour(rgb: RGB) -> Color:

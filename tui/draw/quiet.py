@@ -21,10 +21,15 @@ _DEVICE_TITLE = re.compile(r"\bstream\b", re.IGNORECASE)
 
 def is_device(lane: Lane) -> bool:
     """Tell whether a lane belongs to an accelerator: by its process's labels and name, or as a stream."""
-    process = lane.process
-    if process.labels and "cpu" in process.labels.lower().split():
-        return bool(_DEVICE_TITLE.search(lane.name))
-    return bool(_DEVICE_LABEL.search(f"{process.labels} {process.name}") or _DEVICE_TITLE.search(lane.name))
+    return names_device(lane.process.labels, lane.process.name, lane.name)
+
+
+@lru_cache(maxsize=65536)
+def names_device(labels: str, process: str, lane: str) -> bool:
+    """Tell the same of names."""
+    if labels and "cpu" in labels.lower().split():
+        return bool(_DEVICE_TITLE.search(lane))
+    return bool(_DEVICE_LABEL.search(f"{labels} {process}") or _DEVICE_TITLE.search(lane))
 
 
 @lru_cache(maxsize=4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
+from tracelane.core.base.arrays import F64
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
@@ -20,6 +21,7 @@ from tracelane.core.overlay.log_index import LogIndex
 from tracelane.core.query.busy import UNION_ROWS, lane_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
+from tracelane.core.query.leading_names import RowSlices, leading_names
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.query.spans import spans
@@ -28,7 +30,8 @@ from tracelane.core.trace import Lane, Trace
 from ..session import GapId, Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .palette import key_of, key_of_name
-from .runs import HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, Run, slice_runs
+from .quiet import is_device
+from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class SliceRow:
     """A row of slices."""
 
     runs: tuple[Run, ...]
+    has_bars: bool = False  # what has no label tells how busy it is by its height
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class BusyRow:
 DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow
 
 
+ABOUT = "≈"
+"""Before a share that comes from a sample of the slices."""
 GAP = -1
 """The index of a selected gap: no slice has it."""
 
@@ -99,6 +105,7 @@ class LaneEdges:
 
     times: list[int]
     array: Sequence[int]
+    per_eighth: F64  # eighths of a cell that a ns takes
 
 
 class RowReader:
@@ -117,7 +124,7 @@ class RowReader:
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
         self._by_argument = ArgumentColours()
         self._edges_of: tuple[Viewport, int] | None = None
-        self._edges_made = LaneEdges([], [])
+        self._edges_made = LaneEdges([], [], np.empty(0))
         self._selected: tuple[Selectable | None, Selected | None] = (None, None)
 
         self._marked: RowViews | None = None
@@ -206,7 +213,9 @@ class RowReader:
             times = [edge - offset for edge in view.edges()]
             array = np.array([min(max(time, LOWEST), GREATEST) for time in times], np.int64)
             # The queries take arrays as they are; a list they would convert for every row.
-            self._edges_made = LaneEdges(times, cast("Sequence[int]", array))
+            self._edges_made = LaneEdges(
+                times, cast("Sequence[int]", array), FULL / np.maximum(array[1:] - array[:-1], 1)
+            )
             self._edges_of = (view, offset)
         return self._edges_made
 
@@ -218,23 +227,53 @@ class RowReader:
         row = index.rows[number]
         kind = int(row["kind"])
         if kind == RowKind.SLICES:
-            return self._slices(lane.source, index, number, self._edges(view, offset), colour_by)
+            return self._slices(lane, index, number, self._edges(view, offset), colour_by)
         if kind == RowKind.INSTANTS:
             return self._instants(lane.source, index, number, self._edges(view, offset), colour_by)
         return self._samples(lane, index, number, self._edges(view, offset))
 
     # -- slices ---------------------------------------------------------------------------------------------
 
-    def _slices(self, source: int, index: Index, number: int, edges: LaneEdges, colour_by: str) -> SliceRow:
-        found = spans(index, number, self._cells(source, index, number, edges.array))
+    def _slices(self, lane: Lane, index: Index, number: int, edges: LaneEdges, colour_by: str) -> SliceRow:
+        source = lane.source
+        cells = self._cells(source, index, number, edges.array)
+        found = spans(index, number, cells)
         if not found:
             return SliceRow(())
         first = int(index.rows[number]["first"])
         positions = np.array([span.place for span in found], np.int64) + first
         facts = self._facts(source, index, positions, found, colour_by)
-        counts = _counts(index, number, found, edges, self._view(self._left, source, number))
-        runs = slice_runs(found, facts, edges.times, counts, self.eighths)
-        return SliceRow(self._with_hits(runs, source, number, edges))
+        names = self._many_names(source, index, number, found, edges)
+        levels = covered_levels(cells, edges.per_eighth)
+        runs = slice_runs(found, facts, edges.times, names, self.eighths, levels)
+        return SliceRow(self._with_hits(runs, source, number, edges), is_device(lane))
+
+    def _many_names(
+        self, source: int, index: Index, number: int, found: list[Span], edges: LaneEdges
+    ) -> dict[int, ManyNames]:
+        """Return what the spans of several slices are called that have room for it."""
+        wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
+        if not wide:
+            return {}
+        row, left = index.rows[number], self._view(self._left, source, number)
+        first, count = int(row["first"]), int(row["count"])
+        starts = index.column("slices.start")[first : first + count] if left is None else left.starts
+        slices = RowSlices(index, first, starts, None if left is None else left.indices)
+        leads = leading_names(
+            slices, [edges.array[found[i].left] for i in wide], [edges.array[found[i].right] for i in wide]
+        )
+        names = {}
+        for i, lead in zip(wide, leads):
+            name = lead.name
+            if name < 0:
+                name = int(index.column("slices.name")[first + found[i].place])
+            share = (
+                ""
+                if lead.share in (0.0, 1.0)
+                else f"{'' if lead.is_exact else ABOUT}{100 * lead.share:.0f} %"
+            )
+            names[i] = ManyNames(safe(short_name(index.string(name))), share, lead.slices)
+        return names
 
     def _view(self, views: RowViews | None, source: int, number: int) -> RowView | None:
         if views is None or source >= len(views.hits.indexes):
@@ -449,24 +488,9 @@ def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missi
     return found
 
 
-def _counts(
-    index: Index, number: int, found: list[Span], edges: LaneEdges, left: RowView | None
-) -> list[int]:
-    """Return how many slices each span stands for: exact where there is room to write it."""
-    counts = [span.slices for span in found]
-    wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
-    if not wide:
-        return counts
-    row = index.rows[number]
-    begin, count = int(row["first"]), int(row["count"])
-    starts = index.column("slices.start")[begin : begin + count] if left is None else left.starts
-    lefts = np.array([edges.times[found[i].left] for i in wide], np.int64)
-    rights = np.array([edges.times[found[i].right] for i in wide], np.int64)
-    from_left = np.searchsorted(starts, lefts, "left")
-    to_right = np.searchsorted(starts, rights, "left")
-    before = np.maximum(from_left - 1, 0)
-    ns = index.duration(begin + before) if left is None else left.durations[before]
-    reaching = (from_left > 0) & (starts[before] + ns > lefts)
-    for i, value in zip(wide, (to_right - from_left + reaching).tolist()):
-        counts[i] = value
-    return counts
+def covered_levels(cells: Cells, per_eighth: F64) -> list[int]:
+    """Return how many eighths of each cell's time slices cover: 0 where none lies, else 1..8."""
+    levels = np.rint(cells.busy * per_eighth).clip(1, FULL)
+    levels[cells.count == 0] = 0
+    found: list[int] = levels.astype(np.int64).tolist()
+    return found

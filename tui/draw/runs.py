@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tracelane.core.query.cells import Span
 
 LABEL_CELLS = 3
 """Runs of fewer cells have no label."""
+FULL = 8
+"""The level of a cell whose whole time is covered."""
 
 # Bits of Run.flags.
 WHOLE = 1  # one slice alone; otherwise the run stands for several
@@ -16,9 +19,8 @@ RAGGED = 2  # unclosed: its end is not known
 OVERLAP = 4  # overlaps another slice without nesting in it
 OPEN_LEFT = 8  # begins left of the view
 OPEN_RIGHT = 16  # ends right of the view
-OTHER = 32  # drawn a shade apart from the neighbour of the same colour
-TOUCH = 64  # begins where a run of the same colour ends
-HIT = 128  # what is searched for, or some of it, lies in the run
+TOUCH = 32  # begins where a run of the same colour ends
+HIT = 64  # what is searched for, or some of it, lies in the run
 
 
 class Run(NamedTuple):
@@ -33,6 +35,8 @@ class Run(NamedTuple):
     flags: int
     left_eighths: int = 0  # eighths of the first cell that are empty, 0..7
     right_eighths: int = 8  # eighths of the last cell that are filled, 1..8
+    share: str = ""  # of the time of several slices that the label's name takes
+    levels: tuple[int, ...] = ()  # per cell the eighths of its time that are covered; empty: all of it
 
 
 class InstantCell(NamedTuple):
@@ -54,22 +58,31 @@ class Facts(NamedTuple):
     flags: int  # RAGGED, OVERLAP
 
 
+class ManyNames(NamedTuple):
+    """What a run of several slices is called."""
+
+    label: str  # of the name with most time
+    share: str  # "28 %" of their time; empty where there is no other name
+    slices: int
+
+
 def slice_runs(
     spans: Sequence[Span],
     facts: Sequence[Facts],
     edges: Sequence[int],
-    counts: Sequence[int] | None = None,
+    names: Mapping[int, ManyNames] = MappingProxyType({}),
     eighths: bool = False,
+    levels: Sequence[int] | None = None,
 ) -> tuple[Run, ...]:
     """Return the runs of a row of slices.
 
-    `facts` and `counts` (slices a span stands for) go with the spans, `edges` are the cells' edges.
+    `facts` go with the spans, `names` says by a span's number what several slices are called; `edges` are the
+    cells' edges, `levels` says of each cell how many eighths of its time slices cover.
     """
     width = len(edges) - 1
     runs: list[Run] = []
     previous_right = -1
     previous_key = ""
-    previous_other = False
     for number, (span, fact) in enumerate(zip(spans, facts)):
         left, right = span.left, span.right
         flags = fact.flags
@@ -78,35 +91,40 @@ def slice_runs(
             flags |= WHOLE
             if fact.start < edges[0]:
                 flags |= OPEN_LEFT
-            elif eighths and left > previous_right:
+            elif eighths and right - left > 1:
                 left_eighths = _eighths(fact.start, edges[left], edges[left + 1], 0, 7)
             if fact.end > edges[width]:
                 flags |= OPEN_RIGHT
-            elif eighths and right < width and right - left > 1:
+            elif eighths and right - left > 1:
                 right_eighths = _eighths(fact.end, edges[right - 1], edges[right], 1, 8)
         else:
             flags &= ~RAGGED
         touching = left == previous_right and fact.key == previous_key
-        other = touching and not previous_other
-        flags |= (TOUCH if touching else 0) | (OTHER if other else 0)
-        count = span.slices if counts is None else counts[number]
-        label = fact.label if right - left >= LABEL_CELLS else ""
-        runs.append(Run(left, right, fact.key, label, span.place, count, flags, left_eighths, right_eighths))
-        previous_right, previous_key, previous_other = right, fact.key, other
-    if eighths:
-        _square_touching(runs)
+        flags |= TOUCH if touching else 0
+        several = names.get(number)
+        if several is None:
+            label, share, count = fact.label if right - left >= LABEL_CELLS else "", "", span.slices
+        else:
+            label, share, count = several
+        ends = left_eighths, right_eighths
+        covered = _covered(levels, left, right, span.whole and eighths)
+        runs.append(Run(left, right, fact.key, label, span.place, count, flags, *ends, share, covered))
+        previous_right, previous_key = right, fact.key
     return tuple(runs)
+
+
+def _covered(levels: Sequence[int] | None, left: int, right: int, has_edges: bool) -> tuple[int, ...]:
+    """Return the levels of a run's cells, empty where all are full or its edges are drawn in eighths."""
+    if levels is None or (has_edges and right - left > 1):
+        return ()
+    if right - left == 1:
+        return () if levels[left] == FULL else (levels[left],)
+    covered = tuple(levels[left:right])
+    return () if min(covered) == FULL else covered
 
 
 def _eighths(time: int, left: int, right: int, least: int, most: int) -> int:
     return min(most, max(least, round(8 * (time - left) / (right - left))))
-
-
-def _square_touching(runs: list[Run]) -> None:
-    """Fill the last cell of runs whose right neighbour begins at once: a cell cannot show three colours."""
-    for number in range(len(runs) - 1):
-        if runs[number].right_eighths < 8 and runs[number].right == runs[number + 1].left:
-            runs[number] = runs[number]._replace(right_eighths=8)
 
 
 def run_at(runs: Iterable[Run], cell: int) -> Run | None:

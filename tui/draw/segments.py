@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,12 +16,18 @@ from rich.style import Style
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, padded
 from .palette import Look, Palette
-from .runs import HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, OTHER, RAGGED, TOUCH, WHOLE, InstantCell, Run
+from .runs import FULL, HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
-"""Runs of fewer cells do not say how many slices they stand for."""
+"""Runs of fewer cells do not say what slices they stand for."""
+LEAST_NAME = 8
+"""Characters of a name that are worth more than how much time it takes."""
+_SHARED = re.compile(
+    r"^(?:aten::|nn\.Module: |autograd::engine::evaluate_function: |[^\s()]+\.pyx?\(\d+\): )+"
+)
+"""What so many names begin with that it tells nothing where room is short."""
 
 
 @dataclass(frozen=True)
@@ -33,96 +40,172 @@ class SelectedCells:
 
 
 def slice_segments(
-    runs: Sequence[Run], width: int, palette: Palette, glyphs: Glyphs, chosen: SelectedCells | None = None
+    runs: Sequence[Run],
+    width: int,
+    palette: Palette,
+    glyphs: Glyphs,
+    chosen: SelectedCells | None = None,
+    has_bars: bool = False,
 ) -> list[Segment]:
-    """Return the segments of a row of slices, exactly `width` cells."""
+    """Return the segments of a row of slices, exactly `width` cells.
+
+    How much of a cell's time slices cover is told by brightness, with `has_bars` in runs without label by
+    height; where there are no shades, by texture or height.
+    """
     segments: list[Segment] = []
     cell = 0
     blank = palette.blank
+    plain = palette.shaded and not has_bars
     for run in runs:
         if run.left > cell:
             segments.append(Segment(" " * (run.left - cell), blank))
         cell = run.right
-        first = len(segments)
-        if chosen is not None and run.left < chosen.right and chosen.left < run.right:
-            _chosen_run(segments, run, chosen, palette, glyphs)
-        elif run.flags & WHOLE:
-            _whole_run(segments, run, palette, glyphs)
+        is_chosen = chosen is not None and run.left < chosen.right and chosen.left < run.right
+        if plain and cell - run.left == 1 and run.levels and not is_chosen and not run.flags & HIT:
+            drawn = [Segment(" ", palette.fills(run.key)[run.levels[0]])]  # what most runs are
         else:
-            segments.append(Segment(_many_text(run, palette, glyphs), _many_style(run, palette)))
-        if run.flags & HIT:
-            marked = ((part.text, part.style or blank) for part in segments[first:])
-            segments[first:] = [Segment(text, style + HIT_STYLE) for text, style in marked]
+            drawn = []
+            if is_chosen and chosen is not None:
+                _chosen_run(drawn, run, chosen, palette, glyphs, has_bars)
+            else:
+                _run(drawn, run, palette, glyphs, has_bars)
+            if run.flags & HIT:
+                segments.extend(Segment(part.text, (part.style or blank) + HIT_STYLE) for part in drawn)
+                continue
+        if segments and drawn and segments[-1].style is drawn[0].style and drawn[0].style is not blank:
+            text = segments[-1].text
+            if run.flags & TOUCH and text[-1] == glyphs.bars[FULL]:
+                text = text[:-1] + glyphs.lefts[FULL - 1]  # a thin gap tells the two apart
+            segments[-1] = Segment(text + drawn[0].text, drawn[0].style)
+            del drawn[0]
+        segments.extend(drawn)
     if cell < width:
         segments.append(Segment(" " * (width - cell), blank))
     return segments
+
+
+def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, has_bars: bool) -> None:
+    width = run.right - run.left
+    is_whole = run.flags & WHOLE
+    has_edges = run.left_eighths or run.right_eighths < FULL
+    if has_bars and not run.label and not has_edges:
+        text = "".join(map(glyphs.bars.__getitem__, run.levels or (FULL,) * width))
+        segments.append(Segment(text, palette.style(run.key, Look.BAR)))
+        return
+    if is_whole and (not run.levels or not palette.shaded):
+        _whole_run(segments, run, palette, glyphs)
+    elif palette.shaded:
+        text = _whole_text(run, width, glyphs) if is_whole else _many_text(run, width, glyphs)
+        _brightness(segments, run, text, palette)
+    else:
+        _texture(segments, run, palette, glyphs)
+
+
+def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:
+    """Draw a text over cells, each as bright as its level."""
+    levels = run.levels or (FULL,) * (run.right - run.left)
+    inks, fills = palette.inks(run.key), palette.fills(run.key)
+    is_narrow = len(text) == len(levels)  # each letter takes one cell
+    at = 0
+    for level, cells in groupby(map(palette.steps.__getitem__, levels)):
+        end = at + sum(1 for _ in cells)
+        part = text[at:end] if is_narrow else _cut(text, at, end)
+        segments.append(Segment(part, (fills if part.isspace() else inks)[level]))
+        at = end
+
+
+def _cut(text: str, left: int, right: int) -> str:
+    """Return the cells [left, right) of a text; a wide letter that is cut in two leaves blanks."""
+    return Segment(text).split_cells(left)[1].split_cells(right - left)[0].text
+
+
+def _texture(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
+    """Draw the cells of several slices as dense as they are covered, with a label between the first cell and
+    the last where there is room.
+    """
+    width = run.right - run.left
+    levels = run.levels or (FULL,) * width
+    text = "".join(glyphs.shades[min(3, max(1, (level + 1) // 2))] for level in levels)
+    style = palette.style(run.key, Look.FAINT)
+    if not run.label or width < COUNT_FROM:
+        segments.append(Segment(text, style))
+        return
+    label = _many_text(run, width - 2, glyphs).rstrip()
+    end = 1 + cell_len(label)
+    if not palette.coloured:
+        segments.append(Segment(text[0] + label + text[end:], style))
+        return
+    segments.append(Segment(text[0], style))
+    segments.append(Segment(label, palette.ruler))
+    segments.append(Segment(text[end:], style))
 
 
 def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
     if not palette.coloured:
         segments.append(Segment(_bracketed(run, glyphs), palette.style(run.key)))
         return
-    other = run.flags & OTHER
-    style = palette.style(run.key, Look.OTHER if other else Look.WHOLE)
     width = run.right - run.left
     left_part, right_part = run.left_eighths, run.right_eighths
     ragged = run.flags & RAGGED and not run.flags & OPEN_RIGHT
-    if not left_part and right_part == 8 and not ragged:
-        segments.append(Segment(_whole_text(run, width, palette, glyphs), style))
-        return
     body = width
     if left_part:
         # The empty part is drawn, in the background's colour, over the slice's own.
-        segments.append(
-            Segment(glyphs.lefts[left_part], palette.style(run.key, Look.EDGE_OTHER if other else Look.EDGE))
-        )
+        segments.append(Segment(glyphs.lefts[left_part], palette.style(run.key, Look.EDGE)))
         body -= 1
     tail: Segment | None = None
     if ragged and width > 1:
         tail = Segment(glyphs.ragged, palette.style(run.key, Look.MARK))
         body -= 1
-    elif right_part < 8 and body > 0:
-        tail = Segment(
-            glyphs.lefts[right_part], palette.style(run.key, Look.TAIL_OTHER if other else Look.TAIL)
-        )
+    elif right_part < FULL and body > 0:
+        tail = Segment(glyphs.lefts[right_part], palette.style(run.key, Look.BAR))
         body -= 1
     if body > 0:
-        segments.append(Segment(_whole_text(run, body, palette, glyphs), style))
+        text = _whole_text(run, body, glyphs)
+        segments.append(Segment(text, (palette.fills if text.isspace() else palette.inks)(run.key)[FULL]))
     if tail is not None:
         segments.append(tail)
 
 
-def _whole_text(run: Run, width: int, palette: Palette, glyphs: Glyphs) -> str:
-    if run.flags & TOUCH and not palette.shaded:
-        if width < LABEL_CELLS or not run.label:
+def _whole_text(run: Run, width: int, glyphs: Glyphs) -> str:
+    """Return a slice's label, behind an edge where a slice of its colour ends."""
+    has_label = bool(run.label) and width >= LABEL_CELLS
+    if run.flags & TOUCH and (not run.levels or run.levels[0] == FULL):
+        if not has_label:
             return fit(glyphs.edge, width)
-        return glyphs.edge + fit(run.label, width - 1, glyphs.ellipsis)
-    if width < LABEL_CELLS or not run.label:
+        return glyphs.edge + fit(label_in(run.label, width - 1), width - 1, glyphs.ellipsis)
+    return padded(label_in(run.label, width), width, glyphs.ellipsis) if has_label else " " * width
+
+
+def _many_text(run: Run, width: int, glyphs: Glyphs) -> str:
+    if width < COUNT_FROM - 2 or not run.label:
         return " " * width
-    return padded(run.label, width, glyphs.ellipsis)
-
-
-def _many_style(run: Run, palette: Palette) -> Style:
-    # A texture alone keeps to the colour, a text must be readable.
-    return palette.style(run.key, Look.MANY if run.right - run.left >= COUNT_FROM else Look.BAND)
-
-
-def _many_text(run: Run, palette: Palette, glyphs: Glyphs) -> str:
-    width = run.right - run.left
-    filler = " " if palette.shaded else glyphs.texture
-    if palette.shaded and width < COUNT_FROM:
-        return glyphs.texture * width
-    if width < COUNT_FROM:
-        return filler * width
-    return _many_label(run.slices, run.label, width, glyphs, glyphs.texture)
+    return _many_label(run.slices, run.label, run.share, width, glyphs)
 
 
 @lru_cache(maxsize=65536)
-def _many_label(count: int, label: str, width: int, glyphs: Glyphs, filler: str) -> str:
-    text = f"{glyphs.many}{compact_count(count)} {label}"
-    if cell_len(text) < width:
-        text += " "
-    return fit(text, width, glyphs.ellipsis, filler)
+def _many_label(count: int, label: str, share: str, width: int, glyphs: Glyphs) -> str:
+    """Return what several slices are called: how many, the name that takes most time, and its share of it.
+
+    Where room is short the name loses what many share, then the count goes, then the share.
+    """
+    short = label_in(label, 0)
+    tail = f" {share}" if share else ""
+    for name in (label, short):
+        text = f"{compact_count(count)} {glyphs.many} {name}{tail}"
+        if cell_len(text) <= width - 1:
+            return fit(f" {text}" if cell_len(text) < width - 1 else f"{text} ", width)
+    room = min(width - 1 - cell_len(tail), cell_len(short))
+    if tail and room >= min(LEAST_NAME, cell_len(short)):
+        return glyphs.many + fit(short, room, glyphs.ellipsis) + fit(tail, width - 1 - room)
+    return fit(glyphs.many + short, width, glyphs.ellipsis)
+
+
+@lru_cache(maxsize=65536)
+def label_in(label: str, width: int) -> str:
+    """Return a label without the prefix that many names share, where it does not fit otherwise."""
+    if cell_len(label) <= width:
+        return label
+    return _SHARED.sub("", label, count=1) or label
 
 
 def compact_count(count: int) -> str:
@@ -153,26 +236,31 @@ def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
 
 
 def _chosen_run(
-    segments: list[Segment], run: Run, chosen: SelectedCells, palette: Palette, glyphs: Glyphs
+    segments: list[Segment], run: Run, chosen: SelectedCells, palette: Palette, glyphs: Glyphs, has_bars: bool
 ) -> None:
     style = palette.style(run.key, Look.CHOSEN)
     width = run.right - run.left
     if run.flags & WHOLE:
         if run.place != chosen.place:
             # A neighbour that shares the cell's time but not the slice (a zero-length one at its edge).
-            _whole_run(segments, run, palette, glyphs)
+            _run(segments, run, palette, glyphs, has_bars)
         else:
-            plain = run._replace(left_eighths=0, right_eighths=8)
+            plain = run._replace(left_eighths=0, right_eighths=FULL)
             text = _bracketed(plain, glyphs) if width >= LABEL_CELLS or not palette.coloured else " " * width
             segments.append(Segment(text, style))
         return
-    whole = Segment(_many_text(run, palette, glyphs), _many_style(run, palette))
+    drawn: list[Segment] = []
+    _run(drawn, run, palette, glyphs, has_bars)
     left = max(chosen.left, run.left) - run.left
     right = min(chosen.right, run.right) - run.left
-    before, rest = whole.split_cells(left)
-    _, after = rest.split_cells(right - left)
-    marked = Segment(glyphs.single * (right - left), style)
-    segments.extend(part for part in (before, marked, after) if part.text)
+    at = 0
+    for segment in drawn:
+        end = at + segment.cell_length
+        before, rest = segment.split_cells(min(max(left - at, 0), end - at))
+        under, after = rest.split_cells(min(max(right - at, 0), end - at) - before.cell_length)
+        marked = Segment(glyphs.single * under.cell_length, style)
+        segments.extend(part for part in (before, marked, after) if part.text)
+        at = end
 
 
 def ascii_segments(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:

@@ -17,11 +17,15 @@ from ..session import LaneKey, RowKey, Session, Viewport
 from .labels import fit, fit_middle
 from .lines import LineContext, with_cursor
 from .overview import overview_line, window
+from .palette import Look as RunLook
+from .quiet import names_device
 from .ruler import Origin, ruler_lines
 from .segments import ascii_segments
 
 OVERVIEW_LANES = 64
 """Lanes that the minimap looks at: a frame must not depend on their number."""
+SKETCHED = "python"
+"""The colour key of what has no category yet."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,10 @@ def sketch_levels(sketch: Sketch, lane: SketchLane, view: Viewport) -> list[int]
 def sketch_segments(
     line: SketchLine | None, sketch: Sketch, session: Session, look: LineContext
 ) -> list[Segment]:
-    """Return one line, exactly titles + area cells."""
+    """Return one line, exactly titles + area cells.
+
+    As in the final picture a cell is the higher, on devices, or the brighter, the more of it is covered.
+    """
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]
@@ -88,9 +95,15 @@ def sketch_segments(
         return ascii_segments([Segment(text, palette.dim)], glyphs)
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     area = []
-    for level, cells in groupby(sketch_levels(sketch, line.lane, view)):
-        text = (glyphs.bars[level] if level > 0 else " ") * sum(1 for _ in cells)
-        area.append(Segment(text, palette.minimap))
+    levels = sketch_levels(sketch, line.lane, view)
+    has_bars = not palette.shaded or names_device("", line.process.title, line.lane.title)
+    for level, cells in groupby(levels):
+        count = sum(1 for _ in cells)
+        if level > 0 and not has_bars:
+            area.append(Segment(" " * count, palette.fills(SKETCHED)[level]))
+        else:
+            text = (glyphs.bars[level] if level > 0 else " ") * count
+            area.append(Segment(text, palette.style(SKETCHED, RunLook.BAR) if level > 0 else palette.blank))
     focused = session.focus is not None and line.row_key == session.focus
     if focused:
         area = with_cursor(area, view.cell(session.cursor), look)

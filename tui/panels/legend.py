@@ -10,6 +10,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.glyphs import Glyphs
 from ..draw.palette import Look, Palette, key_of
+from ..draw.runs import FULL
 
 CATEGORY_CELLS = 30
 MARK_CELLS = 60
@@ -37,16 +38,20 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     for category in categories_of(trace):
         text = Text(no_wrap=True, end="")
         if category:
-            text.append(f" {glyphs.edge} ", palette.style(key_of(category, ""), Look.WHOLE))
+            text.append("   ", palette.style(key_of(category, ""), Look.WHOLE))
             text.append(f" {safe(category)}")
         else:
             text.append(" no category: coloured by name")
         entries.append(text)
     lines = _columns(entries, CATEGORY_CELLS, width)
     lines.append(Text(""))
-    many = palette.style("kernel", Look.MANY)
+    lines.append(_ink(palette, glyphs))
+    many = palette.inks("kernel")[4]
     marks = [
-        ((f"{glyphs.many}12", many), "several slices: how many, and the longest's name"),
+        (
+            (f"12 {glyphs.many} mm 28 %", many),
+            "several slices: how many, and the name with most of their time (≈: of a sample)",
+        ),
         ((f" {glyphs.instant} ", palette.style("annotation", Look.MARK)), "an instant"),
         ((f" {glyphs.overlap} ", palette.title), "row of slices that overlap without nesting"),
         ((f" {glyphs.ragged} ", palette.title), "a begin without its end"),
@@ -62,6 +67,22 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]
     lines.extend(_columns(meanings, MARK_CELLS, width))
     return Text("\n").join(lines)
+
+
+def _ink(palette: Palette, glyphs: Glyphs) -> Text:
+    """Return the line on what brightness and height mean."""
+    text = Text(no_wrap=True, end="")
+    text.append(" ")
+    for level in range(1, FULL + 1):
+        if palette.shaded:
+            text.append(" ", palette.fills("kernel")[level])
+        else:
+            text.append(glyphs.shades[min(3, (level + 1) // 2)], palette.style("kernel", Look.FAINT))
+    text.append(" ")
+    text.append(glyphs.bars[1 : FULL + 1], palette.style("kernel", Look.BAR))
+    how = "the brighter" if palette.shaded else "the denser"
+    text.append(f" {how} or higher a cell, the more of its time is covered")
+    return text
 
 
 def _columns(entries: list[Text], size: int, width: int) -> list[Text]:

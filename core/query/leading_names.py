@@ -1,0 +1,106 @@
+"""Which name takes most time among the slices of a row that one piece of the picture stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..index.store import Index
+from .ranges import ragged
+
+SLICES_READ = 1 << 14
+"""Slices of a row that are read for one picture; of more, evenly spread blocks are."""
+BLOCK_READ = 128
+"""Slices that such a block has: long enough to hold whole repetitions of what a program does."""
+
+
+class LeadingName(NamedTuple):
+    """The name with most time in a window of a row."""
+
+    name: int  # its number in the index; -1 where no slice of the window takes time
+    share: float  # of the time that slices cover in the window, 0..1
+    slices: int  # slices that touch the window, exact
+    is_exact: bool  # False: name and share come from a sample of the slices
+
+
+@dataclass(frozen=True)
+class RowSlices:
+    """The slices of a row: all of them, or those at some indices within it."""
+
+    index: Index
+    first: int  # position of the row's first slice
+    starts: AnyArray  # ns, of the slices meant
+    indices: I64 | None = None  # within the row; None: all slices
+
+    def positions(self, places: I64) -> I64:
+        """Return the positions in the index of slices by their place among those meant."""
+        return self.first + (places if self.indices is None else self.indices[places])
+
+
+def leading_names(
+    row: RowSlices, lefts: Sequence[int], rights: Sequence[int], most: int = SLICES_READ
+) -> list[LeadingName]:
+    """Return the leading name of each window [left, right), ns of lane time; windows do not overlap.
+
+    Slices count with what lies of them inside the window. Of equals the name that was met first in the file
+    leads. At most about `most` slices are read.
+    """
+    left, right = np.array(lefts, np.int64), np.array(rights, np.int64)
+    first = row.starts.searchsorted(left, "left").astype(np.int64)
+    last = row.starts.searchsorted(right, "left").astype(np.int64)
+    before = np.maximum(first - 1, 0)
+    reaches = (first > 0) & (row.starts[before] + row.index.duration(row.positions(before)) > left)
+    first -= reaches
+    counts = last - first
+    if not counts.sum():
+        return [LeadingName(-1, 0.0, 0, True)] * len(left)
+    allowed = max(BLOCK_READ, most // len(left))
+    is_exact = counts <= allowed if int(counts.sum()) > most else np.ones(len(left), bool)
+    places, window = _read(first, last, is_exact, allowed)
+    positions = row.positions(places)
+    starts = row.starts[places]
+    ends = np.minimum(starts + row.index.duration(positions), right[window])
+    ns = np.maximum(ends - np.maximum(starts, left[window]), 0)
+    names = row.index.column("slices.name")[positions].astype(np.int64)
+    pairs, place = np.unique((window << 32) | names, return_inverse=True)
+    # Sums are exact: a window is shorter than 2**53 ns.
+    totals = np.bincount(place, ns, len(pairs))
+    owner = pairs >> 32
+    begins = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    leads = {}
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(pairs)]):
+        best = begin + int(totals[begin:end].argmax())
+        leads[int(owner[begin])] = (int(pairs[best] & 0xFFFFFFFF), totals[best], totals[begin:end].sum())
+    found = []
+    for number, (count, exact) in enumerate(zip(counts.tolist(), is_exact.tolist())):
+        name, most_ns, all_ns = leads.get(number, (-1, 0.0, 0.0))
+        share = float(most_ns / all_ns) if all_ns else 0.0
+        found.append(LeadingName(name if all_ns else -1, share, count, exact))
+    return found
+
+
+def _read(first: I64, last: I64, is_exact: AnyArray, allowed: int) -> tuple[I64, I64]:
+    """Return the places of the slices that are read, and the window of each.
+
+    The blocks of a sample lie where they lie whatever the window, so that it does not change while panning.
+    """
+    begins, ends, windows = [], [], []
+    for number, (begin, end, exact) in enumerate(zip(first.tolist(), last.tolist(), is_exact.tolist())):
+        if exact:
+            begins.append(np.array([begin]))
+            ends.append(np.array([end]))
+        else:
+            blocks = max(1, allowed // BLOCK_READ)
+            stride = 1 << max(0, (-(-(end - begin) // blocks) - 1).bit_length())
+            tops = np.arange(begin // stride * stride, end, stride)
+            begins.append(np.maximum(tops, begin))
+            ends.append(np.minimum(tops + BLOCK_READ, end))
+        windows.append(np.full(len(begins[-1]), number))
+    low, high, window = np.concatenate(begins), np.concatenate(ends), np.concatenate(windows)
+    some = high > low
+    low, high, window = low[some], high[some], window[some]
+    return ragged(low, high)[0], window.repeat(high - low)
