@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Any, Final
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
-from tracelane.core.export.marks import read_marks, read_object, shelf, write_marks
+from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read_object, shelf, write_marks
 from tracelane.core.index.inputs import check_there
 from tracelane.core.trace import Trace
 
@@ -35,11 +36,16 @@ def saved_session(trace: Trace) -> Session | None:
 def import_marks(trace: Trace, path: Path) -> int:
     """Add the marks of a file to those kept of a trace; return how many are new. Raises TracelaneError."""
     check_there([path])
+    return keep_marks(trace, read_named_marks(path))
+
+
+def keep_marks(trace: Trace, marks: Sequence[Mark]) -> int:
+    """Add marks to those kept of a trace; return how many are new. Raises TracelaneError."""
     place = shelf(trace.indexes, "marks")
     if place is None:
         raise UsageError("of what comes from standard input no marks are kept")
     present = read_marks(place)
-    more = set(read_marks(path)) - set(present)
+    more = set(marks) - set(present)
     write_marks(place, (*present, *more), [source.path for source in trace.sources])
     return len(more)
 

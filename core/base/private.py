@@ -1,7 +1,8 @@
 """Files and folders that belong to one user: made for that user alone, read only where that user owns them.
 
-Others on a host may plant links, pipes and folders in places that everybody can write to. Nothing here
-follows a link, waits for a pipe, or reads what somebody else owns. Modes do not depend on the umask.
+Others on a host may plant links, pipes and folders in places that everybody can write to. Nothing private
+follows a link, waits for a pipe, or reads what somebody else owns. Modes do not depend on the umask. Files
+that the user names (`open_regular`) may be links and anybody's, but no pipes or devices, which may never end.
 """
 
 from __future__ import annotations
@@ -82,6 +83,43 @@ def read_private(path: Path, most: int) -> bytes:
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, "is longer than it can be", str(path))
         return file.read()
+
+
+def open_regular(path: str | Path) -> int:
+    """Return a descriptor for reading a regular file of anybody; OSError, at once, for a pipe or device."""
+    _check_regular(path, os.stat(path).st_mode)  # before it is opened: that alone would end a pipe's writer
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_regular(path, os.fstat(descriptor).st_mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(path: str | Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, "is a directory", str(path))
+    if stat.S_ISFIFO(mode):
+        raise OSError(errno.EINVAL, "is a pipe: write what comes from it to a file first", str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is a device or socket, not a file", str(path))
+
+
+def read_regular(path: str | Path, most: int) -> bytes:
+    """Return the contents of a regular file that has `most` bytes at most; OSError."""
+    with open(open_regular(path), "rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"is longer than {most >> 20} MiB", str(path))
+        return file.read()
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file cannot be read or written, as words that follow a colon."""
+    if error.errno == errno.ELOOP:
+        return "it is a link, which is not followed there"
+    reason = error.strerror or str(error)
+    return f"it {reason}" if reason.startswith(("is ", "belongs ")) else reason
 
 
 def write_private(path: Path, data: bytes) -> None:

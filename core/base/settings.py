@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from .private import read_regular, reason_of
 
 MOST_BYTES = 1 << 20
 """No settings file is longer."""
@@ -30,16 +31,11 @@ def read_settings(path: Path) -> dict[str, Any]:
     import tomllib  # most have no settings
 
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb", buffering=0) as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-                raise ValueError("is no settings file")
-            text = file.read()
+        text = read_regular(path, MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(path) from None
     except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror or error}") from None
+        raise ValueError(f"cannot be read: {reason_of(error)}") from None
     try:
         return tomllib.loads(text.decode())
     except UnicodeDecodeError:

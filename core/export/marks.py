@@ -1,26 +1,27 @@
 """Marks and views of a trace, kept beside its index: small JSON files named by what the trace holds.
 
 They lie in <root>/marks/, never inside an index folder, so that they outlive it; each is replaced as a whole.
+Folder and files are their owner's alone, as the indexes are: a link or another user's file is not read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import TracelaneError
+from ..base.private import make_private_folder, read_private, read_regular, reason_of, write_private
 from ..base.safe_text import json_text
 from ..index.store import Index
 
 SCHEMA = 1
 FOLDER = "marks"
-PRIVATE = 0o700
+MOST_BYTES = 64 << 20
+"""No file of marks or of a view is longer."""
 MOST = 10_000
 """Marks that are read from one file: one that holds more was not written here."""
 
@@ -54,13 +55,24 @@ def shelf(indexes: Sequence[Index], kind: str) -> Path | None:
 
 
 def read_marks(path: Path) -> tuple[Mark, ...]:
-    """Return the marks of a file in order of time; none where there is no such file.
+    """Return the marks kept of a trace in order of time; none where there is no such file.
 
-    Raises TracelaneError where it holds something else.
+    Raises TracelaneError where it holds something else, or is not the user's own.
     """
     value = read_object(path)
-    if value is None:
-        return ()
+    return () if value is None else _marks_of(path, value)
+
+
+def read_named_marks(path: Path) -> tuple[Mark, ...]:
+    """Return the marks of a file that the user named, in order of time. Raises TracelaneError."""
+    try:
+        data = read_regular(path, MOST_BYTES)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return _marks_of(path, _object_of(path, data))
+
+
+def _marks_of(path: Path, value: dict[str, Any]) -> tuple[Mark, ...]:
     try:
         marks = [
             Mark(int(entry["start_ns"]), int(entry["end_ns"]), str(entry.get("text", "")))
@@ -97,13 +109,29 @@ def _object(marks: Sequence[Mark], paths: Sequence[str]) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object of a file, None where there is no file. Raises TracelaneError."""
+    """Return the JSON object of a file of the user's own, None where there is none. Raises TracelaneError."""
     try:
-        value = json.loads(path.read_bytes())
+        data = read_private(path, MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TracelaneError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise _unreadable(path, error) from None
+    return _object_of(path, data)
+
+
+def write_object(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object in place of a file, whole or not at all. Raises TracelaneError."""
+    try:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
+        write_private(path, (json_text(value, indent=1) + "\n").encode())
+    except OSError as error:
+        raise TracelaneError(f"{error.filename or path} cannot be written: {reason_of(error)}") from None
+
+
+def _object_of(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
     except (ValueError, RecursionError):
         raise TracelaneError(f"{path} holds no JSON") from None
     if not isinstance(value, dict):
@@ -111,16 +139,5 @@ def read_object(path: Path) -> dict[str, Any] | None:
     return value
 
 
-def write_object(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object in place of a file, whole or not at all. Raises TracelaneError."""
-    temporary = ""
-    try:
-        path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(json_text(value, indent=1) + "\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise TracelaneError(f"{path} cannot be written: {error.strerror or error}") from None
+def _unreadable(path: Path, error: OSError) -> TracelaneError:
+    return TracelaneError(f"{path} cannot be read: {reason_of(error)}")

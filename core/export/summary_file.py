@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ..base.errors import UnreadableError
+from ..base.private import open_regular, read_regular
 from ..tables.metrics import Metric
 from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary, summary_tables
 from ..tables.table import Column, Table, Values
@@ -38,9 +40,9 @@ def summary_json(summary: Summary, rows: int = ROWS) -> str:
 def is_summary(path: Path) -> bool:
     """Tell whether a file is a summary, by its first bytes; a trace is never taken for one."""
     try:
-        if path.stat().st_size > LARGEST:
-            return False
-        with path.open("rb") as stream:
+        with open(open_regular(path), "rb") as stream:  # what a pipe brings is read once, as a trace
+            if os.fstat(stream.fileno()).st_size > LARGEST:
+                return False
             head = b"".join(stream.read(_HEAD).split())
     except OSError:
         return False
@@ -50,7 +52,7 @@ def is_summary(path: Path) -> bool:
 def read_summary(path: Path) -> Summary:
     """Return the summary that a file holds; UnreadableError where it is damaged or of an unknown version."""
     try:
-        whole = json.loads(path.read_bytes())
+        whole = json.loads(read_regular(path, LARGEST))
         if whole["schema"] not in READERS:
             raise UnreadableError(f"{path} is a summary of version {whole['schema']}: make it again")
         return READERS[whole["schema"]](whole)

@@ -130,7 +130,7 @@ class Gathering:
         self._pass_by(place)
 
     def _pass_by(self, place: int) -> None:
-        """Drop a file that nobody named and that is no trace."""
+        """Drop a file that is no trace."""
         path, index = self.members[place].path, self.indexes[place]
         error = not_meant(self.meant, path, index)
         if error is not None:

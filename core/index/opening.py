@@ -81,6 +81,7 @@ def open_meant(
     )
     found: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
+    named: list[UnreadableError] = []  # what the user asked for by name must be there
     try:
         for member in meant.members:
             path = member.path
@@ -99,11 +100,11 @@ def open_meant(
                     index.close()
                     raise error
             except UnreadableError as error:
-                if path in meant.asked:
-                    raise
-                refused.append(error)
+                (named if path in meant.asked else refused).append(error)
             else:
                 found.append((member, index))
+        if named:
+            raise UnreadableError("; ".join(map(str, named)))
         if refused and not found:
             raise refused[0]
     except BaseException:
@@ -123,8 +124,11 @@ def add_events(opened: Opened, events: Sequence[str]) -> None:
 
 
 def not_meant(meant: Meant, path: str | Path, index: Index) -> UnreadableError | None:
-    """Return why a file is passed by though it can be read: nobody named it, and it is no trace."""
-    if path in meant.asked or not has_no_event_array(index):
+    """Return why a file is no part of the trace though it can be read: it is JSON without events.
+
+    One that is named alone is opened all the same, as an empty trace.
+    """
+    if not has_no_event_array(index) or (path in meant.asked and len(meant.members) == 1):
         return None
     return UnreadableError(f"{path}: no trace events in it")
 

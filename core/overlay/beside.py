@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..base.private import open_regular
 from ..telemetry.header import csv_header, text_header
 from ..trace import Trace
 
@@ -30,7 +31,7 @@ def logs_beside(trace: Trace) -> list[Path]:
 def is_aiu_smi(path: Path) -> bool:
     """Tell whether a file begins as aiu-smi's logs do."""
     try:
-        with path.open("rb") as file:
+        with open(open_regular(path), "rb") as file:
             head = file.read(HEAD)
     except OSError:
         return False

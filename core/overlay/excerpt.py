@@ -6,6 +6,7 @@ import numpy as np
 
 from ..base.clock import Clocks
 from ..base.errors import UnreadableError
+from ..base.private import open_regular, reason_of
 from .over import NO_CLOCKS
 from .overlay import Overlay, PlacedLog
 
@@ -30,10 +31,10 @@ def excerpt(overlay: Overlay, placed: PlacedLog, start: int, end: int, clocks: C
     offsets = log.line_offsets
     first, last = np.searchsorted(log.row_lines, [min(lines), max(lines)]).tolist()
     try:
-        with open(log.path, "rb") as file:
+        with open(open_regular(log.path), "rb") as file:
             heading = file.read(min(int(offsets[0]), MOST_HEADING))
             file.seek(int(offsets[first]))
             body = file.read(int(offsets[last]) - int(offsets[first])) + file.readline()
     except OSError as error:
-        raise UnreadableError(f"{log.path}: {error.strerror or error}") from error
+        raise UnreadableError(f"{log.path}: {reason_of(error)}") from error
     return heading + body

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..base.errors import UnreadableError
+from ..base.private import open_regular, reason_of
 from .cells import LogRows, read_rows
 from .columns import ColumnKind, LogColumn
 from .header import LogHeader, csv_header, text_header, with_units
@@ -84,7 +85,7 @@ class TelemetryLog:
         if place == len(self.row_lines) or self.row_lines[place] != line:
             return ""
         try:
-            with open(self.path, "rb") as file:
+            with open(open_regular(self.path), "rb") as file:
                 file.seek(int(self.line_offsets[place]))
                 return file.readline().decode("utf-8", "replace").rstrip("\r\n")
         except OSError:
@@ -94,14 +95,14 @@ class TelemetryLog:
 def open_log(path: str | Path) -> TelemetryLog:
     """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times.
 
-    Raises UnreadableError where there is no such header in it.
+    Raises UnreadableError where there is no such header in it, and for a pipe: lines are read again later.
     """
     reading = _Reading(str(path))
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             reading.read(file)
     except OSError as error:
-        raise UnreadableError(f"{path}: {error.strerror or error}") from error
+        raise UnreadableError(f"{path}: {reason_of(error)}") from error
     return reading.log()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.private import (
     make_private_folder,
     open_private,
@@ -22,6 +23,7 @@ from tracelane.core.base.private import (
     write_private,
     write_sealed_json,
 )
+from tracelane.core.export.marks import Mark, read_marks, read_named_marks, shelf, write_marks
 from tracelane.core.index.blockstore import write_block_store
 from tracelane.core.index.cache import LOCK, cache_root, locate
 from tracelane.core.index.cached import list_cache
@@ -131,6 +133,73 @@ def test_a_planted_lock_is_neither_followed_nor_waited_for(
     trace_file.touch()  # same contents, another time: indexed anew
     assert slices(open_trace(trace_file)) == 40
     assert not target.exists()
+
+
+@as_root
+def test_marks_of_another_user_are_not_read(trace_file: Path) -> None:
+    """Marks in a file or folder of somebody else are refused by name, and nothing is written there."""
+    trace = open_trace(trace_file)
+    path = shelf(trace.indexes, "marks")
+    assert path is not None
+    write_marks(path, [Mark(1, 2, "ours")])
+    for owned in (path, path.parent):
+        os.chown(owned, SOMEBODY, SOMEBODY)
+        with pytest.raises(TracelaneError, match="belongs to another user"):
+            if owned == path:
+                read_marks(path)
+            else:
+                write_marks(path, [])
+        os.chown(owned, 0, 0)
+    assert read_marks(path) == (Mark(1, 2, "ours"),)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device"])
+def test_what_is_planted_in_the_place_of_marks_is_not_read(
+    trace_file: Path, tmp_path: Path, kind: str
+) -> None:
+    """A link, pipe, device or folder there is refused at once; writing replaces a link, not its target."""
+    path = shelf(open_trace(trace_file).indexes, "marks")
+    assert path is not None
+    make_private_folder(path.parent)
+    target = tmp_path / "target"
+    target.write_text('{"marks": []}')
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(target if kind == "link" else "/dev/zero")
+    with pytest.raises(TracelaneError, match="cannot be read: it is"):
+        read_marks(path)
+    if kind == "link":
+        write_marks(path, [Mark(1, 2)])
+        assert read_marks(path) == (Mark(1, 2),) and target.read_text() == '{"marks": []}'
+
+
+@pytest.mark.usefixtures("_umask")
+def test_marks_are_for_their_owner_alone(trace_file: Path, tmp_path: Path) -> None:
+    """Their folder has mode 0700 and their files 0600; a link in the place of the folder is refused."""
+    path = shelf(open_trace(trace_file).indexes, "marks")
+    assert path is not None
+    write_marks(path, [Mark(1, 2)])
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.parent.rename(tmp_path / "elsewhere")
+    path.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TracelaneError, match="cannot be written"):
+        write_marks(path, [])
+
+
+def test_marks_that_a_user_names_may_be_anybodys(tmp_path: Path) -> None:
+    """Marks to import may be a link to somebody else's file; a pipe or device is refused at once."""
+    (tmp_path / "marks.json").write_text('{"marks": [{"start_ns": 5, "end_ns": 9, "text": "a"}]}')
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "marks.json", SOMEBODY, SOMEBODY)
+    (tmp_path / "link").symlink_to("marks.json")
+    assert read_named_marks(tmp_path / "link") == (Mark(5, 9, "a"),)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(TracelaneError, match=f"{path} cannot be read: it is a"):
+            read_named_marks(path)
 
 
 @as_root

@@ -115,3 +115,35 @@ def test_commands_are_not_near_each_other(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.chdir(tmp_path)
     for name in command_names():
         assert main([name, "--help"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["kernels HERE OTHER BROKEN", "view BROKEN HERE OTHER", "ranks OTHER BROKEN HERE"]
+)
+def test_a_named_file_that_is_no_trace_is_an_error(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a good trace, other JSON and text are no empty ranks: one line names both, exit code 2."""
+    here, other, broken = small_file(tmp_path), tmp_path / "other.json", tmp_path / "broken.json"
+    other.write_text('{"schema": 2, "tables": {}}')
+    broken.write_text("notes")
+    line = words.replace("HERE", str(here)).replace("OTHER", str(other)).replace("BROKEN", str(broken))
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    for path in (other, broken):
+        assert f"{path}: no trace events in it" in captured.err
+
+
+@pytest.mark.parametrize(
+    "words", ["kernels OTHER", "doctor OTHER", "check OTHER --max kernels.calls=1", "diff HERE OTHER"]
+)
+def test_what_is_no_trace_is_not_analysed(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of JSON without events no command says that nothing is wrong, or too much: exit code 2."""
+    other = tmp_path / "other.json"
+    other.write_text('{"some": "configuration"}')
+    line = words.replace("HERE", str(small_file(tmp_path))).replace("OTHER", str(other))
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.private import read_regular, reason_of
 
 if TYPE_CHECKING:
     from tracelane.core.tables.metrics import Metric
@@ -31,6 +32,8 @@ UNITS = {
     "mb": 1e6,
     "gb": 1e9,
 }
+MOST_BYTES = 1 << 20
+"""No file of limits is longer."""
 _VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
 
 
@@ -72,9 +75,11 @@ def read_limits(path: Path) -> list[Limit]:
     with a unit. Raises UsageError for what means nothing, UnreadableError for a file that cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"cannot read {path}: {error}") from error
+        text = read_regular(path, MOST_BYTES).decode()
+    except OSError as error:
+        raise UnreadableError(f"cannot read {path}: {reason_of(error)}") from None
+    except UnicodeDecodeError:
+        raise UnreadableError(f"cannot read {path}: it is not UTF-8") from None
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -63,13 +63,20 @@ class TraceOptions:
 
 
 def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Choice) -> Trace:
-    """Open traces; which of several captures is open is said on stderr."""
+    """Open traces; which of several captures is open is said on stderr.
+
+    Raises UnreadableError for a file without events, of which nothing can be said.
+    """
+    from tracelane.core.base.errors import UnreadableError
     from tracelane.core.index.choice import left_out_text
+    from tracelane.core.index.ingest import has_no_event_array
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
+    if all(map(has_no_event_array, trace.indexes)):
+        raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
     for index in trace.indexes:
         for event in index.events:
             print_text(f"tracelane: {event}", error=True)

@@ -130,7 +130,7 @@ def view(
     def prepare(trace: Trace, before: Carried | None) -> Prepared:
         from tracelane.core.overlay.counters import with_cheap_lanes
         from tracelane.tui.prepared import Prepared
-        from tracelane.tui.view_state import import_marks
+        from tracelane.tui.view_state import import_marks, keep_marks
 
         trace = _with_logs(with_cheap_lanes(trace), logs, options)
         if marks:
@@ -138,10 +138,11 @@ def view(
         if before is None:
             offer = "" if logs else offered_log(trace, "type :smi and Enter to lay it over")
             return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
+        from tracelane.core.export.marks import read_marks
         from tracelane.tui.carried import history_over, session_over, with_logs_of
 
-        if before.marks is not None and before.marks.is_file():
-            import_marks(trace, before.marks)
+        if before.marks is not None and (marks_before := read_marks(before.marks)):
+            keep_marks(trace, marks_before)
         trace = with_logs_of(before, trace)
         session = session_over(before, trace)
         return Prepared(trace, session, (), history_over(before, trace), before.computed)

@@ -14,6 +14,7 @@ from tracelane.core.export.marks import (
     moved,
     nearest_mark,
     read_marks,
+    read_named_marks,
     shelf,
     write_marks,
     write_object,
@@ -115,7 +116,7 @@ class MarkController:
         path = file_named(name)
         if not path.is_file():
             raise Refusal(f"{path} is no file")
-        more = set(read_marks(path)) - set(self.marks)
+        more = set(read_named_marks(path)) - set(self.marks)
         self._keep((*self.marks, *more))
         self.app.say(
             f"{format_count(len(more))} new mark{'s' if len(more) != 1 else ''} from {path}: ' lists them"
