@@ -52,13 +52,13 @@ def argument_columns(
     columns: list[Column] = []
     data: dict[str, AnyArray] = {}
     for key in keys:
-        parts = [argument_numbers(work, key) for work in works]
-        numbers = np.concatenate(parts) if parts else np.empty(0)
+        numbers = np.concatenate([np.empty(0), *(argument_numbers(work, key) for work in works)])
         has = ~np.isnan(numbers)
         if len(numbers) and not has.any():
             raise UsageError(f"no kernel has a number as its argument {key!r}")
         count = groups.counts_where(has)
         total = np.bincount(groups.codes[has], weights=numbers[has], minlength=groups.size)
+        total = total.astype(np.float64)  # bincount of nothing is of whole numbers
         total[count == 0] = np.nan
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / count

@@ -117,6 +117,18 @@ def test_no_device_is_no_failure(command: str, tmp_path: Path, capsys: pytest.Ca
     assert "nothing in it" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("options", [("--column", "arg:bytes"), ("--group-by", "arg:bytes"), ("--runs", "x")])
+def test_arguments_of_no_kernels(
+    options: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments are asked of a trace without device work: the answer is that there is none."""
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
+    for form in ("json", "csv", "md", "table"):
+        assert main(["kernels", str(path), *options, "--format", form]) == 0
+    assert "nothing in it" in capsys.readouterr().out
+
+
 def test_an_unknown_column_is_told(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A column that is not there is wrong usage, and the answer names those that are."""
     assert main(["kernels", trace, "--sort", "weight"]) == EXIT_USAGE
