@@ -210,6 +210,9 @@ class AnalysisMethods:
     def ranks(
         self,
         *,
+        group_by: Literal["", "host", "tp", "pp", "dp"] = "",
+        worst: int = 0,
+        first: Literal["", "ranks", "steps", "collectives", "imbalance"] = "",
         where: str | None = None,
         step: int | str | None = None,
         lanes: str | None = None,
@@ -219,13 +222,18 @@ class AnalysisMethods:
     ) -> Table:
         """Say of each rank its step time, compute, communication, idle, its waiting, and how often it came
         last.
+
+        group_by: Sum the ranks up by host, or by group of the parallel layout where the files tell.
+        worst: Only the N ranks that the others wait for most.
+        first: The table that comes first, which alone is in csv; imbalance: each rank step by step.
         """
         selection = Selection(begin, end, step, lanes, where)
-        return self._table("ranks", selection, {}, table)
+        return self._table("ranks", selection, {"group_by": group_by, "worst": worst, "first": first}, table)
 
     def findings(
         self,
         *,
+        baseline: AnalysisMethods | None = None,
         where: str | None = None,
         step: int | str | None = None,
         lanes: str | None = None,
@@ -237,9 +245,11 @@ class AnalysisMethods:
 
         Ranked by the time that each finding claims; claims overlap, so they are never added up. What the
         trace does not show is not judged, and said so.
+
+        baseline: Judge what two runs tell by this one, too: whether compiling made the steps slower.
         """
         selection = Selection(begin, end, step, lanes, where)
-        return self._table("findings", selection, {}, table)
+        return self._table("findings", selection, {"baseline": baseline}, table)
 
     def doctor(
         self,

@@ -119,6 +119,8 @@ def _type(option: Option) -> str:
     if option.choices:
         choices = [*([""] if option.default == "" else []), *option.choices]
         return f"Literal[{', '.join(_quoted(choice) for choice in choices)}]"
+    if option.is_side:
+        return "AnalysisMethods | None"
     if option.default is None:
         return "int | None"
     return type(option.default).__name__

@@ -23,6 +23,7 @@ from .analyses import AnalysisMethods
 
 if TYPE_CHECKING:
     from ..tables.scope import Attribute
+    from ..tables.summary import Summary
     from ..tables.table import Table, Tables
 
 
@@ -205,7 +206,9 @@ class OpenedTrace(AnalysisMethods):
             value = options.get(option.name, option.default)
             if option.choices and value != option.default and value not in option.choices:
                 raise UsageError(f"{option.name}: {value!r} is none of {', '.join(option.choices)}")
-        return row.run(self._selected(selection).scope(self._trace), **options)
+        sides = {option.name for option in row.options if option.is_side}
+        values = {name: _summary(value) if name in sides else value for name, value in options.items()}
+        return row.run(self._selected(selection).scope(self._trace), **values)
 
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
         tables = self._tables(analysis, selection, options)
@@ -215,6 +218,18 @@ class OpenedTrace(AnalysisMethods):
             return tables[table]
         except KeyError as error:
             raise UsageError(str(error.args[0])) from None
+
+
+def _summary(other: object) -> Summary | None:
+    """Return the summary of another opened trace; None without one."""
+    from ..tables.scope import Scope
+    from ..tables.summary import summarise
+
+    if other is None:
+        return None
+    if not isinstance(other, OpenedTrace):
+        raise UsageError(f"a trace that tracelane.open returned is needed, not {other!r}")
+    return summarise(Scope(other._trace), ", ".join(Path(path).name for path in other.info.paths))
 
 
 MIN_WIDTH = 300

@@ -33,6 +33,8 @@ HOST = OPS | ANNOTATIONS | RUNTIME
 AUTO = "auto"
 SECOND = 1_000_000_000
 FURTHEST_S = 10**9
+LATE_NS = SECOND
+"""Work may begin late: a cold device, modules to load, the profiler's buffers. Beyond it is the clock."""
 
 
 @dataclass(frozen=True)
@@ -287,8 +289,11 @@ def _host_span(
 
 
 def _distance(start: int, end: int, host: tuple[int, int]) -> int:
-    """Return how far [start, end) lies from the host's time, 0 unless by more than both last."""
+    """Return how far [start, end) lies from the host's time, 0 unless by more than both last.
+
+    After the host's time it must lie by more than LATE_NS, too.
+    """
     distance = max(start - host[1], host[0] - end)
-    if distance <= max(end - start, host[1] - host[0]):
+    if distance <= max(end - start, host[1] - host[0], LATE_NS if start >= host[1] else 0):
         return 0
     return distance if start >= host[1] else -distance

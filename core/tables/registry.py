@@ -32,6 +32,7 @@ class Option:
     metavar: str = ""
     least: float | None = None  # of a number
     check: str = ""  # refuses wrong values before a trace is read
+    is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
 
 
 @dataclass(frozen=True)
@@ -322,6 +323,15 @@ ANALYSES = (
         "Ranked by the time that each finding claims; claims overlap, so they are never added up. What "
         "the trace "
         "does not show is not judged, and said so.",
+        (
+            Option(
+                "baseline",
+                "Judge what two runs tell by this one, too: whether compiling made the steps slower.",
+                None,
+                metavar="TRACE",
+                is_side=True,
+            ),
+        ),
         rows=100,
     ),
     Analysis(

@@ -39,7 +39,7 @@ async def test_a_line_tells_of_them(trace: Trace) -> None:
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
         (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
-        assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in line
+        assert "Gaps while the host launches, 45.8 % of the time (2 more): In 2 gaps" in line
         assert app.focused is app.main.query_one(LaneCanvas)
 
 
@@ -49,7 +49,7 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert "Gaps while the host launches, 45.8 % of the time (1 more): In 2 gaps" in screen_text(app)
+        assert "Gaps while the host launches, 45.8 % of the time (2 more): In 2 gaps" in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
@@ -209,7 +209,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     over = lay_over(own, [str(log)], log_options("UTC", None, ()))
     async with open_viewer(over, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert "2: One operator dominates the host" in screen_text(app)
+        assert "2: Bound by copies that block the host" in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
         app.store.session = replace(app.session, clocks=clocks, panel="findings")
         await wait_until_idle(app, pilot)

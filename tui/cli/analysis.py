@@ -19,6 +19,7 @@ from .scoped import FORMAT, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
+    from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table, Tables
 
 SORT = click.option(
@@ -58,7 +59,11 @@ def analysis_command(row: Analysis) -> click.Command:
         _check(row, request, options)
         if row.limits != "rows":
             options["limit"] = request.limit
-        tables = row.run(request.scope(), **options)
+        scope = request.scope()
+        for option in row.options:
+            if option.is_side and option.name in options:
+                options[option.name] = _side(options[option.name], request)
+        tables = row.run(scope, **options)
         _print(row, tables, request)
         if row.exit_code:
             click.get_current_context().exit(loaded(row.exit_code)(tables))
@@ -72,6 +77,13 @@ def analysis_command(row: Analysis) -> click.Command:
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
     return click.command(row.name, help=row.help)(wrapped)
+
+
+def _side(text: str, request: Request) -> Summary:
+    """Return the summary of the other trace that an option names."""
+    from .sides import read_side
+
+    return read_side(text, request.index_options, request.choice, request.step_name)
 
 
 def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -144,6 +156,9 @@ def _text(row: Analysis, printed: Printout) -> str:
 
     first, *others = (table for table in printed.tables if table.is_drawn)
     texts = [table_text(first, printed.width, printed.order, printed.limit)]
+    if not len(first):
+        reasons = [panel.empty for panel in row.panels if panel.table == first.name]
+        texts = [f"{texts[0]}: {reason}" for reason in reasons[:1]] or texts
     for table in others:
         if len(table):
             texts.append(table_text(table, printed.width, limit=row.others))

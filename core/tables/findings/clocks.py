@@ -15,7 +15,7 @@ from .rule import OWN, Limits, rule
     "The device's clock cannot be right",
     (
         "device work begins before the call that launched it began, or all of it lies further from the "
-        "host's time than both last"
+        "host's time than both last (after it: by over a second, too)"
     ),
     origin=OWN,
     helps=(
@@ -27,15 +27,15 @@ from .rule import OWN, Limits, rule
 def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     """Device work begins before it was launched, has no time, or lies far from the host's."""
     facts.scope.check()
-    found = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
-    clocks = [one for one in found if one.trouble]
+    devices = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
+    clocks = [clock for clock in devices if clock.trouble]
     if not clocks:
         return None
-    text = "; ".join(_told(one) for one in clocks)
+    text = "; ".join(_sentence(clock) for clock in clocks)
     return Observation(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
 
 
-def _told(one: DeviceClock) -> str:
+def _sentence(one: DeviceClock) -> str:
     movable = one.proposed_ns is not None and one.alone
     return f"{one.trouble} ({one.proposal})" if movable else one.trouble
 

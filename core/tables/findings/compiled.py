@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -16,33 +17,37 @@ from ..compile_regions import recompiled_frames
 from ..op_events import OP
 from ..slices import nearest_around
 from .facts import SourceFacts, counted, share
-from .finding import Observation, Outcome
+from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, OWN, PYTORCH, Limits, rule
 
 REGIONS = re.compile("^" + re.escape(REGION))
 FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
+BACKWARD = re.compile(f"^{FUNCTION_NAME}Backward$")
 GRAPHS = re.compile(f"^({FUNCTION_NAME}$|{re.escape(GRAPH)})")
 AROUND = re.compile(f"^({LOOKUP}|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$")
 MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
+WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$")
+"""Operators as users write them that PyTorch turns into another product."""
 
 
 @rule(
     "graph-breaks",
-    "Nested compiled regions",
+    "Graph breaks",
     (
-        "a compiled region lies in another: a graph break or a disabled region; the time of the outer one "
-        "outside compiled graphs is claimed"
+        "a compiled region lies in another (a graph break or a disabled region), or, in traces without "
+        "regions, several compiled functions run one after another in a step or before a backward pass; the "
+        "time outside compiled graphs is claimed"
     ),
     origin=PYTORCH,
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
 )
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
-    """A compiled region lies in another."""
+    """A compiled region lies in another, or one model runs as several compiled functions."""
     host = facts.host
     regions = host.places(REGIONS, OP)
     if not len(regions):
-        return None
+        return _several_functions(facts)
     above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
     inner, outer = regions[above != NONE], regions[above == NONE]
     if not len(inner):
@@ -66,6 +71,45 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, claim, times=host.starts[inner])
 
 
+def _several_functions(facts: SourceFacts) -> Outcome:
+    """Compiled functions of which several run in a step, or one after another without a backward between."""
+    host = facts.host
+    functions, backwards = host.places(FUNCTION, OP), host.places(BACKWARD, OP)
+    nested = nearest_around(facts.index, host.positions[functions], np.sort(host.positions[functions]))
+    functions = functions[nested == NONE]
+    functions = functions[np.argsort(host.starts[functions], kind="stable")]
+    if len(functions) < 2:
+        return None
+    starts = host.starts[functions]
+    # A pass: what no end of a step and no backward pass parts.
+    turn = np.searchsorted(np.sort(host.starts[backwards]), starts)
+    if facts.steps is not None:
+        at = np.searchsorted(facts.steps.starts, starts, "right") - 1
+        inside = (at >= 0) & (starts < facts.steps.ends[np.maximum(at, 0)])
+        functions, turn, at = functions[inside], turn[inside], at[inside]
+        turn = turn * (len(facts.steps) + 1) + at
+    elif not len(backwards):
+        return NotJudged("without steps or backward passes nothing tells how many graphs one pass has")
+    passes, which, count = np.unique(turn, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(count > 1)
+    if not len(several):
+        return None
+    broken = functions[np.isin(which, several)]
+    first = np.array([host.starts[functions[which == one]].min() for one in several.tolist()], np.int64)
+    last = np.array([host.ends[functions[which == one]].max() for one in several.tolist()], np.int64)
+    claim = merge(first, last).without(host.union(host.places(GRAPHS)))
+    text = (
+        f"In {len(several):,} of {len(passes):,} passes several compiled functions run one after another, "
+        f"{int(np.median(count[several])):,} where one is expected (graph breaks, or parts compiled one by "
+        f"one); {format_ns(claim.length)} lie between them"
+    )
+    evidence = (
+        facts.on_host("the first function of a pass", int(broken[0])),
+        facts.on_host("the next one", int(broken[1])),
+    )
+    return Observation(text, evidence, claim, times=host.starts[broken])
+
+
 @rule(
     "recompiled",
     "Recompiled",
@@ -82,9 +126,9 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     worst = max(frames, key=lambda one: max(one.runs))
     others = f"; {counted(len(frames) - 1, 'more frame')} alike" if len(frames) > 1 else ""
-    seen = ", ".join(f"{worst.frame}/{number}" for number in worst.runs)
+    versions = ", ".join(f"{worst.frame}/{number}" for number in worst.runs)
     times_compiled = f"was compiled at least {max(worst.runs) + 1} times"
-    text = f"Frame {worst.frame} {times_compiled}: {seen} run in the trace{others}"
+    text = f"Frame {worst.frame} {times_compiled}: {versions} run in the trace{others}"
     evidence, times = [], []
     for number in [number for number in worst.runs if number]:
         names = [at for at, text in enumerate(regions.texts) if text.endswith(f" {worst.frame}/{number}")]
@@ -120,11 +164,11 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
             start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
             evidence.append(facts.slice(label, int(rows.positions[at]), start, end))
-    phases_told = f": {', '.join(parts)}" if parts else ""
+    phase_text = f": {', '.join(parts)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
     return Observation(
-        f"Compilation takes {format_ns(claim.length)} of the trace{phases_told}", tuple(evidence), claim
+        f"Compilation takes {format_ns(claim.length)} of the trace{phase_text}", tuple(evidence), claim
     )
 
 
@@ -165,22 +209,39 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 
 @rule(
     "fused-ops",
-    "Matrix products in compiled graphs",
-    "compiled graphs call addmm (a product and a sum in one) or bmm",
+    "Products that became others",
+    (
+        "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
+        "einsum became one of them"
+    ),
     origin=GUIDE,
-    helps="Expected: inductor turns add and mm into addmm, and batched products into bmm.",
+    helps=(
+        "Expected: add and mm become addmm, products of more than two dimensions bmm. A batch of one as bmm "
+        "is slower than mm: look at the shapes."
+    ),
     note=True,
 )
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Compiled graphs call addmm or bmm."""
+    """Compiled graphs call addmm or bmm, or an eager product became one."""
     host = facts.host
-    places, graphs = host.places(MATRIX, OP), host.places(GRAPHS)
-    if not len(places) or not len(graphs):
+    places, graphs, written = host.places(MATRIX, OP), host.places(GRAPHS), host.places(WRITTEN, OP)
+    if not len(places):
         return None
-    inside = places[nearest_around(facts.index, host.positions[places], host.positions[graphs]) != NONE]
-    if not len(inside):
+    compiled = nearest_around(facts.index, host.positions[places], np.sort(host.positions[graphs])) != NONE
+    around = nearest_around(facts.index, host.positions[places], np.sort(host.positions[written]))
+    became = np.flatnonzero((around != NONE) & ~compiled)
+    sentences = []
+    if compiled.any():
+        count = np.bincount(host.name[places[compiled]], minlength=len(host.texts))
+        calls = [f"{host.texts[name]} {int(count[name]):,} times" for name in np.flatnonzero(count).tolist()]
+        sentences.append(f"Compiled graphs call {' and '.join(calls)}")
+    if len(became):
+        names = facts.index.column("slices.name")[around[became]]
+        pairs = Counter(zip(facts.index.strings(names), (host.texts[n] for n in host.name[places[became]])))
+        changes = [f"{outer} became {inner} {n:,} times" for (outer, inner), n in pairs.most_common()]
+        sentences.append(", ".join(changes))
+    if not sentences:
         return None
-    count = np.bincount(host.name[inside], minlength=len(host.texts))
-    parts = [f"{host.texts[name]} {int(count[name]):,} times" for name in np.flatnonzero(count).tolist()]
-    text = f"Compiled graphs call {' and '.join(parts)}"
-    return Observation(text, (facts.on_host("the first", int(inside[0])),), times=host.starts[inside])
+    hits = places[compiled | (around != NONE)]
+    text = "; ".join(sentences)
+    return Observation(text, (facts.on_host("the first", int(hits[0])),), times=host.starts[hits])

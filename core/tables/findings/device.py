@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ...base.arrays import AnyArray
+from ...base.arrays import U32, AnyArray
 from ...base.intervals import Intervals, merge
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
@@ -29,8 +29,9 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
     "overhead-bound",
     "Overhead-bound",
     (
-        "the device is busy less than {busy_share} of the time from its first to its last work, the host at "
-        "least {ratio} times as long, and during at least {host_share} of the idle time"
+        "in the time in which the host gives the device work (waits and blocking copies aside) the host "
+        "works at least {ratio} times as long as the device, during at least {host_share} of the device's "
+        "idle time; the device for less than {busy_share} of it"
     ),
     origin=f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
     helps=(
@@ -40,35 +41,71 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
     limits={"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The host keeps the device waiting, and is busy meanwhile."""
+    """The host takes longer to give the work than the device to do it."""
     if not facts.works:
         return facts.no_device
     if not len(facts.host):
         return NO_HOST
-    host = facts.host_busy.clipped(*facts.window).length
-    blamed = facts.idle.intersection(facts.host_busy)
-    busy = facts.busy.length
+    low, high = facts.host_window
+    host, busy = facts.host_working.clipped(low, high), facts.busy.length
+    blamed, idle_ns = host.without(facts.busy), facts.busy.gaps(low, high).length
     if (
-        busy >= limits["busy_share"] * facts.window_ns
-        or host < limits["ratio"] * busy
-        or blamed.length < limits["host_share"] * facts.idle.length
+        busy >= limits["busy_share"] * (high - low)
+        or host.length < limits["ratio"] * busy
+        or blamed.length < limits["host_share"] * idle_ns
     ):
         return None
-    used, during = format_share(share(busy, facts.window_ns)), share(blamed.length, facts.idle.length)
-    times = f"{host / busy:.1f} times as long" if busy else "without it"
+    times = f", {host.length / busy:.1f} times as long" if busy else ""
+    used = share(busy, facts.span_ns)
     text = (
-        f"{facts.device_is} busy in only {used} of the {format_ns(facts.window_ns)} from first to last work; "
-        f"the host is busy {times}, and during {format_share(during)} of the idle time"
+        f"The host works {format_ns(host.length)} to give the device {format_ns(busy)} of work{times}; "
+        f"{facts.device_is} busy in only {format_share(used)} of {format_ns(facts.span_ns)}, "
+        f"and idle in {format_share(1 - used)}"
     )
-    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
+    return Observation(text, facts.longest_windows("longest idle gap", facts.all_idle), blamed)
+
+
+@rule(
+    "transfer-bound",
+    "Bound by copies that block the host",
+    (
+        "copies to and from the device that the host waits for, while no kernel runs, take at least {share} "
+        "of the time in which the host works or waits"
+    ),
+    origin=f"{GUIDE} (blocking copies); the limit is {OWN}",
+    helps=(
+        "Copy once, before the loop; keep data on the device; copy from pinned memory with "
+        "non_blocking=True, beside compute; leave out .item(), .cpu() and prints."
+    ),
+    limits={"share": 0.5},
+)
+def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
+    """The host spends its time in copies."""
+    if not facts.works:
+        return facts.no_device
+    claim = facts.transferring
+    if not claim.length:
+        return None
+    whole = facts.host.union(np.flatnonzero(facts.active)).length
+    part = share(claim.length, whole)
+    if part < limits["share"]:
+        return None
+    host, places = facts.host, facts.transfers
+    longest = int(places[np.argmax((host.ends - host.starts)[places])])
+    name = host.label(int(host.name[longest]))
+    text = (
+        f"{format_share(part)} of the host's time goes into copies that it waits for: "
+        f"{format_ns(claim.length)} of {format_ns(whole)}, while no kernel runs"
+    )
+    return Observation(text, (facts.on_host(f"the longest: {name}", longest),), claim)
 
 
 @rule(
     "device-idle",
     "Device idle",
     (
-        "the device is busy less than {busy_share} of the time from its first to its last work, and the host "
-        "does not account for the idle time (else it is overhead-bound)"
+        "the device is busy less than {busy_share} of the time looked at, and neither the host's work nor "
+        "blocking copies account for the idle time (else it is overhead-bound or transfer-bound)"
     ),
     origin=TENSORBOARD,
     helps=(
@@ -82,22 +119,28 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     if not facts.works:
         return facts.no_device
     busy = facts.busy.length
-    if busy >= limits["busy_share"] * facts.window_ns:
+    if busy >= limits["busy_share"] * facts.span_ns:
         return None
-    if isinstance(overhead_bound(facts), Observation):
+    if any(isinstance(other(facts), Observation) for other in (overhead_bound, transfer_bound)):
         return None
     text = (
-        f"{facts.device_is} busy in only {format_share(share(busy, facts.window_ns))} of the "
-        f"{format_ns(facts.window_ns)} from first to last work"
+        f"{facts.device_is} busy in only {format_share(share(busy, facts.span_ns))} of "
+        f"{format_ns(facts.span_ns)}"
     )
-    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), facts.idle)
+    profiling = facts.busy.gaps(*facts.span).length - facts.all_idle.length
+    if profiling:
+        text += f"; of the idle time {format_ns(profiling)} are the profiler's own and not counted"
+    idle = facts.all_idle
+    return Observation(
+        text, facts.longest_windows("longest idle gap", idle), idle, work=facts.work_after(idle)
+    )
 
 
 @rule(
     "device-bound",
     "Device-bound",
-    "the device is busy at least {busy_share} of the time from its first to its last work",
-    origin=f"{GUIDE}; the limit is {OWN}",
+    "the device is busy at least {busy_share} of the time looked at",
+    origin=f"{GUIDE} (compute-bound); the limit is {OWN}",
     helps=(
         "The host keeps up: faster kernels are what helps. Start with those that take most time; lower "
         "precision, better tiling, fusion of what only moves memory; where it is communication, less of it."
@@ -109,14 +152,19 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     if not facts.works:
         return facts.no_device
     busy = facts.busy.length
-    if not facts.window_ns or busy < limits["busy_share"] * facts.window_ns:
+    if not facts.span_ns or busy < limits["busy_share"] * facts.span_ns:
         return None
     kind = max(facts.types, key=lambda name: facts.types[name].length)
     text = (
-        f"{facts.device_is} busy in {format_share(share(busy, facts.window_ns))} of the "
-        f"{format_ns(facts.window_ns)} from first to last work, mostly {kind}: the device is the limit"
+        f"{facts.device_is} busy in {format_share(share(busy, facts.span_ns))} of "
+        f"{format_ns(facts.span_ns)}, mostly {kind}: the device is the limit"
     )
-    return Observation(text, facts.longest_windows("longest stretch of work", facts.busy), facts.busy)
+    return Observation(
+        text,
+        facts.longest_windows("longest stretch of work", facts.busy),
+        facts.busy,
+        work=facts.all_work,
+    )
 
 
 @rule(
@@ -124,7 +172,8 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "Gaps while the host launches",
     (
         "gaps that end with a launch made after the work before was done (host waits) are at least "
-        "{class_share} of the streams' idle time and {share} of the time from first to last work"
+        "{class_share} of the streams' idle time, and, where the host does not wait for a copy meanwhile, "
+        "{share} of the time from first to last work"
     ),
     origin=f"{HTA}'s idle breakdown; the limits are {OWN}",
     helps=(
@@ -140,6 +189,7 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     if not any((side.launches != NONE).any() for side in facts.sides):
         return NO_LAUNCHES
     waits: list[Intervals] = []
+    after: list[U32] = []
     longest: tuple[int, int, int] = (0, 0, 0)  # ns, launch, its start
     idle = late = count = 0
     for work, side in zip(facts.works, facts.sides):
@@ -151,10 +201,11 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
             late += int(length[of_host].sum())
             count += int(of_host.sum())
             waits.append(merge(gaps.starts[of_host], gaps.ends[of_host]))
+            after.append(gaps.after[of_host])
             if of_host.any():
                 at = int(np.argmax(np.where(of_host, length, -1)))
                 longest = max(longest, (int(length[at]), int(gaps.launches[at]), int(gaps.launch_starts[at])))
-    claim = union_of(waits).intersection(facts.idle)
+    claim = union_of(waits).intersection(facts.idle).without(facts.transferring)
     if late < limits["class_share"] * idle or claim.length < limits["share"] * facts.window_ns or not count:
         return None
     ns, launch, start = longest
@@ -164,8 +215,9 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     end = start + int(facts.index.duration([launch])[0])
     label = f"the launch that ended the longest gap of a stream ({format_ns(ns)}): {facts.name(launch)}"
-    shown = facts.slice(label, launch, start, end)
-    return Observation(text, (*facts.longest_windows("longest wait", claim), shown), claim)
+    last = facts.slice(label, launch, start, end)
+    evidence = (*facts.longest_windows("longest wait", claim), last)
+    return Observation(text, evidence, claim, work=np.unique(np.concatenate(after)))
 
 
 @rule(
@@ -237,8 +289,8 @@ def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     "first-kernel",
     "The first launch waits",
     (
-        "the work of the first launch starts at least {delay_ns} after its call and {times} times as late as "
-        "the median"
+        "the work of the first launch starts at least {delay_ns} after its call, with nothing before it on "
+        "its stream, and {times} times as late as the median of the others (waiting for earlier work aside)"
     ),
     origin=(
         f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}"
@@ -248,38 +300,111 @@ def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
         "count this step."
     ),
     limits={"delay_ns": 1_000_000, "times": 10},
+    always=True,
 )
 def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """The work of the first launch starts late."""
     if not facts.works:
         return facts.no_device
-    calls, kernels, delays = [], [], []
+    calls, kernels, delays = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)], [np.empty(0, np.int64)]
     for number, (work, side) in enumerate(zip(facts.works, facts.sides)):
+        free = np.full(len(work), np.iinfo(np.int64).min)  # when what runs before it on its stream is done
+        for _, places in work.by_stream():
+            free[places[1:]] = np.maximum.accumulate(work.ends[places])[:-1]
         known = np.flatnonzero(side.launches != NONE)
         ends = side.starts[known] + facts.index.duration(side.launches[known])
-        delays.append(np.maximum(0, work.starts[known] - ends))
+        delays.append(np.maximum(0, work.starts[known] - np.maximum(ends, free[known])))
         calls.append(side.starts[known])
         kernels.append(np.stack([np.full(len(known), number), known]))
     start, delay = np.concatenate(calls), np.concatenate(delays)
     if len(start) < 2:
         return NO_LAUNCHES if not len(start) else None
     at = int(np.argmin(start))
-    late, median = int(delay[at]), float(np.median(delay))
+    late, median = int(delay[at]), float(np.median(np.delete(delay, at)))
     if late < limits["delay_ns"] or late < limits["times"] * median:
         return None
     number, place = (int(value) for value in np.concatenate(kernels, axis=1)[:, at])
     work, launch = facts.works[number], int(facts.sides[number].launches[place])
     begun = int(work.starts[place])
-    claim = _between(begun - late, begun)
+    offset = _between(begun - late, begun)
+    claim = offset.without(facts.profiling)
+    requested = offset.length - claim.length
+    why = "the profiler's first buffer, or a cold device"
+    if requested:
+        why = f"for {format_ns(requested)} of it the profiler itself is at work"
     text = (
-        f"The first work starts {format_ns(late)} after its launch; the median is {format_ns(median)}: the "
-        "profiler's first buffer, or a cold device"
+        f"The first work starts {format_ns(late)} after its launch, all other work {format_ns(median)} "
+        f"(median) after its own or what ran before: {why}"
     )
     evidence = (
         facts.slice("the first launch", launch, int(start[at]), begun - late),
         facts.on_device("what it launched", work, place),
     )
-    return Observation(text, evidence, claim)
+    return Observation(text, evidence, claim, work=work.positions[[place]])
+
+
+@rule(
+    "step-gap",
+    "A gap in few steps",
+    (
+        "in at most one of {count} steps (of at least three) the device stands still at once for at least "
+        "{times} times as long as in the others (median of their longest) and for {share} of the median step"
+    ),
+    origin=f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
+    helps=(
+        "Look at what the host did in this step and not in the others: garbage collection, a checkpoint, "
+        "logging, evaluation, input, the profiler."
+    ),
+    limits={"count": 4, "times": 5, "share": 0.1},
+)
+def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
+    """The device stands still for long in one step, or in few of them."""
+    if not facts.works:
+        return facts.no_device
+    steps = facts.steps
+    if steps is None or len(steps) < 3:
+        return NotJudged("the trace has less than three steps")
+    gaps = facts.idle
+    if not len(gaps):
+        return None
+    order = np.argsort(np.concatenate([work.starts for work in facts.works]), kind="stable")
+    starts = np.concatenate([work.starts for work in facts.works])[order]
+    positions = np.concatenate([work.positions for work in facts.works])[order]
+    next_work = positions[np.minimum(np.searchsorted(starts, gaps.ends), len(starts) - 1)]
+    sorted_work, which = np.unique(next_work, return_inverse=True)
+    place = facts.steps_of(sorted_work)[which]  # a gap belongs to the step that launched what ends it
+    length = gaps.ends - gaps.starts
+    longest = np.zeros(len(steps), np.int64)
+    np.maximum.at(longest, place[place >= 0], length[place >= 0])
+    typical = float(np.median(longest))
+    floor = max(limits["times"] * typical, limits["share"] * float(np.median(steps.ends - steps.starts)))
+    long = np.flatnonzero(longest >= max(floor, 1))
+    if not len(long) or len(long) * limits["count"] > max(len(steps), limits["count"]):
+        return None
+    own = np.flatnonzero(np.isin(place, long) & (length >= max(floor, 1)))
+    claim = merge(gaps.starts[own], gaps.ends[own])
+    worst = int(long[np.argmax(longest[long])])
+    rest = np.delete(longest, long)
+    others = f"the other {len(rest):,} by {format_ns(int(rest.max()))} at most"
+    if len(long) == 1:
+        text = (
+            f"Only in step {steps.labels[worst]} does the device stand still, for {format_ns(claim.length)}"
+        )
+    else:
+        labels = ", ".join(steps.labels[at] for at in long[:5].tolist()) + (", …" if len(long) > 5 else "")
+        text = (
+            f"Only in steps {labels} does the device stand still, for up to {format_ns(int(longest[worst]))}"
+        )
+    position = int(steps.positions[worst])
+    step = facts.slice(
+        f"the step: {facts.name(position)}", position, int(steps.starts[worst]), int(steps.ends[worst])
+    )
+    return Observation(
+        f"{text} at once; {others}",
+        (*facts.longest_windows("the gap", claim), step),
+        claim,
+        work=np.unique(next_work[own]),
+    )
 
 
 def _copies(facts: SourceFacts, names: AnyArray, categories: AnyArray) -> AnyArray:
@@ -290,8 +415,8 @@ def _copies(facts: SourceFacts, names: AnyArray, categories: AnyArray) -> AnyArr
         text, category = facts.index.string(pair >> 32), facts.index.categories[pair & 0xFFFF_FFFF]
         copying = category in COPY_CATEGORIES and "emset" not in category
         good.append(copying or COPY.search(text) is not None)
-    exposed_copies: AnyArray = np.array(good, np.bool_)[which]
-    return exposed_copies
+    copies: AnyArray = np.array(good, np.bool_)[which]
+    return copies
 
 
 def _between(start: int, end: int) -> Intervals:

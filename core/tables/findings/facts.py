@@ -1,4 +1,4 @@
-"""What the rules ask of one source: host and device columns, made once and shared."""
+"""What the rules ask of one source: host and device columns, computed once and shared."""
 
 from __future__ import annotations
 
@@ -9,30 +9,45 @@ from pathlib import Path
 
 import numpy as np
 
-from ...base.arrays import I64
+from ...base.arrays import I64, U32, AnyArray
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.short_names import short_name
+from ...index.format import NONE
 from ...index.store import Index
+from ..attribution import steps_of_work
 from ..host import LaunchSide, launch_sides, trace_starts
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME
 from ..scope import Scope
 from ..skew import Skew, skew
+from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..work import Work, work_of
+from .baseline import Baseline
 from .finding import Evidence, NotJudged
-from .host_columns import PROFILER, WAITS, HostSlices, host_of
+from .host_columns import (
+    ANY_COPY,
+    BLOCKING_COPIES,
+    COPY_OPS,
+    MOVES_DATA,
+    PROFILER,
+    WAITS,
+    HostSlices,
+    host_of,
+)
 
+MEMORY = KERNEL_TYPES.index("memory")
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """What stands on a device's lanes while it waits for something else."""
 
 
 class CaptureFacts:
-    """What the rules ask of all sources of a scope together, made once for all of them."""
+    """What the rules ask of all sources of a scope together, computed once for all of them."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, baseline: Baseline | None = None) -> None:
         self._scope = scope
+        self.baseline = baseline
 
     @cached_property
     def skew(self) -> Skew:
@@ -41,7 +56,7 @@ class CaptureFacts:
 
 
 class SourceFacts:
-    """One source of a scope as the rules see it; everything is made when first asked for."""
+    """One source of a scope as the rules see it; everything is computed when first used."""
 
     def __init__(
         self, scope: Scope, source: int, stray: int = 0, capture: CaptureFacts | None = None
@@ -58,6 +73,11 @@ class SourceFacts:
     def skew(self) -> Skew:
         """How far apart the ranks of the whole capture come to their collectives."""
         return self._capture.skew
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """The trace that this one is compared with, if one is."""
+        return self._capture.baseline
 
     @property
     def rank_title(self) -> str:
@@ -88,21 +108,103 @@ class SourceFacts:
         return self.host.union(self.profiler)
 
     @cached_property
+    def transfers(self) -> I64:
+        """Places of the host's copies to and from a device that it waits for: calls that last until their
+        copy is done, and operators that copy in which such a call, a synchronisation or a launch of DMA lies.
+        """
+        host = self.host
+        calls = np.union1d(host.places(BLOCKING_COPIES, RUNTIME), self._calls_until_copied())
+        ops = host.places(COPY_OPS, OP)
+        blocks = np.union1d(np.union1d(calls, self.waits), host.places(MOVES_DATA, RUNTIME))
+        members = np.sort(host.positions[ops])
+        around = nearest_around(self.index, host.positions[blocks], members)
+        holds = np.isin(host.positions[ops], self._with_ancestors(around[around != NONE], members))
+        return np.union1d(calls, ops[holds])
+
+    def _calls_until_copied(self) -> I64:
+        """Return the places of calls that end after the copy that they started: from pageable memory, say."""
+        calls = [np.empty(0, np.uint32)]
+        for work, side in zip(self.works, self.sides):
+            copies = np.flatnonzero((work.kinds() == MEMORY) & (side.launches != NONE))
+            launches = side.launches[copies]
+            ends = side.starts[copies] + self.index.duration(launches)
+            calls.append(launches[work.ends[copies] <= ends])
+        return np.flatnonzero(np.isin(self.host.positions, np.concatenate(calls)))
+
+    def _with_ancestors(self, positions: I64, members: I64) -> I64:
+        """Return positions and all members (ascending) around them."""
+        everything = [np.unique(positions)]
+        while len(everything[-1]):
+            above = np.unique(nearest_around(self.index, everything[-1], members))
+            everything.append(above[above != NONE])
+        return np.unique(np.concatenate(everything))
+
+    @cached_property
+    def transferring(self) -> Intervals:
+        """The time in which the host waits for copies while no kernel runs; calls within an operator that do
+        something else (set up the device, allocate) aside.
+        """
+        host = self.host
+        calls = np.flatnonzero(host.kinds == RUNTIME)
+        copies = np.concatenate([self.transfers, self.waits, host.places(ANY_COPY, RUNTIME)])
+        others = np.setdiff1d(calls, copies)
+        members = np.sort(host.positions[self.transfers])
+        within = others[nearest_around(self.index, host.positions[others], members) != NONE]
+        kernels = self.types["compute"].union(self.types["communication"])
+        return host.union(self.transfers).without(host.union(within)).without(kernels)
+
+    @cached_property
+    def active(self) -> AnyArray:
+        """Which of the host's slices are operators and calls, the profiler's own aside."""
+        active: AnyArray = (self.host.kinds == OP) | (self.host.kinds == RUNTIME)
+        active[self.profiler] = False
+        return active
+
+    @cached_property
     def host_busy(self) -> Intervals:
         """The time in which some thread runs an operator or call and does not wait for the device."""
+        return self._busy_without(self.waits)
+
+    @cached_property
+    def host_working(self) -> Intervals:
+        """The time in which some thread runs an operator or call that neither waits for the device nor for a
+        copy, and that the profiler does not hold up.
+        """
+        held = self._held_by_profiler()
+        busy = self._busy_without(np.union1d(np.union1d(self.waits, self.transfers), held))
+        return busy.union(self.host.union(held).without(self.profiling))
+
+    def _busy_without(self, idle: I64) -> Intervals:
+        """Return the time in which some thread has an active slice, and none of these places."""
         host = self.host
-        active = (host.kinds == OP) | (host.kinds == RUNTIME)
-        active[self.profiler] = False
         waiting = np.zeros(len(host), np.bool_)
-        waiting[self.waits] = True
-        held = np.unique(host.lanes[waiting])
-        others = ~np.isin(host.lanes, held)
-        found = host.union(np.flatnonzero(active & others))
-        for lane in held.tolist():
+        waiting[idle] = True
+        lanes = np.unique(host.lanes[waiting])
+        busy = host.union(np.flatnonzero(self.active & ~np.isin(host.lanes, lanes)))
+        for lane in lanes.tolist():
             here = host.lanes == lane
-            busy = host.union(np.flatnonzero(active & here))
-            found = found.union(busy.without(host.union(np.flatnonzero(waiting & here))))
-        return found
+            own = host.union(np.flatnonzero(self.active & here))
+            busy = busy.union(own.without(host.union(np.flatnonzero(waiting & here))))
+        return busy
+
+    def _held_by_profiler(self) -> I64:
+        """Return the places of calls that last until the profiler is done: a launch waits for its buffer."""
+        host = self.host
+        calls = np.flatnonzero(self.active & (host.kinds == RUNTIME))
+        ends = np.sort(host.ends[self.profiler])
+        last = np.searchsorted(ends, host.ends[calls], "right")
+        return calls[last > np.searchsorted(ends, host.starts[calls], "right")]
+
+    @cached_property
+    def host_window(self) -> tuple[int, int]:
+        """From the first start to the last end of the host's operators and calls, waits and the profiler's
+        own aside: the time in which it gives the device work. (0, 0) without any.
+        """
+        issuing = self.active.copy()
+        issuing[self.waits] = False
+        if not issuing.any():
+            return 0, 0
+        return int(self.host.starts[issuing].min()), int(self.host.ends[issuing].max())
 
     # -- devices ------------------------------------------------------------------------------------------
 
@@ -112,8 +214,8 @@ class SourceFacts:
         self.scope.check()
         if self.stray:
             return ()
-        found = (work.take(~work.named(NOT_BUSY)) for work in work_of(self.scope))  # without waits
-        return tuple(work for work in found if len(work))
+        busy = (work.take(~work.named(NOT_BUSY)) for work in work_of(self.scope))
+        return tuple(work for work in busy if len(work))
 
     @property
     def no_device(self) -> NotJudged:
@@ -136,12 +238,12 @@ class SourceFacts:
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
         """The time in which work of each type runs."""
-        found = {}
+        by_type = {}
         for number, name in enumerate(KERNEL_TYPES):
             masks = [work.kinds() == number for work in self.works]
             pieces = [merge(work.starts[mask], work.ends[mask]) for work, mask in zip(self.works, masks)]
-            found[name] = union_of(pieces)
-        return found
+            by_type[name] = union_of(pieces)
+        return by_type
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -157,6 +259,30 @@ class SourceFacts:
     def idle(self) -> Intervals:
         """The time of the window in which no device works and the profiler is not to blame."""
         return self.busy.gaps(*self.window).without(self.profiling)
+
+    @cached_property
+    def all_idle(self) -> Intervals:
+        """The time of the span in which no device works and the profiler is not to blame."""
+        return self.busy.gaps(*self.span).without(self.profiling)
+
+    @cached_property
+    def all_work(self) -> U32:
+        """Positions of the devices' work, ascending."""
+        return np.unique(np.concatenate([np.empty(0, np.uint32), *(work.positions for work in self.works)]))
+
+    def work_after(self, gaps: Intervals) -> U32:
+        """Return the positions of the work that ends each of these gaps, ascending; none ends the last."""
+        starts = np.concatenate([np.empty(0, np.int64), *(work.starts for work in self.works)])
+        positions = np.concatenate([np.empty(0, np.uint32), *(work.positions for work in self.works)])
+        order = np.argsort(starts, kind="stable")
+        at = np.searchsorted(starts[order], gaps.ends)
+        return np.unique(positions[order[at[at < len(order)]]])
+
+    def steps_of(self, positions: AnyArray) -> I64:
+        """Return the place of the step that launched each of these pieces of work, ascending; -1 for none."""
+        if self.steps is None:
+            return np.full(len(positions), -1, np.int64)
+        return steps_of_work(self.scope, self.steps, positions).steps
 
     @property
     def device_is(self) -> str:
@@ -185,12 +311,12 @@ class SourceFacts:
     def steps(self) -> Steps | None:
         """The steps that lie in the scope wholly, None where there are none."""
         self.scope.check()
-        found = find_steps(self.scope.trace, self.source, self.scope.clocks, self.scope.steps or None)
-        if found is None or self.scope.range is None:
-            return found
+        steps = find_steps(self.scope.trace, self.source, self.scope.clocks, self.scope.steps or None)
+        if steps is None or self.scope.range is None:
+            return steps
         low, high = self.scope.range
-        inside = np.flatnonzero((found.starts >= low) & (found.ends <= high))
-        return found.take(inside) if len(inside) else None
+        inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
+        return steps.take(inside) if len(inside) else None
 
     @cached_property
     def judged(self) -> Intervals:
@@ -224,10 +350,10 @@ class SourceFacts:
         """Return a piece of device work as evidence."""
         return self.slice(label, int(work.positions[place]), int(work.starts[place]), int(work.ends[place]))
 
-    def longest_windows(self, label: str, found: Intervals, count: int = 3) -> tuple[Evidence, ...]:
+    def longest_windows(self, label: str, times: Intervals, count: int = 3) -> tuple[Evidence, ...]:
         """Return the longest stretches of a set of time as evidence, longest first."""
-        order = np.argsort(found.starts - found.ends, kind="stable")[:count]
-        return tuple(Evidence(label, int(found.starts[at]), int(found.ends[at])) for at in order.tolist())
+        order = np.argsort(times.starts - times.ends, kind="stable")[:count]
+        return tuple(Evidence(label, int(times.starts[at]), int(times.ends[at])) for at in order.tolist())
 
 
 def union_of(sets: list[Intervals]) -> Intervals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ...base.arrays import I64
+from ...base.arrays import I64, U32
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals
 
@@ -22,10 +22,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule found in one source, before it is weighed against the others.
+    """What a rule says of one source, before it is weighed against the others.
 
-    `claim` is the time it speaks of; `ns`, where given, is the part of it that is claimed. `times` are the
-    moments at which it occurs, where those are not the starts of the claim.
+    `claim` is the time it speaks of; `ns`, where given, is the part of it that is claimed. It occurs in the
+    steps that launched `work`; without it in those in which one of `times` lies, or that the claim touches.
     """
 
     text: str
@@ -33,6 +33,7 @@ class Observation:
     claim: Intervals = EMPTY
     ns: int | None = None
     times: I64 | None = field(default=None, repr=False)
+    work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
 
     @property
     def claimed_ns(self) -> int:

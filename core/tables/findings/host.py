@@ -22,10 +22,13 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
 @rule(
     "host-hotspot",
     "One operator dominates the host",
-    "one operator or call (no wait) takes at least {share} of the host's self time",
-    origin=f"{GUIDE} (hotspot); the limit is {OWN}",
+    (
+        "one operator or call (no wait) takes at least {share} of the host's self time, and at least {times} "
+        "times as much as the next"
+    ),
+    origin=f"{GUIDE} (hotspot); the limits are {OWN}",
     helps="Look at where it is called from, and whether it must run that often or at all.",
-    limits={"share": 0.5},
+    limits={"share": 0.5, "times": 2},
 )
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
@@ -36,7 +39,8 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     total = host.sums(own, host.self_ns)
     top, whole = int(np.argmax(total)), int(total.sum())
     part = share(int(total[top]), whole)
-    if np.count_nonzero(total) < 2 or part < limits["share"]:
+    second = int(np.delete(total, top).max(initial=0))
+    if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
     places = own[host.name[own] == top]
     name = host.label(top)
@@ -152,17 +156,20 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(waits):
         return None
     waiting = host.union(waits)
-    claim = waiting.without(facts.busy).without(facts.profiling)
-    part = share(claim.length, waiting.length)
+    idle = waiting.without(facts.busy).without(facts.profiling)
+    part = share(idle.length, waiting.length)
     if part < limits["share"]:
         return None
-    under = facts.busy.covered(host.starts[waits], host.ends[waits])
-    lost = host.ends[waits] - host.starts[waits] - under
+    length = host.ends[waits] - host.starts[waits]
+    lost = idle.covered(host.starts[waits], host.ends[waits])
+    bad = waits[(lost >= limits["share"] * length) & (lost > 0)]
+    claim = idle.intersection(host.union(bad))
     worst = int(waits[np.argmax(lost)])
     name = host.label(int(host.name[worst]))
     text = (
-        f"In {counted(len(waits), 'call')} the host waits {format_ns(waiting.length)} for the device, which "
-        f"does nothing in {format_share(part)} of that time; longest in {name}"
+        f"In {counted(len(bad), 'call')} the host waits {format_ns(host.union(bad).length)} for the device, "
+        f"which does nothing in {format_share(share(claim.length, host.union(bad).length))} of that time; "
+        f"longest in {name}"
     )
     return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
 

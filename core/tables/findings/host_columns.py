@@ -24,6 +24,20 @@ WAITS = re.compile(
     r"|aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity))$"
 )
 """Calls in which the host waits for the device."""
+BLOCKING_COPIES = re.compile(
+    r"^((cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?|cuMemcpy(HtoD|DtoH|DtoD)?(_v2)?)$"
+)
+"""Calls that copy and return when the copy is done."""
+COPY_OPS = re.compile(
+    r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
+)
+"""Operators that copy between host and device, among other things."""
+MOVES_DATA = re.compile(
+    r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
+)
+"""Calls that start a copy for which the operator around them waits: on an AIU such operators block."""
+ANY_COPY = re.compile(r"memcpy|MemoryCopy|" + MOVES_DATA.pattern, re.IGNORECASE)
+"""Calls that copy, whether one waits for them or not."""
 PROFILER = re.compile(
     r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
 )
@@ -56,12 +70,12 @@ class HostSlices(Slices):
     @cached_property
     def _names(self) -> dict[int, list[int]]:
         """The names that occur in each kind: of runtime calls there are few."""
-        found = {}
+        names = {}
         for kind in np.unique(self.kinds).tolist():
             seen = np.zeros(len(self.texts), np.bool_)
             seen[self.name[self.kinds == kind]] = True
-            found[kind] = np.flatnonzero(seen).tolist()
-        return found
+            names[kind] = np.flatnonzero(seen).tolist()
+        return names
 
     def sums(self, places: I64, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""

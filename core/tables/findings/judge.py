@@ -11,6 +11,7 @@ import numpy as np
 from ...base.units import format_ns
 from ..scope import Scope
 from ..work import rank_of, work_of
+from .baseline import Baseline
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
@@ -18,22 +19,24 @@ from .rules import RULES
 
 FLOOR_SHARE: Final = 0.01
 """A loss that claims less of the time that was looked at is left out."""
+STRAY_NS: Final = 1_000_000_000
+"""A trace no longer than this is judged as a whole: work that begins late is no stray."""
 
 
-def findings(scope: Scope) -> Findings:
-    """Return what the rules find in a scope, the files judged one by one.
+def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
+    """Return what the rules find in a scope, the files judged one by one; some compare it with a baseline.
 
     Where something lies absurdly far from the rest, only the bulk of the trace is looked at. A rule that
-    holds in several files is told once, for the file in which it claims most.
+    holds in several files gives one finding, for the file in which it claims most.
     """
     text, whole = scope.text, scope
-    if scope.range is None and scope.trace.has_outliers:
+    if scope.range is None and scope.trace.has_outliers and _length(scope.trace.span) > STRAY_NS:
         scope = replace(scope, range=scope.trace.opening_span)
         low, high = scope.trace.opening_span
         text += f", but for what lies absurdly far from the rest: {format_ns(high - low)}"
-    told: dict[str, list[Finding]] = {}
+    by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
-    capture = CaptureFacts(scope)
+    capture = CaptureFacts(scope, baseline)
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
@@ -41,36 +44,40 @@ def findings(scope: Scope) -> Findings:
         facts = SourceFacts(scope, source, stray, capture)
         for rule in RULES.values():
             scope.check()
-            verdict = rule(facts)
-            if isinstance(verdict, Observation):
-                finding = _weighed(rule, verdict, facts)
+            outcome = rule(facts)
+            if isinstance(outcome, Observation):
+                finding = _weighed(rule, outcome, facts)
                 if finding is not None:
-                    told.setdefault(rule.id, []).append(finding)
-            elif isinstance(verdict, NotJudged):
-                missing.setdefault(rule.id, verdict.reason)
-    merged = [_together(alike) for alike in told.values()]
+                    by_rule.setdefault(rule.id, []).append(finding)
+            elif isinstance(outcome, NotJudged):
+                missing.setdefault(rule.id, outcome.reason)
+    merged = [_together(alike) for alike in by_rule.values()]
     order = list(RULES)
     merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.index(finding.rule)))
-    not_judged = tuple((rule, why) for rule, why in missing.items() if rule not in told)
+    not_judged = tuple((rule, why) for rule, why in missing.items() if rule not in by_rule)
     return Findings(text, tuple(merged), not_judged)
+
+
+def _length(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
 
 
 def _pieces(scope: Scope, source: int) -> int:
     return sum(len(work) for work in work_of(replace(scope, source=source)))
 
 
-def _weighed(rule: Rule, found: Observation, facts: SourceFacts) -> Finding | None:
-    """Return the finding in full, None where it claims too little to be told."""
-    part = share(found.claimed_ns, facts.span_ns)
+def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Finding | None:
+    """Return the finding in full, None where it claims too little to be worth a line."""
+    part = share(observation.claimed_ns, facts.span_ns)
     if part < FLOOR_SHARE and not (rule.note or rule.always):
         return None
-    hit, total = _recurrence(found, facts)
+    hit, total = _recurrence(observation, facts)
     return Finding(
         rule.id,
         rule.title,
-        found.text,
-        found.evidence,
-        found.claimed_ns,
+        observation.text,
+        observation.evidence,
+        observation.claimed_ns,
         part,
         rule.note,
         rule.threshold,
@@ -91,14 +98,18 @@ def _place(facts: SourceFacts) -> str:
     return f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
 
 
-def _recurrence(found: Observation, facts: SourceFacts) -> tuple[int, int]:
+def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]:
     """Return (in how many steps it occurs, of how many)."""
     steps = facts.steps
     if steps is None:
         return 0, 0
-    times = np.sort(found.claim.starts if found.times is None else found.times)
+    if observation.work is not None and facts.scope.attribute == "launch":
+        places = facts.steps_of(observation.work)
+        return len(np.unique(places[places >= 0])), len(steps)
+    claim = observation.claim
+    times = np.sort(claim.starts if observation.times is None else observation.times)
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
-    covered = found.claim.covered(steps.starts, steps.ends) > 0
+    covered = claim.covered(steps.starts, steps.ends) > 0
     return int((begun | covered).sum()), len(steps)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, U32, AnyArray
 from ...base.intervals import merge
 from ...base.short_names import short_name
 from ...base.units import format_ns, format_share
 from ...index.format import NONE
-from ..groups import Groups
 from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, promoted_of
 from ..slices import nearest_around
@@ -34,12 +34,12 @@ TRITON = re.compile(r"^triton_")
     "device-hotspot",
     "One kernel dominates",
     (
-        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), and it is "
-        "not the only one"
+        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), and at "
+        "least {times} times as much as the next"
     ),
-    origin=f"{GUIDE} (hotspot); the limit is {OWN}",
+    origin=f"{GUIDE} (hotspot); the limits are {OWN}",
     helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
-    limits={"share": 0.5},
+    limits={"share": 0.5, "times": 2},
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the device time."""
@@ -56,7 +56,8 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         np.add.at(total, code, np.where(work.kinds() == MEMORY, 0, work.durations))
     top, whole = int(np.argmax(total)), int(total.sum())
     part = share(int(total[top]), whole)
-    if np.count_nonzero(total) < 2 or part < limits["share"]:
+    second = int(np.delete(total, top).max(initial=0))
+    if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
     runs = [np.flatnonzero(code == top) for code in codes]
     count = sum(len(at) for at in runs)
@@ -64,7 +65,8 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     times = "in one run" if count == 1 else f"in {count:,} runs"
     name = list(labels)[top]
     text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
-    return Observation(text, (_longest(facts, runs, f"its longest run: {name}"),), claim)
+    evidence = (_longest(facts, runs, f"its longest run: {name}"),)
+    return Observation(text, evidence, claim, work=_positions(facts, runs))
 
 
 @rule(
@@ -72,67 +74,65 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     "A kernel varies",
     (
         "of a compute kernel with at least {count} runs (same name, grid and block) some take over {times} "
-        "times the median; what they take beyond the median is claimed"
+        "times as long as the quick ones (lower quartile); what they take beyond that is claimed"
     ),
     origin=f"{GUIDE}; the limits are {OWN}",
     helps=(
         "Compare the slow runs with the others: other shapes, contention for memory, clocks that change, a "
         "cold cache after a copy."
     ),
-    limits={"count": 8, "times": 2},
+    limits={"count": 3, "times": 2},
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel take very different times."""
     if not facts.works:
         return facts.no_device
-    best: tuple[int, Observation] | None = None
+    best: Observation | None = None
     alike = 0
     for work in facts.works:
         places = np.flatnonzero(work.kinds() == COMPUTE)
         if not len(places):
             continue
         code = _shapes(facts, work, places)
-        groups, which = np.unique(code, return_inverse=True)
         duration = work.durations[places]
-        stats = Groups(which, len(groups)).statistics(duration)
-        slow = duration > limits["times"] * stats["median_ns"][which]
-        slow &= (stats["count"][which] >= limits["count"]) & (stats["median_ns"][which] > 0)
+        quick = _lower_quartiles(code, duration)
+        slow = (duration > limits["times"] * quick[code]) & (quick[code] > 0)
+        slow &= np.bincount(code)[code] >= limits["count"]
         if not slow.any():
             continue
-        excess = duration - np.floor(stats["median_ns"][which]).astype(np.int64)
-        lost = np.zeros(len(groups), np.int64)
-        np.add.at(lost, which[slow], excess[slow])
+        lost = np.zeros(len(quick), np.int64)
+        np.add.at(lost, code[slow], (duration - quick[code])[slow])
         alike += int(np.count_nonzero(lost))
         top = int(np.argmax(lost))
-        if best is None or int(lost[top]) > best[0]:
-            at = np.flatnonzero(slow & (which == top))
-            best = int(lost[top]), _uneven(facts, work, places, at, duration, stats, top, int(lost[top]))
+        if best is None or int(lost[top]) > best.claimed_ns:
+            runs = places[code == top]
+            best = _uneven(facts, work, runs, places[slow & (code == top)], int(quick[top]), int(lost[top]))
     if best is None:
         return None
     more = f"; {counted(alike - 1, 'more kernel')} alike" if alike > 1 else ""
-    found = best[1]
-    return Observation(found.text + more, found.evidence, found.claim, found.ns)
+    return replace(best, text=best.text + more)
 
 
-def _uneven(
-    facts: SourceFacts,
-    work: Work,
-    places: I64,
-    at: I64,
-    duration: I64,
-    stats: dict[str, AnyArray],
-    top: int,
-    lost: int,
-) -> Observation:
-    slow = places[at]
-    worst = int(slow[np.argmax(duration[at])])
+def _lower_quartiles(code: I64, duration: I64) -> I64:
+    """Return of each group (numbered from 0) the duration that a quarter of its runs do not exceed."""
+    order = np.lexsort((duration, code))
+    count = np.bincount(code)
+    quartiles: I64 = duration[order[np.cumsum(count) - count + (count - 1) // 4]]
+    return quartiles
+
+
+def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int, lost: int) -> Observation:
+    """Return what is said of a kernel of which some runs are slow; both are places in the work."""
+    duration = work.durations
+    worst = int(slow[np.argmax(duration[slow])])
     name = short_name(facts.index.string(int(work.names[worst])))
     text = (
-        f"{name}: {len(slow):,} of {int(stats['count'][top]):,} runs take up to "
-        f"{format_ns(int(duration[at].max()))}, the median is {format_ns(float(stats['median_ns'][top]))}"
+        f"{name}: {len(slow):,} of {counted(len(runs), 'run')} take up to {format_ns(int(duration[worst]))}, "
+        f"the quick ones {format_ns(quick_ns)} (median {format_ns(float(np.median(duration[runs])))})"
     )
+    evidence = (facts.on_device(f"the slowest run of {name}", work, worst),)
     claim = merge(work.starts[slow], work.ends[slow])
-    return Observation(text, (facts.on_device(f"the slowest run of {name}", work, worst),), claim, lost)
+    return Observation(text, evidence, claim, lost, work=np.unique(work.positions[slow]))
 
 
 @rule(
@@ -220,7 +220,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     if not facts.works:
         return facts.no_device
     addmm = facts.host.positions[facts.host.places(ADDMM, OP)]
-    starts, ends, pairs = [], [], []
+    starts, ends, pairs, copies = [], [], [], []
     copied = False
     for work, side in zip(facts.works, facts.sides):
         is_copy, is_product = (_named(facts, work, pattern) for pattern in (WITHIN_DEVICE, PRODUCT))
@@ -238,6 +238,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
             starts.append(work.starts[copy[same]])
             ends.append(work.ends[copy[same]])
             pairs += [(work, int(a), int(b)) for a, b in zip(copy[same][:1], product[same][:1])]
+            copies.append(work.positions[copy[same]])
     if not pairs:
         unknown = copied and not any((side.launches != NONE).any() for side in facts.sides)
         return NO_LAUNCHES if unknown else None
@@ -246,7 +247,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     count = sum(len(part) for part in starts)
     text = f"{count:,} copies within the device stand right before the matrix product of the same addmm"
     evidence = (facts.on_device("a copy", work, copy_at), facts.on_device("its product", work, product_at))
-    return Observation(text, evidence, claim)
+    return Observation(text, evidence, claim, work=np.unique(np.concatenate(copies)))
 
 
 @rule(
@@ -258,7 +259,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     note=True,
 )
 def triton(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Kernels that triton made."""
+    """Kernels that Triton compiled."""
     if not facts.works:
         return facts.no_device
     masks = [_named(facts, work, TRITON) for work in facts.works]
@@ -274,7 +275,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     calls = facts.host.places(TRITON, OP)
     if len(calls):
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
-    return Observation(text, tuple(evidence), claim)
+    return Observation(text, tuple(evidence), claim, work=_positions(facts, places))
 
 
 @rule(
@@ -288,10 +289,10 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
 def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace links backward operators with forward ones."""
     index = facts.index
-    wanted = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
-    if not wanted.any():
+    links = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
+    if not links.any():
         return None
-    flows = np.flatnonzero(wanted[index.column("flows.category")])
+    flows = np.flatnonzero(links[index.column("flows.category")])
     source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
     bound = (source != NONE) & (target != NONE)
     ours = np.isin(target, facts.host.positions.astype(target.dtype)) & bound
@@ -312,8 +313,8 @@ def _named(facts: SourceFacts, work: Work, pattern: re.Pattern[str]) -> AnyArray
 
 
 def _shapes(facts: SourceFacts, work: Work, places: I64) -> I64:
-    """Return a code of name, grid and block of pieces of work."""
-    code = work.names[places].astype(np.int64)
+    """Return a number from 0 for each combination of name, grid and block of pieces of work."""
+    code: I64 = np.unique(work.names[places], return_inverse=True)[1]
     order = np.argsort(work.positions[places], kind="stable")
     for key in ("grid", "block"):
         values = np.empty(len(places), np.int64)
@@ -321,6 +322,12 @@ def _shapes(facts: SourceFacts, work: Work, places: I64) -> I64:
         _, which = np.unique(values, return_inverse=True)
         _, code = np.unique(code * (int(which.max()) + 1) + which, return_inverse=True)
     return code
+
+
+def _positions(facts: SourceFacts, places: list[I64]) -> U32:
+    """Return the positions of the work at these places of each device, ascending."""
+    positions: U32 = np.unique(np.concatenate([work.positions[at] for work, at in zip(facts.works, places)]))
+    return positions
 
 
 def _longest(facts: SourceFacts, places: list[I64], label: str) -> Evidence:

@@ -6,8 +6,11 @@ import numpy as np
 
 from ...base.arrays import I64
 from ...base.intervals import merge
+from ...base.safe_text import safe
 from ...base.units import format_ns, format_share
 from ..op_events import ANNOTATION, OP, RUNTIME
+from ..step_choice import Steps
+from .baseline import Baseline
 from .device import NO_HOST
 from .facts import SourceFacts, counted, share
 from .finding import NotJudged, Observation, Outcome
@@ -68,7 +71,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(notes):
         return NotJudged("the trace holds no annotations")
     running = (host.kinds == OP) | (host.kinds == RUNTIME)
-    running[host.places(LOADER)] = True  # an annotation in newer traces, and told by a rule of its own
+    running[host.places(LOADER)] = True  # an annotation in newer traces, and has a rule of its own
     operators = np.flatnonzero(running)
     late: list[I64] = []
     for lane in np.unique(host.lanes[notes]).tolist():
@@ -83,8 +86,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
         whole = host.ends[here] - host.starts[here]
         good = inside & (gap >= limits["gap_ns"]) & (gap >= limits["share"] * whole)
         late.append(np.stack([here[good], first[good]]))
-    found = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
-    places, firsts = found
+    places, firsts = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
     if not len(places):
         return None
     claim = merge(host.starts[places], firsts)
@@ -102,7 +104,10 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compiled-slower",
     "Compiled steps are slower",
-    "the median step with compiled regions takes longer than the median step without",
+    (
+        "the median step with compiled regions takes longer than the median step without: of one trace, or "
+        "of this one and its baseline (--baseline)"
+    ),
     origin=GUIDE,
     helps=(
         "For tiny work the price of each compiled call exceeds what it saves: compile more at once, or not "
@@ -111,30 +116,66 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     """Steps with compiled regions take longer than steps without."""
-    from .compiled import REGIONS
-
     if not len(facts.host):
         return NO_HOST
-    regions = np.sort(facts.host.starts[facts.host.places(REGIONS, OP)])
-    if not len(regions):
+    if facts.baseline is not None:
+        return _slower_than_baseline(facts, facts.baseline)
+    compiled_starts = _compiled_starts(facts)
+    if not len(compiled_starts):
         return None
     steps = facts.steps
     if steps is None:
         return NO_STEPS
-    held = np.searchsorted(regions, steps.ends) > np.searchsorted(regions, steps.starts)
+    compiles = np.searchsorted(compiled_starts, steps.ends) > np.searchsorted(compiled_starts, steps.starts)
     wall = steps.ends - steps.starts
-    if min(int(held.sum()), int((~held).sum())) < 2:
+    if min(int(compiles.sum()), int((~compiles).sum())) < 2:
         return NotJudged("compiled steps and eager ones are not both in the trace")
-    compiled, eager = float(np.median(wall[held])), float(np.median(wall[~held]))
+    compiled, eager = float(np.median(wall[compiles])), float(np.median(wall[~compiles]))
     if compiled <= eager:
         return None
     text = (
-        f"The {int(held.sum())} steps with compiled regions take {format_ns(compiled)}, the "
-        f"{int((~held).sum())} without {format_ns(eager)} (medians)"
+        f"The {int(compiles.sum())} steps with compiled regions take {format_ns(compiled)}, the "
+        f"{int((~compiles).sum())} without {format_ns(eager)} (medians)"
     )
-    at = np.flatnonzero(held)
-    first = int(at[0])
+    return _slower_steps(text, facts, steps, np.flatnonzero(compiles), compiled - eager)
+
+
+def _compiled_starts(facts: SourceFacts) -> I64:
+    """Return when compiled regions, graphs and functions begin, ascending."""
+    from .compiled import GRAPHS, REGIONS
+
+    host = facts.host
+    starts: I64 = np.sort(
+        np.concatenate([host.starts[host.places(pattern)] for pattern in (REGIONS, GRAPHS)])
+    )
+    return starts
+
+
+def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
+    """Judge by two runs of the same work, of which one is compiled."""
+    steps = facts.steps
+    if steps is None or baseline.wall_ns is None:
+        return NotJudged("this trace or its baseline has no steps")
+    compiled = len(_compiled_starts(facts)) > 0
+    if compiled == baseline.compiled:
+        both = "both" if compiled else "none"
+        return NotJudged(f"of this trace and its baseline {both} is compiled")
+    here = float(np.median(steps.ends - steps.starts))
+    slow, quick = (here, baseline.wall_ns) if compiled else (baseline.wall_ns, here)
+    if slow <= quick:
+        return None
+    sides = ("this trace", baseline.title) if compiled else (baseline.title, "this trace")
+    text = (
+        f"Compiled steps take {format_ns(slow)} ({safe(sides[0])}), eager ones {format_ns(quick)} "
+        f"({safe(sides[1])}; medians): {slow / quick:.2f} times as long"
+    )
+    return _slower_steps(text, facts, steps, np.arange(len(steps)), slow - quick)
+
+
+def _slower_steps(text: str, facts: SourceFacts, steps: Steps, places: I64, ns: float) -> Observation:
+    """Return what is said of steps that take so many ns more than others."""
+    first = int(places[0])
     position = int(steps.positions[first])
-    shown = facts.slice("the first compiled step", position, int(steps.starts[first]), int(steps.ends[first]))
-    claim = merge(steps.starts[at], steps.ends[at])
-    return Observation(text, (shown,), claim, int(compiled - eager) * len(at))
+    evidence = facts.slice("the first step", position, int(steps.starts[first]), int(steps.ends[first]))
+    claim = merge(steps.starts[places], steps.ends[places])
+    return Observation(text, (evidence,), claim, min(round(ns) * len(places), claim.length))

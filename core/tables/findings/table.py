@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...base.errors import UsageError
 from ..scope import Scope
 from ..table import Column, Table, Tables
 from .finding import Findings
 from .forms import finding_row
 from .saved import saved_findings
+
+if TYPE_CHECKING:
+    from ..summary import Summary
 
 COLUMNS = (
     Column("rule", "rule", "text"),
@@ -30,20 +35,31 @@ NOT_JUDGED = (Column("rule", "rule", "text"), Column("reason", "reason", "text")
 WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
 
 
-def analyse_findings(scope: Scope) -> Tables:
-    """Return what the rules find in a scope, and the rules that the trace has not the data for."""
+def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
+    """Return what the rules find in a scope, and the rules that the trace has not the data for.
+
+    With the summary of a baseline, rules that compare two runs judge by it.
+    """
     if scope.lanes is not None or scope.where is not None:
         raise UsageError(WHOLE)
-    found = saved_findings(scope)
-    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
+    if baseline is None:
+        verdicts = saved_findings(scope)
+    else:
+        from .baseline import baseline_of
+        from .judge import findings
+
+        verdicts = findings(scope, baseline_of(baseline))
+    missing = [{"rule": rule, "reason": reason} for rule, reason in verdicts.not_judged]
     tables = {
-        "findings": lambda: findings_table(found, scope.origin),
-        "not_judged": lambda: Table.from_rows("not_judged", "Not judged", found.scope, NOT_JUDGED, missing),
+        "findings": lambda: findings_table(verdicts, scope.origin),
+        "not_judged": lambda: Table.from_rows(
+            "not_judged", "Not judged", verdicts.scope, NOT_JUDGED, missing
+        ),
     }
-    return Tables(found.scope, scope.origin, tables)
+    return Tables(verdicts.scope, scope.origin, tables)
 
 
-def findings_table(found: Findings, origin: int) -> Table:
+def findings_table(findings: Findings, origin: int) -> Table:
     """Return a row per finding, losses first, most time first; evidence counts from the origin."""
-    rows = [finding_row(finding, origin) for finding in found.findings]
-    return Table.from_rows("findings", "Findings", found.scope, COLUMNS, rows)
+    rows = [finding_row(finding, origin) for finding in findings.findings]
+    return Table.from_rows("findings", "Findings", findings.scope, COLUMNS, rows)
