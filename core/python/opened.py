@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..base.errors import UsageError
 from ..base.safe_text import safe
@@ -164,6 +164,17 @@ class OpenedTrace(AnalysisMethods):
         `t.tables("idle")["gaps"]` is `t.idle(table="gaps")`; options are those of the method of that name.
         """
         return self._tables(analysis, Selection(begin, end, step, lanes, where), options)
+
+    def sql(self, query: str, *, engine: Literal["auto", "duckdb", "sqlite"] = "auto") -> Table:
+        """Return the rows of a SELECT over the views slices, ops, kernels, launches, flows, counters, steps
+        and args('key'): see docs/sql.md.
+
+        engine: auto is DuckDB where it is installed (tracelane[sql]), else SQLite.
+        """
+        from ..sql.query import run_query
+
+        with run_query(self._trace, query, engine, self._reading.step_name) as answer:
+            return answer.table(f"answered by {answer.engine}")
 
     def plot(
         self,

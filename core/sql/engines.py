@@ -1,0 +1,387 @@
+"""The two engines: DuckDB, which reads the arrays where they are, and SQLite, which gets copies of them.
+
+Neither lets a query write, open a file, load an extension or change a setting. SQLite asks an authorizer
+about each thing that a statement would do; of DuckDB's statements the parse tree is looked through, files and
+extensions are switched off, and the settings are locked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import AnyArray
+from ..base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
+from ..base.progress import CancelledCallback
+from .tokens import quoted_name
+from .views import BY_NUMBER, QueryTables
+
+EngineName: TypeAlias = Literal["duckdb", "sqlite"]
+PIECE = 1 << 14
+"""Rows that are copied or fetched at a time."""
+MEMORY_MB = 1024
+"""What an engine may take for itself; what needs more, as a sort, goes on in a temporary file or fails."""
+LONGEST_VALUE = 64 << 20
+"""Bytes of one text or blob in SQLite."""
+THREADS = 4
+POLL_SECONDS = 0.05
+STEPS_PER_POLL = 20_000
+"""Instructions of SQLite between two looks at whether the answer is still wanted."""
+
+TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
+REFUSED_FUNCTIONS = frozenset(
+    {
+        *("current_setting", "getenv", "getvariable", "write_log", "nextval", "currval", "setseed"),
+        *("json_execute_serialized_sql", "json_serialize_sql", "json_serialize_plan", "sleep_ms"),
+        *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
+        *("file_exists", "which_secret", "txid_current", "in_search_path", "parse_duckdb_log_message"),
+    }
+)
+"""Functions of one value that reach beyond the views."""
+ALLOWED_ACTIONS = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+)
+
+
+class Answer(Protocol):
+    """The rows of a query as they come."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows. Raises UsageError where the query fails on the way, Cancelled."""
+
+
+def has_duckdb() -> bool:
+    """Tell whether DuckDB is installed."""
+    from importlib.util import find_spec
+
+    return find_spec("duckdb") is not None
+
+
+@contextmanager
+def answer_of(engine: EngineName, made: QueryTables) -> Iterator[Answer]:
+    """Run a query; its rows are there until the context ends. Raises UsageError for what no query may do."""
+    with tempfile.TemporaryDirectory(prefix="tracelane-sql-") as folder:
+        if engine == "duckdb":
+            with _duckdb_answer(made, folder) as answer:
+                yield answer
+        else:
+            with _sqlite_answer(made, folder) as answer:
+                yield answer
+
+
+# -- SQLite -----------------------------------------------------------------------------------------------
+
+
+class _Median:
+    """The median, as DuckDB computes it: of an even number of values the mean of the two in the middle."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def step(self, value: float | None) -> None:
+        if value is not None:
+            self.values.append(value)
+
+    def finalize(self) -> float | None:
+        return _quantile(self.values, 0.5)
+
+
+class _Quantile(_Median):
+    """quantile_cont(value, share): between two values in proportion."""
+
+    share = 0.5
+
+    def step(self, value: float | None, share: float = 0.5) -> None:
+        self.share = share
+        super().step(value)
+
+    def finalize(self) -> float | None:
+        return _quantile(self.values, self.share)
+
+
+class _Deviation(_Median):
+    """stddev: of a sample, none of a single value."""
+
+    def finalize(self) -> float | None:
+        if len(self.values) < 2:
+            return None
+        return float(np.std(np.array(self.values, np.float64), ddof=1))
+
+
+def _quantile(values: list[float], share: float) -> float | None:
+    if not values or not 0 <= share <= 1:
+        return None
+    ordered = sorted(values)
+    place = Fraction(repr(share)) * (len(ordered) - 1)  # 0.95 is meant as written, not as a float holds it
+    low, high = (Fraction(ordered[at]) for at in (math.floor(place), math.ceil(place)))
+    return float(low + (high - low) * (place - math.floor(place)))
+
+
+AGGREGATES = (("median", 1, _Median), ("quantile_cont", 2, _Quantile), ("stddev", 1, _Deviation))
+
+
+class _SqliteAnswer:
+    def __init__(self, cursor: sqlite3.Cursor, cancelled: CancelledCallback) -> None:
+        self._cursor, self._cancelled = cursor, cancelled
+        self.columns = tuple(str(entry[0]) for entry in cursor.description or ())
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        while True:
+            with _sqlite_errors(self._cancelled):
+                rows = self._cursor.fetchmany(PIECE)
+            if not rows:
+                return
+            yield from rows
+
+
+@contextmanager
+def _sqlite_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
+    """Copy the arrays into a database in a temporary folder and run the query on it."""
+    path = Path(folder) / "trace.sqlite"
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as database:
+        for pragma in (
+            "journal_mode = off",
+            "synchronous = off",
+            "locking_mode = exclusive",
+            "temp_store = 1",
+        ):
+            database.execute(f"PRAGMA {pragma}")
+        write_tables(database, made)
+        for name, sql in made.views.items():
+            if sql:
+                database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
+        for name, count, kind in AGGREGATES:
+            database.create_aggregate(name, count, kind)  # type: ignore[arg-type]
+        database.execute("PRAGMA case_sensitive_like = on")
+        database.execute(f"PRAGMA cache_size = -{MEMORY_MB * 256}")
+        database.execute(f"PRAGMA hard_heap_limit = {MEMORY_MB << 20}")
+        database.execute("PRAGMA query_only = on")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        database.set_authorizer(_authorized({*made.views, *made.tables}))
+        database.set_progress_handler(_stops(made.cancelled), STEPS_PER_POLL)
+        with _sqlite_errors(made.cancelled):
+            cursor = database.execute(made.words.text)
+        yield _SqliteAnswer(cursor, made.cancelled)
+
+
+def write_tables(database: sqlite3.Connection, made: QueryTables) -> None:
+    """Copy all tables of arrays into a database, piece by piece."""
+    for name, table in made.tables.items():
+        key = " PRIMARY KEY" if name.startswith(BY_NUMBER) else ""
+        columns = ", ".join(
+            f"{quoted_name(column)} {_sqlite_type(values)}{key if column == 'number' else ''}"
+            for column, values in table.items()
+        )
+        database.execute(f"CREATE TABLE {quoted_name(name)} ({columns})")
+        insert = f"INSERT INTO {quoted_name(name)} VALUES ({', '.join('?' * len(table))})"
+        length = len(next(iter(table.values()))) if table else 0
+        database.execute("BEGIN")
+        for low in range(0, length, PIECE):
+            if made.cancelled():
+                raise Cancelled
+            database.executemany(
+                insert, zip(*(_sqlite_values(column[low : low + PIECE]) for column in table.values()))
+            )
+        database.execute("COMMIT")
+
+
+def _sqlite_type(values: AnyArray) -> str:
+    return {"O": "TEXT", "f": "REAL"}.get(values.dtype.kind, "INTEGER")
+
+
+def _sqlite_values(values: AnyArray) -> list[Any]:
+    """Return values as SQLite takes them: a character that is half of one becomes U+FFFD."""
+    plain: list[Any] = values.tolist()
+    if values.dtype.kind == "O":
+        return [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in plain]
+    return plain
+
+
+def _authorized(tables: set[str]) -> Callable[..., int]:
+    """Return what tells SQLite whether a statement may do something: read these tables, and nothing else."""
+
+    def decide(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        allowed = action in ALLOWED_ACTIONS
+        if action == sqlite3.SQLITE_FUNCTION:
+            allowed = (second or "").lower() not in REFUSED_FUNCTIONS
+        elif action == sqlite3.SQLITE_READ:
+            # No name is that of a table that the query itself makes.
+            allowed = not first or first in tables
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    return decide
+
+
+def _stops(cancelled: CancelledCallback) -> Callable[[], int]:
+    return lambda: int(cancelled())
+
+
+@contextmanager
+def _sqlite_errors(cancelled: CancelledCallback) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            # The handler was asked to stop, or Ctrl+C ended it.
+            raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
+        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
+    except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
+        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
+
+
+# -- DuckDB -----------------------------------------------------------------------------------------------
+
+
+class _DuckAnswer:
+    def __init__(self, connection: Any, cancelled: CancelledCallback) -> None:
+        self._connection, self._cancelled = connection, cancelled
+        self.columns = tuple(str(entry[0]) for entry in connection.description or ())
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        while True:
+            with _duck_errors(self._connection, self._cancelled):
+                rows = self._connection.fetchmany(PIECE)
+            if not rows:
+                return
+            yield from rows
+
+
+@contextmanager
+def _duckdb_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
+    """Run the query on the arrays of the index themselves."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingPackageError(
+            "the engine duckdb needs the package duckdb: pip install 'tracelane[sql]'", "duckdb"
+        ) from None
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": min(THREADS, os.cpu_count() or 1),
+        "memory_limit": f"{MEMORY_MB}MB",
+        "temp_directory": folder,
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+    }
+    with closing(duckdb.connect(":memory:", config=settings)) as connection:
+        for name, table in made.tables.items():
+            connection.register(name, dict(table))
+        for name, sql in made.views.items():
+            if sql:
+                connection.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
+        connection.execute("SET default_null_order = 'sqlite'")
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        with _duck_errors(connection, made.cancelled):
+            check_duckdb_query(connection, made.words.text, set(made.views))
+            connection.execute(made.words.text)
+        yield _DuckAnswer(connection, made.cancelled)
+
+
+def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:
+    """Raise UsageError for all but one SELECT over the views and tables of its own."""
+    (answer,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
+    tree = json.loads(answer)
+    if tree.get("error"):
+        message = str(tree.get("error_message") or "it is no query")
+        if "Only SELECT" in message:
+            message = "only SELECT is allowed"
+        raise UsageError(f"the query cannot be answered: {_one_line(message)}")
+    statements = tree.get("statements", [])
+    if len(statements) != 1:
+        raise UsageError("the query cannot be answered: one SELECT at a time, please")
+    nodes = list(_nodes(statements))
+    tables = views | {str(entry.get("key", "")) for node in nodes for entry in _entries(node.get("cte_map"))}
+    known = {name.lower() for name in tables}
+    for node in nodes:
+        kind, path = node.get("type"), _path(node)
+        if kind == "BASE_TABLE" and (len(path) != 1 or path[0].lower() not in known):
+            raise UsageError(f"the query cannot be answered: there is no table {'.'.join(path)}")
+        if kind in ("SHOW_REF", "COLUMN_DATA", "DELIM_GET"):
+            raise UsageError("the query cannot be answered: only SELECT is allowed")
+        if kind == "TABLE_FUNCTION":
+            name = _path(node.get("function") or {})
+            if len(name) != 1 or name[0].lower() not in TABLE_FUNCTIONS:
+                raise UsageError(f"the query cannot be answered: {'.'.join(name)}() is not allowed")
+        elif kind == "FUNCTION" and (len(path) > 1 or path[0].lower() in REFUSED_FUNCTIONS):
+            raise UsageError(f"the query cannot be answered: {'.'.join(path)}() is not allowed")
+
+
+def _path(node: Mapping[str, Any]) -> list[str]:
+    """Return the parts of the name of a table or function in a parse tree."""
+    name = node.get("qualified_name")
+    if isinstance(name, dict) and isinstance(name.get("path"), list):
+        return [str(part) for part in name["path"]]
+    parts = ("catalog_name", "schema_name", "table_name", "catalog", "schema", "function_name")
+    return [str(node[part]) for part in parts if node.get(part)] or [""]
+
+
+def _entries(mapping: Any) -> list[Mapping[str, Any]]:
+    entries = mapping.get("map") if isinstance(mapping, dict) else None
+    return [entry for entry in entries or () if isinstance(entry, dict)]
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a parse tree."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            yield node
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+
+
+@contextmanager
+def _duck_errors(connection: Any, cancelled: CancelledCallback) -> Iterator[None]:
+    """Say what is wrong in one line; stop the query when its answer is no longer wanted."""
+    import duckdb
+
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(POLL_SECONDS):
+            if cancelled():
+                connection.interrupt()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
+    except duckdb.Error as error:
+        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
+    except RuntimeError as error:
+        if "interrupt" not in str(error).lower():
+            raise TracelaneError(f"the query cannot be answered: {_one_line(error)}") from None
+        raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
+    finally:
+        done.set()
+        with suppress(RuntimeError):
+            watcher.join()
+
+
+def _one_line(error: object) -> str:
+    """Return an engine's message without the picture of the query below it."""
+    text = str(error).partition("\n\nLINE")[0]
+    return " ".join(text.split()) or type(error).__name__

@@ -1,0 +1,493 @@
+"""The views that queries see, and the arrays that they are made of.
+
+Each view is a SELECT over tables of plain columns: large ones as the index holds them (numbers of names, of
+rows, starts as lane time), small ones that say what those numbers mean. So an engine reads the index's own
+arrays, and nothing is computed for columns that a query does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.kineto import OPS
+from ..base.progress import CancelledCallback, never
+from ..base.short_names import short_name
+from ..index.format import NONE, RowKind
+from ..index.store import Index
+from ..query.launches import VIA
+from ..query.titles import plain
+from ..query.views import Lane
+from ..read.promoted import PROMOTED, Kind
+from ..tables.kinds import KERNEL_TYPES
+from ..tables.scope import Scope
+from ..tables.slice_table import SOURCE_BITS, StepLabels
+from ..tables.step_spans import StepSpans, step_spans
+from ..tables.work import Work, work_of
+from ..trace import Trace
+from .arguments import scanned_argument
+from .tokens import QueryWords, argument_table, quoted_name
+
+ArrayTable: TypeAlias = Mapping[str, AnyArray]
+"""Columns of equal length by name: numbers, or texts as an array of objects."""
+
+SLICE_VIEW = {
+    "id": ("CAST(b.ordinal AS BIGINT) + {base}", ()),
+    "name": ("n.text", ("names",)),
+    "short_name": ("n.short", ("names",)),
+    "category": ("c.text", ("categories",)),
+    "ts": ("b.start + r.clock", ("rows",)),
+    "dur": ("CAST(b.duration AS BIGINT)", ()),
+    "self": ("CAST(b.self AS BIGINT)", ()),
+    "depth": ("r.depth", ("rows",)),
+    "lane": ("r.lane", ("rows",)),
+    "process": ("r.process", ("rows",)),
+    "pid": ("r.pid", ("rows",)),
+    "tid": ("r.tid", ("rows",)),
+    "step": ("s.label", ("steps",)),
+    "rank": ("{rank}", ()),
+}
+"""Of each column of `slices` its expression, and the small tables that it needs."""
+JOINS = {
+    "names": "LEFT JOIN names_{source} n ON n.number = b.name",
+    "categories": "LEFT JOIN categories_{source} c ON c.number = b.category",
+    "rows": "LEFT JOIN rows_{source} r ON r.number = b.row",
+    "steps": "LEFT JOIN step_labels s ON s.number = b.step",
+}
+USES = {
+    "id": ("ordinal",),
+    "name": ("name",),
+    "short_name": ("name",),
+    "category": ("category",),
+    "ts": ("start", "row"),
+    "dur": ("duration",),
+    "self": ("self",),
+    **dict.fromkeys(("depth", "lane", "process", "pid", "tid"), ("row",)),
+    "step": ("step",),
+    "rank": (),
+}
+"""Of each column of `slices` the arrays that it is computed from."""
+KERNEL_VIEW = {"device": "d.text", "stream": "t.text", "type": "k.text"}
+LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
+VIEWS: Mapping[str, tuple[str, ...]] = {
+    "slices": tuple(SLICE_VIEW),
+    "ops": tuple(SLICE_VIEW),
+    "kernels": (*SLICE_VIEW, *KERNEL_VIEW),
+    "launches": (*SLICE_VIEW, *LAUNCH_VIEW),
+    "flows": ("category", "source", "target"),
+    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
+    "steps": ("number", "step", "ts", "dur"),
+}
+"""The views and their columns; besides there is args('key') with the columns of ARGUMENT_VIEW."""
+ARGUMENT_VIEW = ("id", "value")
+BY_NUMBER = ("names", "categories", "rows", "step_labels", "devices", "streams", "types", "vias")
+"""Tables that are looked up by their column `number` begin with these."""
+
+
+@dataclass(frozen=True)
+class QueryTables:
+    """What an engine needs for one query: tables of arrays, and the views over them as SQL."""
+
+    trace: Trace
+    words: QueryWords
+    step_name: str | None = None
+    cancelled: CancelledCallback = never
+    tables: dict[str, ArrayTable] = field(default_factory=dict)
+    views: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        trace: Trace,
+        words: QueryWords,
+        step_name: str | None = None,
+        cancelled: CancelledCallback = never,
+    ) -> QueryTables:
+        """Return the tables and views that a query names. Raises Cancelled, UnreadableError."""
+        made = cls(trace, words, step_name, cancelled)
+        makers: Mapping[str, Callable[[], str]] = {
+            "slices": lambda: made._slice_view("slices"),
+            "ops": made._ops,
+            "kernels": made._kernels,
+            "launches": made._launches,
+            "flows": made._flows,
+            "counters": made._counters,
+            "steps": made._steps,
+        }
+        for name, make in makers.items():
+            if name in words.names:
+                made.views[name] = make()
+        for key in words.arguments:
+            made.views[argument_table(key)] = made._arguments(key)
+        return made
+
+    # -- columns that a query needs -----------------------------------------------------------------------
+
+    def _needed(self, view: str) -> tuple[str, ...]:
+        """Return the columns of a view that the query may name; at least one."""
+        columns = VIEWS[view]
+        if self.words.all_columns:
+            return columns
+        return tuple(key for key in columns if key in self.words.names) or columns[:1]
+
+    @cached_property
+    def _lanes(self) -> list[dict[int, Lane]]:
+        """By source and number the lanes."""
+        lanes: list[dict[int, Lane]] = [{} for _ in self.trace.indexes]
+        for lane in self.trace.lanes:
+            lanes[lane.source][lane.number] = lane
+        return lanes
+
+    @cached_property
+    def _scope(self) -> Scope:
+        return Scope(
+            self.trace, clocks=self.trace.clocks, steps=self.step_name or "", cancelled=self.cancelled
+        )
+
+    @cached_property
+    def _spans(self) -> StepSpans | None:
+        return step_spans(self.trace, self.trace.clocks, self.step_name)
+
+    @cached_property
+    def _step_labels(self) -> StepLabels | None:
+        return StepLabels.of(self._scope)
+
+    # -- slices -------------------------------------------------------------------------------------------
+
+    def _slice_view(self, view: str, texts: Mapping[str, str] | None = None) -> str:
+        """Return the SELECT of a view of slices over a base table per source, all slices without `texts`.
+
+        `texts` are the expressions of columns beyond those of `slices`; then the base tables are there.
+        """
+        selects = []
+        columns = self._needed(view)
+        for source, index in enumerate(self.trace.indexes):
+            base = f"{view}_{source}"
+            if texts is None:
+                self.tables[base] = self._slice_arrays(source, columns, None)
+            if base not in self.tables:
+                continue
+            joins: dict[str, None] = {}
+            expressions = []
+            for key in columns:
+                if key in SLICE_VIEW:
+                    expression, tables = SLICE_VIEW[key]
+                    joins |= dict.fromkeys(tables)
+                else:
+                    expression = (texts or {})[key]
+                expressions.append(f"{self._filled(expression, source)} AS {quoted_name(key)}")
+            for join in joins:
+                self._lookup(join, source, index)
+            clauses = [JOINS[join].format(source=source) for join in joins]
+            if texts is not None:
+                clauses += self._more_joins(view, columns)
+            selects.append(f"SELECT {', '.join(expressions)} FROM {base} b {' '.join(clauses)}")
+        return " UNION ALL ".join(selects) if selects else self._nothing(view, columns)
+
+    def _filled(self, expression: str, source: int) -> str:
+        rank = self.trace.rank(source)
+        number = "CAST(NULL AS BIGINT)" if rank is None else f"CAST({rank} AS BIGINT)"
+        return expression.format(base=source << SOURCE_BITS, rank=number)
+
+    def _nothing(self, view: str, columns: Sequence[str]) -> str:
+        """Return a SELECT of no row with the columns of a view."""
+        texts = {"name", "short_name", "category", "lane", "process", "pid", "tid", "step"}
+        texts |= {"device", "stream", "type", "via"}
+        kinds = [
+            f"CAST(NULL AS {'VARCHAR' if key in texts else 'BIGINT'}) AS {quoted_name(key)}"
+            for key in columns
+        ]
+        return f"SELECT {', '.join(kinds)} WHERE 1 = 0"
+
+    def _slice_arrays(self, source: int, columns: Sequence[str], positions: I64 | None) -> ArrayTable:
+        """Return the arrays that these columns are made of, of all slices or those at some positions."""
+        index = self.trace.indexes[source]
+        arrays = dict.fromkeys(array for key in columns if key in USES for array in USES[key]) or {
+            "ordinal": None
+        }
+        return {array: self._slice_array(index, source, array, positions) for array in arrays}
+
+    def _slice_array(self, index: Index, source: int, name: str, positions: I64 | None) -> AnyArray:
+        at: slice | I64 = slice(None) if positions is None else positions
+        match name:
+            case "duration" | "self":
+                column = index.column(f"slices.{name}")
+                if not len(index.column("long.position")):
+                    values: AnyArray = column[at]
+                    return values
+                chosen = np.arange(len(column), dtype=np.int64) if positions is None else positions
+                return index.duration(chosen) if name == "duration" else index.self_time(chosen)
+            case "row":
+                return _row_numbers(index)[at]
+            case "step":
+                return self._step_places(index, source, positions)
+            case _:
+                values = index.column(f"slices.{name}")[at]
+                return values
+
+    def _step_places(self, index: Index, source: int, positions: I64 | None) -> AnyArray:
+        count = len(index.column("slices.start")) if positions is None else len(positions)
+        places = np.full(count, -1, np.int32)
+        if self._step_labels is None:
+            return places
+        clocks = self._row_clocks(source)
+        rows = _row_numbers(index)
+        for low in range(0, count, CHUNK):
+            self._scope.check()
+            some = np.arange(low, min(low + CHUNK, count), dtype=np.int64)
+            some = some if positions is None else positions[low : low + CHUNK]
+            starts = index.column("slices.start")[some] + clocks[rows[some]]
+            places[low : low + CHUNK] = self._step_labels.places(source, some, starts)
+        return places
+
+    def _row_clocks(self, source: int) -> I64:
+        """Return by row number what is added to lane time."""
+        trace, index = self.trace, self.trace.indexes[source]
+        lanes = self._lanes[source]
+        clocks = {number: trace.clocks.offset(source, lane.pid) for number, lane in lanes.items()}
+        return np.array([clocks.get(int(lane), 0) for lane in index.rows["lane"]], np.int64)
+
+    # -- what numbers mean --------------------------------------------------------------------------------
+
+    def _lookup(self, name: str, source: int, index: Index) -> None:
+        """Make a table that says what the numbers of a column mean, if it is not there."""
+        table = "step_labels" if name == "steps" else f"{name}_{source}"
+        if table in self.tables:
+            return
+        match name:
+            case "names":
+                used = np.zeros(max(1, len(index.column("strings.offset"))), np.bool_)
+                used[index.column("slices.name")] = True
+                numbers = np.flatnonzero(used)
+                texts = index.strings(numbers)
+                columns: dict[str, AnyArray] = {"number": numbers, "text": _objects(texts)}
+                if self.words.all_columns or "short_name" in self.words.names:
+                    columns["short"] = _objects([short_name(text) for text in texts])
+                else:
+                    columns["short"] = columns["text"]
+            case "categories":
+                columns = _numbered(index.categories)
+            case "rows":
+                columns = self._rows(source, index)
+            case _:
+                labels = [] if self._step_labels is None else list(self._step_labels.spans.labels)
+                columns = _numbered(labels, "label")
+        self.tables[table] = columns
+
+    def _rows(self, source: int, index: Index) -> dict[str, AnyArray]:
+        lanes = self._lanes[source]
+        of_row = [lanes[int(number)] for number in index.rows["lane"]]
+        return {
+            "number": np.arange(len(of_row), dtype=np.int64),
+            "clock": self._row_clocks(source),
+            "depth": index.rows["depth"].astype(np.int64),
+            "lane": _objects([lane.title for lane in of_row]),
+            "process": _objects([lane.process.title for lane in of_row]),
+            "pid": _objects([plain(lane.pid) for lane in of_row]),
+            "tid": _objects([plain(lane.tid) for lane in of_row]),
+        }
+
+    # -- the other views ----------------------------------------------------------------------------------
+
+    def _ops(self) -> str:
+        columns = self._needed("ops")
+        for source, index in enumerate(self.trace.indexes):
+            is_op = np.array([category in OPS for category in index.categories], np.bool_)
+            positions = np.flatnonzero(is_op[index.column("slices.category")])
+            if len(positions):
+                self.tables[f"ops_{source}"] = self._slice_arrays(source, columns, positions)
+        return self._slice_view("ops", {})
+
+    def _kernels(self) -> str:
+        columns = self._needed("kernels")
+        works = work_of(self._scope)
+        streams = list(dict.fromkeys(name for work in works for name in work.stream_names))
+        for source in dict.fromkeys(work.source for work in works):
+            own = [work for work in works if work.source == source]
+            positions = np.concatenate([work.positions for work in own]).astype(np.int64)
+            order = np.argsort(positions, kind="stable")
+            arrays = dict(self._slice_arrays(source, columns, positions[order]))
+            arrays["device"] = np.concatenate([np.full(len(w), works.index(w), np.int64) for w in own])[order]
+            arrays["stream"] = np.concatenate([_in_all(work, streams) for work in own])[order]
+            arrays["type"] = np.concatenate([work.kinds().astype(np.int64) for work in own])[order]
+            self.tables[f"kernels_{source}"] = arrays
+        self.tables["devices"] = _numbered([work.title for work in works])
+        self.tables["streams"] = _numbered(streams)
+        self.tables["types"] = _numbered(KERNEL_TYPES)
+        return self._slice_view("kernels", KERNEL_VIEW)
+
+    def _launches(self) -> str:
+        columns = self._needed("launches")
+        for source, index in enumerate(self.trace.indexes):
+            launches = self.trace.launches(source)
+            pairs = launches.by_launch
+            if not len(pairs):
+                continue
+            calls, kernels = launches.launch[pairs].astype(np.int64), launches.kernels[pairs].astype(np.int64)
+            clocks, rows = self._row_clocks(source), _row_numbers(index)
+            starts = index.column("slices.start")
+            begin = starts[kernels] + clocks[rows[kernels]]
+            end = starts[calls] + index.duration(calls) + clocks[rows[calls]]
+            self.tables[f"launches_{source}"] = {
+                **self._slice_arrays(source, columns, calls),
+                "kernel": index.column("slices.ordinal")[kernels],
+                "delay": begin - end,
+                "via": launches.via[pairs].astype(np.int64),
+            }
+        self.tables["vias"] = _numbered(VIA)
+        return self._slice_view("launches", LAUNCH_VIEW)
+
+    def _more_joins(self, view: str, columns: Sequence[str]) -> Iterator[str]:
+        joins = {
+            "device": "LEFT JOIN devices d ON d.number = b.device",
+            "stream": "LEFT JOIN streams t ON t.number = b.stream",
+            "type": "LEFT JOIN types k ON k.number = b.type",
+            "via": "LEFT JOIN vias v ON v.number = b.via",
+        }
+        return (join for key, join in joins.items() if key in columns and key in VIEWS[view])
+
+    def _flows(self) -> str:
+        selects = []
+        for source, index in enumerate(self.trace.indexes):
+            ordinals = index.column("slices.ordinal")
+            ends: dict[str, AnyArray] = {"category": index.column("flows.category")}
+            for end in ("source", "target"):
+                positions = index.column(f"flows.{end}").astype(np.int64)
+                ids = np.full(len(positions), -1, np.int64)
+                bound = positions != NONE
+                ids[bound] = ordinals[positions[bound]].astype(np.int64) + (source << SOURCE_BITS)
+                ends[end] = ids
+            self.tables[f"flows_{source}"] = ends
+            self._lookup("categories", source, index)
+            selects.append(
+                "SELECT c.text AS category, nullif(b.source, -1) AS source, nullif(b.target, -1) AS target "
+                f"FROM flows_{source} b {JOINS['categories'].format(source=source)}"
+            )
+        return " UNION ALL ".join(selects)
+
+    def _counters(self) -> str:
+        parts: list[dict[str, AnyArray]] = []
+        series: list[tuple[str, ...]] = []
+        for source, index in enumerate(self.trace.indexes):
+            clocks = self._row_clocks(source)
+            lanes = self._lanes[source]
+            for number in np.flatnonzero(index.rows["kind"] == RowKind.SAMPLES).tolist():
+                row = index.rows[number]
+                first, last = int(row["first"]), int(row["first"]) + int(row["count"])
+                lane, rank = lanes[int(row["lane"])], self.trace.rank(source)
+                parts.append(
+                    {
+                        "id": index.column("samples.ordinal")[first:last].astype(np.int64)
+                        + (source << SOURCE_BITS),
+                        "ts": index.column("samples.start")[first:last] + clocks[number],
+                        "value": index.column("samples.value")[first:last],
+                        "series": np.full(last - first, len(series), np.int64),
+                        "rank": np.full(last - first, -1 if rank is None else rank, np.int64),
+                    }
+                )
+                texts = (lane.title, index.string(int(row["series"])), lane.process.title, plain(lane.pid))
+                series.append(texts)
+        none = {"value": np.float64}
+        keys = ("id", "ts", "value", "series", "rank")
+        empty = {key: np.empty(0, none.get(key, np.int64)) for key in keys}
+        parts = parts or [empty]
+        self.tables["samples"] = {key: np.concatenate([part[key] for part in parts]) for key in keys}
+        columns = {key: _objects([texts[at] for texts in series]) for at, key in enumerate(SERIES)}
+        self.tables["series"] = {"number": np.arange(len(series), dtype=np.int64), **columns}
+        # JSON has no NaN and neither does SQLite: a value that is none is NULL in both.
+        return (
+            "SELECT b.id AS id, s.name AS name, s.series AS series, b.ts AS ts, "
+            "CASE WHEN abs(b.value) <= 1.7976931348623157e308 THEN b.value END AS value, "
+            "s.process AS process, s.pid AS pid, nullif(b.rank, -1) AS rank "
+            "FROM samples b LEFT JOIN series s ON s.number = b.series"
+        )
+
+    def _steps(self) -> str:
+        spans = self._spans
+        count = 0 if spans is None else len(spans)
+        none = np.empty(0, np.int64)
+        self.tables["step_spans"] = {
+            "number": np.arange(count, dtype=np.int64),
+            "step": _objects([] if spans is None else list(spans.labels)),
+            "ts": none if spans is None else spans.starts,
+            "dur": none if spans is None else spans.ends - spans.starts,
+        }
+        return "SELECT number, step, ts, dur FROM step_spans"
+
+    def _arguments(self, key: str) -> str:
+        """Make the table of an argument: of promoted ones from their column, else read from the source."""
+        ids: list[I64] = []
+        values: list[AnyArray] = []
+        promoted = next((entry for entry in PROMOTED if key in entry.args), None)
+        for source, index in enumerate(self.trace.indexes):
+            if promoted is None:
+                ordinals, own = scanned_argument(index, key, self.cancelled)
+            else:
+                ordinals, own = promoted_values_of(index, promoted.key, promoted.kind)
+            ids.append(ordinals + (source << SOURCE_BITS))
+            values.append(own)
+        self.tables[argument_table(key)] = {
+            "id": np.concatenate(ids) if ids else np.empty(0, np.int64),
+            "value": _one_kind(values),
+        }
+        return ""
+
+
+SERIES = ("name", "series", "process", "pid")
+CHUNK = 1 << 20
+
+
+def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyArray]:
+    """Return (event ordinals, values) of a promoted argument of slices and instants."""
+    ordinals, values = [], []
+    for table, at, value in (("slices", "position", "value"), ("instants", "instant", "instant_value")):
+        places = index.column(f"lifted.{column}.{at}")
+        own = index.column(f"lifted.{column}.{value}")
+        if len(places):
+            ordinals.append(index.column(f"{table}.ordinal")[places].astype(np.int64))
+            values.append(_objects(index.strings(own)) if kind is Kind.TEXT else own)
+    if not ordinals:
+        return np.empty(0, np.int64), np.empty(0, object if kind is Kind.TEXT else np.int64)
+    return np.concatenate(ordinals), np.concatenate(values)
+
+
+def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:
+    """Return the values of all sources as one array: texts where one of them has texts."""
+    used = [part for part in parts if len(part)] or [np.empty(0, np.int64)]
+    if any(part.dtype == object for part in used):
+        return np.concatenate(
+            [part if part.dtype == object else _objects(map(str, part.tolist())) for part in used]
+        )
+    if any(part.dtype.kind == "f" for part in used):
+        return np.concatenate([part.astype(np.float64) for part in used])
+    return np.concatenate([part.astype(np.int64) for part in used])
+
+
+def _row_numbers(index: Index) -> AnyArray:
+    """Return the row number of each slice by position."""
+    rows = index.rows
+    numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
+    numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
+    return np.repeat(numbers.astype(np.uint32), rows["count"][numbers].astype(np.int64))
+
+
+def _in_all(work: Work, streams: Sequence[str]) -> I64:
+    """Return the stream of each piece of work as a place in the names of all devices' streams."""
+    places = np.array([streams.index(name) for name in work.stream_names], np.int64)
+    return places[work.streams]
+
+
+def _objects(texts: Any) -> AnyArray:
+    values = list(texts)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _numbered(texts: Sequence[str], name: str = "text") -> dict[str, AnyArray]:
+    return {"number": np.arange(len(texts), dtype=np.int64), name: _objects(texts)}

@@ -1,0 +1,279 @@
+"""Queries in SQL: both engines give the same rows, those of the trace, and do nothing but read."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
+from tests.tui.small_file import small_file
+from tracelane.core.base.errors import Cancelled, MissingPackageError, UsageError
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.sql.engines import has_duckdb
+from tracelane.core.sql.query import run_query
+from tracelane.core.sql.tokens import query_words
+from tracelane.core.sql.views import VIEWS
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.slice_table import NAMES, slice_table
+from tracelane.core.tables.work import work_of
+from tracelane.core.trace import Trace, open_trace
+
+DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "sql.md"
+QUESTIONS = [
+    part.strip()
+    for part in re.split(
+        r"\n(?=-- \d+\.)", re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
+    )
+]
+TRACES = (
+    "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+    "gpu/tl_h100_qwen_infer*",
+    "gpu/tl_vllm_decode_cudagraph_exec*",
+    "aiu/mlp_trace*",
+    "multirank/dlrm_8gpu_ranks0-3",
+)
+needs_duckdb = pytest.mark.skipif(not has_duckdb(), reason="duckdb is not installed (tracelane[sql])")
+engines = pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=needs_duckdb)])
+
+
+def rows_of(trace: Trace, query: str, engine: str) -> list[tuple[object, ...]]:
+    """Return all rows of a query."""
+    with run_query(trace, query, engine) as answer:  # type: ignore[arg-type]
+        return list(answer.rows)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
+    """Two steps with an op, a launch and a kernel each."""
+    folder = tmp_path_factory.mktemp("sql")
+    trace = open_trace(small_file(folder), index_dir=folder / "index")
+    yield trace
+    trace.close()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
+    """The demo's two ranks."""
+    folder = tmp_path_factory.mktemp("demo")
+    trace = open_trace(write_demo(folder)[:2], index_dir=folder / "index")
+    yield trace
+    trace.close()
+
+
+def test_there_are_twenty_questions() -> None:
+    """The document has twenty, and its table has every view with every column of its own."""
+    assert len(QUESTIONS) == 20
+    text = DOCUMENT.read_text()
+    for view, columns in VIEWS.items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{view}` "))
+        own = [name for name in columns if view == "slices" or name not in NAMES]
+        assert all(f"`{name}`" in row for name in own)
+
+
+@engines
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda text: text.partition(".")[0])
+def test_questions_of_the_demo_are_answered(question: str, engine: str, demo: Trace) -> None:
+    """Each question of the document has an answer, and the engines agree."""
+    rows = rows_of(demo, question, engine)
+    if engine == "duckdb":
+        lite = rows_of(demo, question, "sqlite")
+        assert [tuple(map(_rounded, row)) for row in rows] == [tuple(map(_rounded, row)) for row in lite]
+
+
+@needs_duckdb
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRACES)
+def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
+    """The twenty questions, and every column of every view, have equal rows in both engines."""
+    path = sorted(CORPUS.glob(name))[0]
+    trace = open_trace(path, index_dir=corpus_cache)
+    orders = {"flows": "source, target, category", "launches": "id, kernel", "steps": "number"}
+    whole = [f"select * from {view} order by {orders.get(view, 'id, 2, 3, 4')} limit 3000" for view in VIEWS]
+    for question in [*QUESTIONS, *whole]:
+        lite, duck = (rows_of(trace, question, engine) for engine in ("sqlite", "duckdb"))
+        assert [tuple(map(_rounded, row)) for row in lite] == [tuple(map(_rounded, row)) for row in duck], (
+            question
+        )
+
+
+def _rounded(value: object) -> object:
+    """Return a value without the last digits of a fraction, in which engines differ."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+@engines
+def test_slices_are_those_of_the_trace(engine: str, small: Trace, demo: Trace) -> None:
+    """The view has each slice once, with the values of the table of slices."""
+    for trace in (small, demo):
+        table = slice_table(Scope(trace, clocks=trace.clocks))
+        rows = rows_of(trace, "select * from slices order by ts, id", engine)
+        own = [tuple(table[key].tolist()[at] for key in NAMES) for at in range(len(table))]
+        assert [(*row[:12], row[12] or "", -1 if row[13] is None else row[13]) for row in rows] == own
+
+
+@engines
+def test_views_are_parts_of_the_trace(engine: str, demo: Trace) -> None:
+    """Kernels are the device work of the tables, launches its launches, arguments those of the events."""
+    works = work_of(Scope(demo, clocks=demo.clocks))
+    (count, total) = rows_of(demo, "select count(*), sum(dur) from kernels", engine)[0]
+    assert (count, total) == (sum(map(len, works)), sum(work.total_ns for work in works))
+    pairs = sum(len(demo.launches(source).by_launch) for source in range(2))
+    assert rows_of(demo, "select count(*) from launches", engine) == [(pairs,)]
+    flows = sum(index.length("flows.source") for index in demo.indexes)
+    assert rows_of(demo, "select count(*) from flows", engine) == [(flows,)]
+    samples = sum(lane.samples for lane in demo.lanes)
+    assert rows_of(demo, "select count(*) from counters", engine) == [(samples,)]
+
+
+@engines
+def test_arguments_are_those_of_the_file(engine: str, small: Trace) -> None:
+    """Promoted and other arguments have their values; one that is nowhere has no rows."""
+    for key, expected in (
+        ("Ev Idx", [0, 1]),
+        ("correlation", [5, 5, 6, 6]),
+        ("Input Dims", ["[[8,16],[16,4],[]]"] * 2),
+        ("nowhere", []),
+        ("it's", []),
+    ):
+        quoted = key.replace("'", "''")
+        rows = rows_of(small, f"select value from args('{quoted}') order by value", engine)
+        assert [row[0] for row in rows] == expected, key
+    joined = "select s.name, a.value from slices s join args('Ev Idx') a on a.id = s.id order by a.value"
+    assert rows_of(small, joined, engine) == [("aten::linear", 0), ("aten::linear", 1)]
+
+
+@engines
+def test_odd_values_of_traces_are_safe(engine: str, tmp_path: Path) -> None:
+    """Quotes, control characters, half characters, and long times come out as the values that they are."""
+    names = ["'; drop table slices; --", '"', "\x1b[31m", "a\ud800b", "", "x" * 70_000, "ünï", "{base}"]
+    events = [
+        {"ph": "X", "name": name, "cat": name, "pid": name, "tid": 1, "ts": 10**9 * at, "dur": 5e9}
+        for at, name in enumerate(names)
+    ]
+    events.append({"ph": "C", "name": "c'\"", "pid": 1, "ts": 1, "args": {"v'": 1e300, "w": -0.5}})
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(events))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    rows = rows_of(trace, "select name, dur, pid from slices order by ts", engine)
+    assert [row[0] for row in rows] == [name.replace("\ud800", "�") for name in names]
+    assert {row[1] for row in rows} == {5 * 10**12}
+    assert rows_of(trace, "select series, value from counters order by 1", engine) == [
+        ("v'", 1e300),
+        ("w", -0.5),
+    ]
+    trace.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "arguments", "all_columns"),
+    [
+        ("select name from slices", {"select", "name", "from", "slices"}, (), False),
+        ("select * from slices", {"select", "from", "slices"}, (), True),
+        ("select s.* from slices s", {"select", "s", "from", "slices"}, (), True),
+        ("select count(*) from slices", {"select", "count", "from", "slices"}, (), False),
+        ("select dur * 2 from ops", {"select", "dur", "from", "ops"}, (), False),
+        ("from slices", {"from", "slices"}, (), True),
+        (
+            "select 'slices', \"Dur\" -- ops\n from kernels /* flows */",
+            {"select", "dur", "from", "kernels"},
+            (),
+            False,
+        ),
+        (
+            "select value from args('it''s') where value > 1",
+            {"select", "value", "from", "args", "where"},
+            ("it's",),
+            False,
+        ),
+    ],
+)
+def test_words_of_a_query_are_seen(
+    query: str, names: set[str], arguments: tuple[str, ...], all_columns: bool
+) -> None:
+    """What a query names is seen behind quotes, not in strings and comments."""
+    words = query_words(query)
+    assert (set(words.names), words.arguments, words.all_columns) == (names, arguments, all_columns)
+
+
+@engines
+@pytest.mark.parametrize("query", DANGEROUS)
+def test_nothing_but_reading_is_allowed(query: str, engine: str, small: Trace, tmp_path: Path) -> None:
+    """Statements that write, open files, change settings or look at other tables are refused in a line."""
+    (tmp_path / "secret.txt").write_text(SECRET)
+    text = query.format(secret=tmp_path / "secret.txt", out=tmp_path / "out.file", folder=tmp_path)
+    with pytest.raises(UsageError) as error:
+        rows_of(small, text, engine)
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
+
+
+def test_hostile_queries_do_nothing(small: Trace, tmp_path: Path) -> None:
+    """A thousand woven ones, the same each time, are refused or read the trace only."""
+    (tmp_path / "secret.txt").write_text(SECRET)
+    random_ = random.Random(7)
+    for _ in range(400):
+        check(small, random_.choice(ENGINES), hostile_query(random_, tmp_path), tmp_path)
+
+
+@engines
+def test_a_query_can_be_stopped(engine: str, small: Trace) -> None:
+    """One that would never end is given up when its answer is no longer wanted."""
+    endless = "with recursive r(x) as (select 1 union all select x + 1 from r) select max(x) from r"
+    stop = threading.Event()
+    timer = threading.Timer(0.3, stop.set)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled), run_query(small, endless, engine, cancelled=stop.is_set) as answer:  # type: ignore[arg-type]
+        list(answer.rows)
+    timer.cancel()
+    assert time.monotonic() - began < 60
+
+
+def test_memory_is_bounded_in_sqlite(small: Trace) -> None:
+    """A value of a gigabyte is refused."""
+    with pytest.raises(UsageError, match=r"too big|memory"):
+        rows_of(small, "select length(zeroblob(1000000000))", "sqlite")
+
+
+def test_a_missing_engine_is_one_line(small: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without DuckDB SQLite answers; who asks for DuckDB learns how to get it."""
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    monkeypatch.setattr("tracelane.core.sql.query.has_duckdb", lambda: False)
+    with run_query(small, "select count(*) from steps") as answer:
+        assert (answer.engine, list(answer.rows)) == ("sqlite", [(2,)])
+    with pytest.raises(MissingPackageError, match="tracelane"):
+        rows_of(small, "select 1", "duckdb")
+
+
+@engines
+def test_an_answer_is_a_table(engine: str, small: Trace) -> None:
+    """Columns keep their units, equal names are told apart, and rows with an id lead to their slice."""
+    query = "select id, name, dur, dur as x, ts, dur / 2.0 as half from kernels order by ts"
+    with run_query(small, query, engine) as answer:  # type: ignore[arg-type]
+        table = answer.table("here")
+    assert dict(table.units) == {
+        "id": "id",
+        "name": "text",
+        "dur": "ns",
+        "x": "number",
+        "ts": "ns",
+        "half": "number",
+    }
+    place = table.jump(1)
+    assert place is not None
+    index = small.indexes[place[0]]
+    assert index.start(place[1]) == table["ts"][1]
+    with run_query(small, "select 1 as a, 2 as a, 3 as a_2 from steps limit 1", engine) as answer:  # type: ignore[arg-type]
+        assert len(set(answer.columns)) == 3
+    with run_query(small, "select name from slices order by ts", engine) as answer:  # type: ignore[arg-type]
+        cut = answer.table("here", 3)
+    assert len(cut) == 3 and "more rows" in cut.notes[0]

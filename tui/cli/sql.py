@@ -1,0 +1,118 @@
+"""`tracelane sql`: a question in SQL over the slices, flows and counters of a trace."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_pieces, print_text
+
+from .opened import chosen_trace
+from .options import JSON, TRACE, choice_options, with_index_options
+from .scoped import FORMAT, STEP_NAME, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
+    from tracelane.core.sql.query import QueryAnswer
+
+ROWS = 100
+"""Rows of a printed table where --limit does not say."""
+LONGEST_QUERY = 1 << 20
+
+
+@click.command()
+@TRACE
+@click.argument("query", required=False)
+@click.option("--file", type=click.Path(path_type=Path), help="Read the query from this file; -: from stdin.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "duckdb", "sqlite"]),
+    default="auto",
+    show_default=True,
+    help="What answers; auto: DuckDB where it is installed, else SQLite.",
+)
+@click.option("--limit", type=click.IntRange(1), help=f"Rows; of a printed table {ROWS}, else all.")
+@STEP_NAME
+@FORMAT
+@JSON
+@choice_options
+@with_index_options
+def sql(
+    trace: str,
+    query: str | None,
+    file: Path | None,
+    engine: Literal["auto", "duckdb", "sqlite"],
+    limit: int | None,
+    step_name: str | None,
+    form: str,
+    as_json: bool,
+    index_options: IndexOptions,
+    choice: Choice,
+) -> None:
+    """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
+
+    Times are whole ns, columns are listed in docs/sql.md. A query only reads the trace: no files, no
+    settings, no network. DuckDB (pip install 'tracelane[sql]') reads the index as it is; SQLite gets a copy
+    of the columns that the query names.
+    """
+    from tracelane.core.sql.query import run_query
+
+    text = _query(query, file)
+    # DuckDB's bindings complain on stderr of what is not collected when the process ends.
+    atexit.unregister(gc.freeze)
+    opened = chosen_trace([trace], index_options, choice)
+    with run_query(opened, text, engine, step_name) as answer:
+        form = "json" if as_json else form
+        if form == "json":
+            print_pieces(_json(answer, limit))
+        elif form == "csv":
+            print_pieces(_csv(answer, limit))
+        else:
+            from tracelane.core.export.formats import as_markdown
+            from tracelane.tui.text.table import table_text
+
+            most = limit or (ROWS if form == "table" else None)
+            table = answer.table(f"answered by {answer.engine}", most)
+            print_text(as_markdown(table) if form == "md" else table_text(table, terminal_width()))
+
+
+def _query(query: str | None, file: Path | None) -> str:
+    """Return the text of the query; UsageError where there are two, or none."""
+    if (query is None) == (file is None):
+        raise UsageError('give one query: as "select …" behind the trace, or with --file')
+    if query is not None:
+        return query
+    assert file is not None
+    with click.open_file(str(file), encoding="utf-8", errors="strict") as source:
+        try:
+            text: str = source.read(LONGEST_QUERY + 1)
+        except UnicodeDecodeError:
+            raise UsageError(f"{file} is no text in UTF-8") from None
+    if len(text) > LONGEST_QUERY:
+        raise UsageError(f"{file} is too long for a query")
+    return text
+
+
+def _json(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
+    from tracelane.core.export.formats import JsonTable, json_pieces
+    from tracelane.core.sql.query import unit_of_column
+
+    columns = [{"name": key, "unit": unit_of_column(key)} for key in answer.columns]
+    rows = (dict(zip(answer.columns, row)) for row in islice(answer.rows, limit))
+    return json_pieces("sql", f"answered by {answer.engine}", 0, {"rows": JsonTable(columns, rows)})
+
+
+def _csv(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
+    from tracelane.core.base.safe_text import csv_line
+
+    yield csv_line(answer.columns)
+    for row in islice(answer.rows, limit):
+        yield csv_line(row)
