@@ -12,6 +12,7 @@ from tests.corpus import CASES, needs_cases
 from tests.events import complete
 from tracelane.core import open_trace
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.native.library import native_library
 from tracelane.tui.cli.main import main
 from tracelane.tui.panels.problems import ledger_state
 
@@ -35,7 +36,7 @@ FIELDS = [
         "problems",
         "notes",
     ),
-    *("start_ns", "end_ns", "base_time_ns", "processes"),
+    *("start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
 ]
 FLOWS = {"starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends"}
 
@@ -170,3 +171,16 @@ def test_what_stands_in_no_lane_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     text, all_well = ledger_state(trace.sources)
     assert not all_well and "9 without a usable time, 3 no objects" in text
     trace.close()
+
+
+@pytest.mark.parametrize("decoder", ["native", "python"])
+def test_the_scanner_is_named(
+    demo: Path, cache: str, capsys: pytest.CaptureFixture[str], decoder: str
+) -> None:
+    """Both forms name the scanner that reads here: the one asked for, or Python's without a native core."""
+    expected = decoder if native_library().functions is not None else "python"
+    arguments = ["info", str(demo), "--index-dir", cache, "--decoder", decoder]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scanner"] == expected
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"  scanner: {expected}"

@@ -12,7 +12,7 @@ import click
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text
 
-from .options import JSON, THREADS, TRACE, choice_options, with_index_options
+from .options import JSON, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 @click.command()
 @TRACE
 @JSON
-@THREADS
 @choice_options
 @with_index_options
 def index(
     trace: str,
     as_json: bool,
-    threads: int | None,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
@@ -48,7 +46,7 @@ def index(
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
             [trace],
-            index_options.with_threads(threads),
+            index_options,
             choice=replace(choice, capture=choice.capture or ALL),
             progress=progress,
         )

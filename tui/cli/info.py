@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
 
-    Of a folder all captures are told of, unless --capture says which.
+    Of a folder all captures are told of, unless --capture says which. The scanner is the one that reads here:
+    the native core or plain Python, which make the same index.
     """
     from tracelane.core.index.choice import ALL
+    from tracelane.core.read.reader import scanner_name
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import summary, trace_info, writable
@@ -37,12 +39,13 @@ def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice)
     choice = replace(choice, capture=choice.capture or ALL)
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_options, choice=choice, progress=progress)
+    scanner = scanner_name(index_options.decoder)
     if not as_json:
-        print_text(writable(summary(opened)))
+        print_text(writable(summary(opened)) + f"\n  scanner: {scanner}")
     elif len(opened.sources) == 1:
         # A file as it was typed; of a folder which file it is.
         path = opened.sources[0].path if Path(trace).is_dir() else trace
-        print_text(json_text({**trace_info(opened), "path": str(path)}))
+        print_text(json_text({**trace_info(opened), "path": str(path), "scanner": scanner}))
     else:
         raise UsageError(
             f"--json tells of one trace, and {trace} holds {len(opened.sources)}: choose with --rank N"

@@ -103,14 +103,19 @@ def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_value(
-        index_dir: Path | None, decoder: str, force: bool, cache_limit: int | None, **values: Any
+        index_dir: Path | None,
+        decoder: str,
+        threads: int | None,
+        force: bool,
+        cache_limit: int | None,
+        **values: Any,
     ) -> None:
         from tracelane.core.index.options import IndexOptions
 
-        command(**values, index_options=IndexOptions(index_dir, decoder, None, force, cache_limit))
+        command(**values, index_options=IndexOptions(index_dir, decoder, threads, force, cache_limit))
 
     wrapped: Callable[..., None] = with_value
-    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, DECODER):
+    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, THREADS, DECODER):
         wrapped = option(wrapped)
     return wrapped
 
