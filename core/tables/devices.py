@@ -20,7 +20,15 @@ from .kinds import COPY_CATEGORIES, DEFAULT_KINDS, KERNEL_TYPES, KernelType
 if TYPE_CHECKING:
     from ..trace import Trace
 
-KERNEL_CATEGORIES = frozenset({"kernel", "Kernel", "hpu_op", "mtia_ccp_events", "collective_comm"})
+KERNEL_CATEGORIES = frozenset(
+    {
+        "kernel",
+        "Kernel",
+        "hpu_op",
+        "mtia_ccp_events",
+        "collective_comm",
+    }
+)
 WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
 """Categories of what a device does; annotations and waits on its lanes are no work."""
 

@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import aiu, clocks, compiled, device, host, kernels, memory, ranks, steps
+from . import (
+    aiu,
+    clocks,
+    compiled,
+    device,
+    host,
+    kernels,
+    memory,
+    ranks,
+    steps,
+)
 from .rule import Rule
 
-FILES: Final = (ranks, device, kernels, memory, host, steps, compiled, clocks, aiu)
+FILES: Final = (
+    ranks,
+    device,
+    kernels,
+    memory,
+    host,
+    steps,
+    compiled,
+    clocks,
+    aiu,
+)
 RULES: Final[Mapping[str, Rule]] = {
     each.id: each for file in FILES for each in vars(file).values() if isinstance(each, Rule)
 }

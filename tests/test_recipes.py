@@ -1,0 +1,151 @@
+"""The recipes of docs/recipes.md work as they stand there: each is followed in a copy of the code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tui.small_file import small_file
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r'^```python (\S+?)(?: after "([^\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+RECIPES = {
+    section.partition("\n")[0]: section
+    for section in (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").split("\n## ")[1:]
+}
+PRESS = """
+import asyncio, sys
+from tests.tui.driver import message, open_viewer, wait_until
+from tracelane.core.trace import open_trace
+from tracelane.tui.stage import Stage
+
+async def main():
+    async with open_viewer(open_trace(sys.argv[1])) as (app, pilot):
+        app.run_command("count-lanes")
+        await wait_until(pilot, lambda: message(app).endswith("lanes"), "the message")
+        print(message(app))
+
+asyncio.run(main())
+"""
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def follow(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """Return what follows a recipe in a copy of the code, and returns what runs Python in that copy."""
+
+    def followed(name: str) -> Run:
+        home = tmp_path_factory.mktemp("copy")
+        for room in ("core", "tui"):
+            shutil.copytree(
+                ROOT / room, home / "tracelane" / room, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for file in (ROOT / "src" / "tracelane").glob("*.py"):
+            shutil.copy(file, home / "tracelane")
+        blocks = BLOCK.findall(RECIPES[name])
+        assert blocks, name
+        for file, line, text in blocks:
+            path = home / "tracelane" / file
+            assert path.exists() == bool(line), file
+            path.write_text(_with_block(path.read_text(encoding="utf-8"), line, text) if line else text)
+
+        def run(*arguments: str) -> str:
+            environment = {**os.environ, "PYTHONPATH": f"{home}:{ROOT}", "HOME": str(home)}
+            answer = subprocess.run(
+                [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
+            )
+            assert answer.returncode == 0, answer.stderr
+            return answer.stdout
+
+        return run
+
+    return followed
+
+
+def _with_block(text: str, line: str, block: str) -> str:
+    """Return a file with a block below its first line that contains some text."""
+    lines = text.splitlines(keepends=True)
+    at = next(number for number, each in enumerate(lines, 1) if line in each)
+    return "".join((*lines[:at], block, *lines[at:]))
+
+
+def _json(run: Run, *arguments: str) -> dict[str, list[dict[str, object]]]:
+    """Return the rows of a command's tables by name."""
+    tables = json.loads(run("-m", "tracelane", *arguments, "--json"))["tables"]
+    return {name: table["rows"] for name, table in tables.items()}
+
+
+def test_every_recipe_is_followed_here() -> None:
+    """No recipe stands in the document without a test."""
+    assert set(RECIPES) == {
+        "Add an analysis",
+        "Add a finding",
+        "Add a log format",
+        "Add a viewer command",
+        "Add a dialect",
+    }
+
+
+@pytest.mark.slow
+def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """The analysis is a command with JSON, and has its panel and its row in the documentation."""
+    run = follow("Add an analysis")
+    rows = {row["category"]: row for row in _json(run, "categories", str(small_file(tmp_path)))["categories"]}
+    assert rows["kernel"]["count"] == 2 and rows["kernel"]["total_ns"] == 61_000
+    shown = (
+        "from tracelane.core.tables.registry import *; print(PANELS['categories'][1].title, analyses_table())"
+    )
+    assert "Categories" in (text := run("-c", shown)) and "| `categories` |" in text
+
+
+@pytest.mark.slow
+def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """The finding speaks of a trace whose kernel takes nearly all of its time."""
+    run = follow("Add a finding")
+    path = tmp_path / "long.json"
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 1, "ts": 0, "dur": 900}
+    after = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 0, "dur": 1000}
+    path.write_text(json.dumps({"traceEvents": [kernel, after]}))
+    (row,) = [row for row in _json(run, "findings", str(path))["findings"] if row["rule"] == "long-kernel"]
+    assert "gemm takes most of the trace" in json.dumps(row)
+
+
+@pytest.mark.slow
+def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """The log is known as its tool's, and its power is power."""
+    run = follow("Add a log format")
+    log = tmp_path / "log.csv"
+    log.write_text("timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n")
+    read = "import sys; from tracelane.core.telemetry.log import open_log; log = open_log(sys.argv[1])"
+    told = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
+    assert told.strip() == "npu-smi [('power', 1.0)]"
+
+
+@pytest.mark.slow
+def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """The command does what it says, and stands in the table of keys."""
+    run = follow("Add a viewer command")
+    assert re.fullmatch(r"\d+ lanes", run("-c", PRESS, str(small_file(tmp_path))).strip())
+    assert "Say how many lanes" in run("-c", "from tracelane.tui.commands import *; print(commands_table())")
+
+
+@pytest.mark.slow
+def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """A launch of the new runtime is paired with the kernel that it names by its correlation."""
+    run = follow("Add a dialect")
+    path = tmp_path / "npu.json"
+    launch = {"ph": "X", "cat": "npu_runtime", "name": "npuLaunch", "pid": 7, "tid": 7, "ts": 10, "dur": 5}
+    kernel = {"ph": "X", "cat": "npu_kernel", "name": "gemm", "pid": 0, "tid": 1, "ts": 20, "dur": 9}
+    labels = {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": "NPU 0"}}
+    events = [{**event, "args": {"correlation": 4}} for event in (launch, kernel)]
+    path.write_text(json.dumps({"traceEvents": [labels, *events]}))
+    (row,) = _json(run, "launches", str(path))["launches"]
+    assert row["name"] == "npuLaunch" and row["kernels"] == 1
