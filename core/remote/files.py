@@ -8,6 +8,7 @@ for s3, ~/.ssh for ssh. A host whose key is not in known_hosts is refused.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import posixpath
 import re
@@ -175,6 +176,12 @@ def write_remote(url: str, data: bytes) -> None:
             system.mv(f"{path}.part", path)
         else:
             system.pipe_file(path, data)
+
+
+def remove_remote(url: str) -> None:
+    """Remove a file; nothing where it is gone already. Raises UnreadableError."""
+    with _opened(url) as (system, path), contextlib.suppress(FileNotFoundError):
+        system.rm_file(path)
 
 
 def answers_ranges(url: str, size: int) -> bool:

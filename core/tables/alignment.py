@@ -214,12 +214,13 @@ def _moved(one: Collectives, by: int) -> Collectives:
 
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
     """Return what brings each source's lane time to that of the `first`, as their wall times have it."""
-    told = [_wall_base(index) for index in indexes]
+    told = [wall_base(index) for index in indexes]
     zero = told[first]
     return [0 if base is None or zero is None else base - zero for base in told]
 
 
-def _wall_base(index: Index) -> int | None:
+def wall_base(index: Index) -> int | None:
+    """Return what brings a source's lane time to ns since 1970, None where nothing tells."""
     base, start = index.manifest.get("base_time_ns"), index.manifest.get("start_ns")
     if isinstance(base, int):
         return base

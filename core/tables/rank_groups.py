@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,22 +38,45 @@ UNKNOWN = "unknown"
 """The group of ranks whose files do not tell."""
 
 
-def rank_groups(trace: Trace, by: str, sources: Sequence[int], waiting: Skew) -> dict[int, str]:
+@dataclass(frozen=True)
+class RankOrigin:
+    """What a rank's file and its name tell of where the rank belongs."""
+
+    rank: int
+    host: str
+    place: str  # in the parallel layout: "TP 1 DP 0"
+    envelope: object  # the trace's own keys
+
+
+def rank_origins(trace: Trace, sources: Sequence[int]) -> dict[int, RankOrigin]:
+    """Return by source what its file tells."""
+    return {
+        source: RankOrigin(
+            _rank(trace, source),
+            host_of_source(trace, source),
+            trace.members[source].place if source < len(trace.members) else "",
+            trace.indexes[source].manifest.get("envelope"),
+        )
+        for source in sources
+    }
+
+
+def rank_groups(origins: Mapping[int, RankOrigin], by: str, waiting: Skew) -> dict[int, str]:
     """Return by source what the group of its rank is called: its host, or its ranks as "ranks 0-3".
 
     Raises UsageError where no file tells.
     """
-    numbers = {source: _rank(trace, source) for source in sources}
+    numbers = {source: origin.rank for source, origin in origins.items()}
     if by == HOST:
-        labels = {source: host_of_source(trace, source) for source in sources}
+        labels = {source: origin.host for source, origin in origins.items()}
     else:
-        labels = _of_configuration(trace, by, numbers)
-        for other in (_of_collectives(by, numbers, waiting), _of_places(trace, by, numbers)):
-            labels = {source: labels.get(source) or other.get(source, "") for source in sources}
+        labels = _of_configuration(origins, by)
+        for other in (_of_collectives(by, numbers, waiting), _of_places(origins, by)):
+            labels = {source: labels.get(source) or other.get(source, "") for source in origins}
     if not any(labels.values()):
         told = "host_name" if by == HOST else "pg_config, names of process groups, names as -TP-0-DP-1"
         raise UsageError(f"--group-by {by}: no file says so ({told})")
-    return {source: labels.get(source) or UNKNOWN for source in sources}
+    return {source: labels.get(source) or UNKNOWN for source in origins}
 
 
 def _rank(trace: Trace, source: int) -> int:
@@ -74,14 +98,14 @@ def _title(ranks: Iterable[int]) -> str:
     return f"rank{'s' if len(ordered) > 1 else ''} {ranks_text(ordered)}"
 
 
-def _of_configuration(trace: Trace, axis: str, numbers: Mapping[int, int]) -> dict[int, str]:
+def _of_configuration(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
     """Return the groups that `pg_config` tells."""
     labels = {}
-    for source, rank in numbers.items():
+    for source, origin in origins.items():
         fitting = [
             (len(words), ranks)
-            for words, ranks in _configured(trace.indexes[source].manifest.get("envelope"))
-            if rank in ranks and _WORDS[axis].search(words)
+            for words, ranks in _configured(origin.envelope)
+            if origin.rank in ranks and _WORDS[axis].search(words)
         ]
         if fitting:  # "DATA_PARALLEL_GROUP" before "DATA_PARALLEL_GROUP_WITH_CP"
             labels[source] = _title(min(fitting)[1])
@@ -117,14 +141,13 @@ def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dic
     }
 
 
-def _of_places(trace: Trace, axis: str, numbers: Mapping[int, int]) -> dict[int, str]:
+def _of_places(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
     """Return the groups of the ranks whose places in the layout differ in the axis only."""
     others: dict[frozenset[tuple[str, str]], list[int]] = {}
     key_of = {}
-    for source, rank in numbers.items():
-        place = trace.members[source].place if source < len(trace.members) else ""
-        coordinates = dict(_PLACE.findall(place))
+    for source, origin in origins.items():
+        coordinates = dict(_PLACE.findall(origin.place))
         if coordinates.pop(axis.upper(), None) is not None:
             key_of[source] = frozenset(coordinates.items())
-            others.setdefault(key_of[source], []).append(rank)
+            others.setdefault(key_of[source], []).append(origin.rank)
     return {source: _title(others[key]) for source, key in key_of.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import AnyArray
-from .rank_groups import rank_groups
+from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import Ranks, RankTimes, ranks
 from .scope import Scope
 from .table import Column, Table, Tables, Values
@@ -95,22 +95,35 @@ def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str =
     `worst` leaves only so many ranks (and groups), those that the others wait for most.
     """
     result = ranks(scope)
-    groups: dict[int, str] = {}
-    if group_by:
-        sources = [rank.source for rank in result.ranks]
-        groups = rank_groups(scope.trace, group_by, sources, result.skew)
+    sources = [rank.source for rank in result.ranks]
+    origins = rank_origins(scope.trace, sources) if group_by else {}
+    return tables_of_ranks(result, scope.origin, origins, group_by, worst, first)
+
+
+def tables_of_ranks(
+    result: Ranks,
+    origin_ns: int,
+    origins: Mapping[int, RankOrigin],
+    group_by: str = "",
+    worst: int = 0,
+    first: str = "",
+) -> Tables:
+    """Return the tables of ranks that were held against each other, as `analyse_ranks` does; moments count
+    from `origin_ns`, groups come from `origins`.
+    """
+    groups = rank_groups(origins, group_by, result.skew) if group_by else {}
     most = worst or None
     tables: dict[str, Callable[[], Table]] = {
         "ranks": lambda: ranks_table(result, groups, most),
         "steps": lambda: rank_steps_table(result),
-        "collectives": lambda: collectives_table(result, scope.origin),
+        "collectives": lambda: collectives_table(result, origin_ns),
         "imbalance": lambda: imbalance_table(result, most, is_drawn=first == "imbalance"),
     }
     if group_by:
         tables = {"groups": lambda: group_table(result, groups, most), **tables}
     if first:
         tables = {first: tables[first], **tables}
-    return Tables(result.scope, scope.origin, tables)
+    return Tables(result.scope, origin_ns, tables)
 
 
 def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int | None = None) -> Table:

@@ -59,11 +59,13 @@ def analysis_command(row: Analysis) -> click.Command:
         _check(row, request, options)
         if row.limits != "rows":
             options["limit"] = request.limit
-        scope = request.scope()
-        for option in row.options:
-            if option.is_side and option.name in options:
-                options[option.name] = _side(options[option.name], request)
-        tables = row.run(scope, **options)
+        tables = request.store_tables(row.name, options)
+        if tables is None:
+            scope = request.scope()
+            for option in row.options:
+                if option.is_side and option.name in options:
+                    options[option.name] = _side(options[option.name], request)
+            tables = row.run(scope, **options)
         _print(row, tables, request)
         if row.exit_code:
             click.get_current_context().exit(loaded(row.exit_code)(tables))

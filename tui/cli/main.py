@@ -23,7 +23,7 @@ from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneEr
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
-READING = ("view", "index", "info", "telemetry", "chain", "cut", "slices", "sql")
+READING = ("view", "index", "collect", "info", "telemetry", "chain", "cut", "slices", "sql")
 MAKING = ("report", "diff", "check", "cache", "demo")
 """The commands before and behind the analyses in help, each imported from the module of its name when it is
 asked for.

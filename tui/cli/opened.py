@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 
 from .device_offset import DEVICE_OFFSET
-from .options import TRACES, choice_options, with_index_options
+from .options import STDIN, TRACES, choice_options, with_index_options
 from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.scope import Attribute, Scope
+    from tracelane.core.tables.table import Tables
     from tracelane.core.trace import Trace
 
 OPTIONS = (DEVICE_OFFSET,)
@@ -46,6 +49,20 @@ class TraceOptions:
         """What the traces are called."""
         return ", ".join(Path(trace).name for trace in self.traces)
 
+    def store_tables(self, name: str, options: dict[str, Any]) -> Tables | None:
+        """Return an analysis over a capture store, None where the traces are none. Raises UsageError."""
+        if len(self.traces) != 1 or not is_store_path(self.traces[0]):
+            return None
+        from tracelane.core.store.opened import open_store
+        from tracelane.core.store.tables import store_tables
+
+        parts = (self.begin, self.end, self.step, self.step_name, self.skip_first, self.lanes, self.where)
+        if any(part is not None for part in parts) or self.device_offsets or self.choice.ranks:
+            raise UsageError(
+                f"{self.traces[0]} is a store of summaries of whole traces: a part needs the trace of a rank"
+            )
+        return store_tables(open_store(self.traces[0]), name, options)
+
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
         return scope_of_options(
@@ -60,6 +77,15 @@ class TraceOptions:
             self.step_name,
             self.attribute,
         )
+
+
+def is_store_path(path: str) -> bool:
+    """Tell whether a path or URL is a capture store; a file that is there is none."""
+    if os.path.isfile(path) or path == STDIN:
+        return False
+    from tracelane.core.store.opened import is_store
+
+    return is_store(path)
 
 
 def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Choice) -> Trace:

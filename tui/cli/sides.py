@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 from tracelane.core.remote.files import is_url
 
-from .opened import chosen_trace
+from .opened import chosen_trace, is_store_path
 from .scoped import scope_of_options
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ def read_side(
         if where is not None:
             raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
         return read_summary(Path(path))
+    if is_store_path(path):
+        from tracelane.core.store.opened import open_store
+        from tracelane.core.store.tables import summary_of_store
+
+        if part or where is not None:
+            raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
+        return summary_of_store(open_store(path))
     trace = chosen_trace([path], index_options, choice)
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):

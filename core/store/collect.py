@@ -1,0 +1,244 @@
+"""Collecting summaries of many ranks: by this process, one of several shards, or workers of a cluster."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..base.errors import TracelaneError, UnreadableError, UsageError
+from ..index.captures import Member, captures_of, members_of
+from ..index.choice import Choice, choose
+from ..index.ingest import cached_index, ingest_index
+from ..index.inputs import STDIN, check_there, expanded
+from ..index.opening import NEWEST
+from ..index.options import DEFAULT_OPTIONS, IndexOptions
+from ..index.store import Index
+from ..index.told import NOTHING as NOTHING_SAID
+from ..index.told import look_into
+from ..read.source import Source, open_source
+from ..remote.files import is_url
+from ..trace import trace_of
+from .groups import update_groups
+from .indexes import write_index
+from .layout import (
+    RANKS,
+    UNREADABLE_STATE,
+    RecordName,
+    record_name,
+    records_in,
+    short_hash,
+    state_hash,
+    write_store_manifest,
+)
+from .place import StorePlace
+from .summary import RankSummary, refused_rank, summarised
+
+TEMPORARY = "tracelane-collect-"
+
+
+@dataclass(frozen=True)
+class RankJob:
+    """One trace to be collected, as it travels to a worker."""
+
+    path: str
+    name: str  # relative to where the traces lie
+    rank: int | None  # as its name tells
+    place: str  # in the parallel layout, as its name tells
+    store: str
+    there: tuple[str, ...]  # its summaries that the store has
+    with_index: bool
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What became of a trace: the name of its summary, and why it could not be read."""
+
+    name: str
+    record: str
+    unreadable: str = ""
+    is_new: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to collect, and what is left out and why."""
+
+    jobs: tuple[RankJob, ...]
+    notes: tuple[str, ...] = ()
+    traces: str = ""  # where they lie, relative to the store; "" where that is no relative path
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several processes that share the work, numbered from 0."""
+
+    number: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Return the shard that I/N means. Raises UsageError."""
+        number, slash, count = text.partition("/")
+        if not (slash and number.isdecimal() and count.isdecimal()) or not int(number) < int(count):
+            raise UsageError(f"--shard {text}: say I/N with I from 0 to N - 1, as 0/16")
+        return cls(int(number), int(count))
+
+
+ALL_WORK = Shard()
+Engine = Callable[[Sequence[RankJob]], Iterator[Collected]]
+"""Runs jobs anywhere, and yields what became of each in any order."""
+
+
+def planned(
+    paths: Sequence[str],
+    store: str,
+    *,
+    shard: Shard = ALL_WORK,
+    choice: Choice = NEWEST,
+    with_index: bool = False,
+    options: IndexOptions = DEFAULT_OPTIONS,
+) -> Plan:
+    """Return what a shard has to collect; only names are looked at. Raises UnreadableError, UsageError."""
+    if STDIN in paths:
+        raise UsageError("standard input (-) cannot be collected: name files or folders")
+    check_there(paths)
+    files = [str(file) for file in expanded(list(paths))]
+    members = members_of(files, lambda path: NOTHING_SAID)
+    notes: tuple[str, ...] = ()
+    if any(member.rank is not None for member in members) and choice.capture != "all":
+        chosen = choose(captures_of(members), choice)
+        members, notes = list(chosen.members), chosen.notes
+    root = _root(paths, [str(member.path) for member in members])
+    place = StorePlace(store)
+    there: dict[str, list[str]] = {}
+    for record in records_in(place):
+        there.setdefault(record.name, []).append(str(record))
+    ordered = sorted(members, key=lambda member: (member.rank is None, member.rank or 0, str(member.path)))
+    jobs = [_job(member, root, store, there, with_index, options) for member in ordered]
+    return Plan(tuple(jobs[shard.number :: shard.count]), notes, _hint(root, store))
+
+
+def _job(
+    member: Member,
+    root: str,
+    store: str,
+    there: Mapping[str, Sequence[str]],
+    with_index: bool,
+    options: IndexOptions,
+) -> RankJob:
+    path = str(member.path)
+    name = path[len(root) :].lstrip("/") or posixpath.basename(path)
+    records = tuple(there.get(short_hash(name.encode()), ()))
+    return RankJob(path, name, member.rank, member.place, store, records, with_index, asdict(options))
+
+
+def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
+    """Collect what is planned; yields what became of each trace as it comes. Groups are written at the end.
+
+    Raises TracelaneError where the store cannot be written, Cancelled.
+    """
+    place = StorePlace(store)
+    write_store_manifest(place, plan.traces)
+    groups = set()
+    for collected in engine(plan.jobs):
+        if (record := record_name(collected.record)) is not None:
+            groups.add(record.group)
+        yield collected
+    update_groups(place, groups)
+
+
+def one_after_another(jobs: Sequence[RankJob]) -> Iterator[Collected]:
+    """Run jobs in this process."""
+    for job in jobs:
+        yield collect_rank(job)
+
+
+def collect_rank(job: RankJob) -> Collected:
+    """Write the summary of one trace, unless it is there. Raises TracelaneError where that fails."""
+    place = StorePlace(job.store)
+    facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.place}
+    name = short_hash(job.name.encode())
+    known = [record for text in job.there if (record := record_name(text)) is not None]
+    try:
+        source = open_source(job.path)
+        state = state_hash(source.fingerprint)
+        same = next((record for record in known if record.state == state), None)
+        if same is not None and not job.with_index:
+            return Collected(job.name, str(same), is_new=False)
+        record, summary = _summary(job, source, name, state, facts)
+    except UnreadableError as error:
+        reason = str(error).removeprefix(f"{job.path}: ")
+        summary, state = refused_rank(facts, reason), UNREADABLE_STATE
+        record = RecordName(job.rank, name, state, short_hash(summary.to_bytes()))
+    place.write(f"{RANKS}/{record}", summary.to_bytes())
+    for other in known:
+        if other != record:
+            place.remove(f"{RANKS}/{other}")
+    return Collected(job.name, str(record), str(summary.facts.get("unreadable", "")))
+
+
+def _summary(
+    job: RankJob, source: Source, name: str, state: str, facts: dict[str, Any]
+) -> tuple[RecordName, RankSummary]:
+    """Return the summary of a trace; an index that is not in the cache is gone afterwards."""
+    _, said = look_into(job.path)
+    facts = {**facts, "bytes": source.size, "world": said.world, "host": said.host}
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+        index = _index(job, source, Path(folder))
+        trace = trace_of(job.path, index)
+        try:
+            summary = summarised(trace, facts, source.size)
+            rank = summary.facts["rank"]
+            record = RecordName(rank, name, state, short_hash(summary.to_bytes()))
+            if job.with_index:
+                write_index(StorePlace(job.store), record, index)
+        finally:
+            trace.close()
+    return record, summary
+
+
+def _index(job: RankJob, source: Source, folder: Path) -> Index:
+    options = IndexOptions(**job.options)
+    index = None if options.force else cached_index(job.path, index_dir=options.index_dir, source=source)
+    if index is not None:
+        return index
+    here = (
+        options if options.index_dir is not None else IndexOptions(folder, options.decoder, options.threads)
+    )
+    return ingest_index(job.path, here, source=source)
+
+
+def _root(paths: Sequence[str], files: Sequence[str]) -> str:
+    """Return the folder that names are relative to: the one named, else the one that holds all files."""
+    if (
+        len(paths) == 1
+        and (is_url(paths[0]) or os.path.isdir(paths[0]))
+        and paths[0].rstrip("/") not in files
+        and not set("*?[") & set(paths[0])
+    ):
+        return paths[0].rstrip("/")
+    folders = [posixpath.dirname(file) for file in files]
+    if len(set(folders)) == 1:
+        return folders[0]
+    common = posixpath.commonprefix([f"{folder}/" for folder in folders])
+    return common[: common.rfind("/")]
+
+
+def _hint(root: str, store: str) -> str:
+    """Return where the traces lie as seen from the store, "" where one of them is far from the other."""
+    if is_url(root) != is_url(store):
+        return ""
+    if is_url(root):
+        near = posixpath.dirname(root.rstrip("/")) == posixpath.dirname(store.rstrip("/"))
+        return f"../{posixpath.basename(root.rstrip('/'))}" if near else ""
+    hint = os.path.relpath(os.path.realpath(root or "."), os.path.realpath(store))
+    return hint
+
+
+__all__ = ["Collected", "Plan", "RankJob", "Shard", "TracelaneError", "collect", "collect_rank", "planned"]

@@ -1,0 +1,147 @@
+"""Groups: the summaries of 64 ranks in one file, column by column, so that a bucket is asked a few times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import AnyArray
+from .layout import GROUPS, RANKS, RecordName, record_name, records_in
+from .pack import DamagedStoreError, PackedFile, packed
+from .place import StorePlace
+
+FACTS = "facts"
+STEP_TEXTS, KERNEL_TEXTS, LANE_TEXTS, FINDINGS = "step_texts", "kernel_texts", "lane_texts", "findings"
+TEXTS = (FACTS, STEP_TEXTS, KERNEL_TEXTS, LANE_TEXTS, FINDINGS)
+NOTHING: Mapping[str, Any] = {
+    STEP_TEXTS: {"labels": [], "groups": []},
+    KERNEL_TEXTS: {"names": [], "types": []},
+    LANE_TEXTS: [],
+    FINDINGS: None,
+}
+MOST_MEMBERS = 1 << 16
+
+
+class Shelf:
+    """The summaries of one file, of a group or of one rank; parts are read when they are asked for."""
+
+    def __init__(
+        self, file: PackedFile, members: Sequence[RecordName], lengths: Mapping[str, Sequence[int]]
+    ) -> None:
+        """Take a file and whose summaries are in it; `lengths`: by column the values of each of them."""
+        self.members = tuple(members)
+        self._file = file
+        self._bounds = {name: np.cumsum([0, *counts]).astype(np.int64) for name, counts in lengths.items()}
+        self._columns: dict[str, AnyArray] = {}
+        self._texts: dict[str, Sequence[Any]] = {}
+        self._is_group = FACTS in file.parts and "members" in file.parts
+
+    def text(self, name: str, member: int) -> Any:
+        """Return a text of a member. Raises DamagedStoreError."""
+        if name not in self._texts:
+            if not self._is_group:
+                self._texts[name] = [self._file.json(name) if name in self._file.parts else NOTHING.get(name)]
+            else:
+                values = self._file.json(name)
+                if not isinstance(values, list) or len(values) != len(self.members):
+                    raise self._file.damaged(f"{name} is not that of its ranks")
+                self._texts[name] = values
+        return self._texts[name][member]
+
+    def column(self, name: str, member: int) -> AnyArray:
+        """Return a column of a member. Raises DamagedStoreError."""
+        if name not in self._columns:
+            if name not in self._file.parts:
+                return np.empty(0, np.int64)
+            column = self._file.column(name)
+            if not self._is_group:
+                self._bounds[name] = np.array([0, len(column)], np.int64)
+            elif name not in self._bounds or self._bounds[name][-1] != len(column):
+                raise self._file.damaged(f"{name} is not that of its ranks")
+            self._columns[name] = column
+        bounds = self._bounds[name]
+        return self._columns[name][bounds[member] : bounds[member + 1]]
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the file."""
+        return [name for name, part in self._file.parts.items() if part.dtype != "json"]
+
+    def damaged(self, why: str) -> DamagedStoreError:
+        """Return the error that says what is wrong with the file."""
+        return self._file.damaged(why)
+
+
+def read_group(place: StorePlace, name: str) -> Shelf:
+    """Return a group. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
+    path = f"{GROUPS}/{name}"
+    file = PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length))
+    directory = file.json("members")
+    try:
+        members = [record_name(str(member)) for member in directory["names"]]
+        lengths = {
+            str(key): [_count(each) for each in counts] for key, counts in directory["lengths"].items()
+        }
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise file.damaged("it does not say whose it is") from None
+    known = [member for member in members if member is not None]
+    if len(known) != len(members) or len(known) > MOST_MEMBERS:
+        raise file.damaged("it does not say whose it is")
+    if any(len(counts) != len(known) for counts in lengths.values()):
+        raise file.damaged("its columns are not those of its ranks")
+    return Shelf(file, known, lengths)
+
+
+def read_record(place: StorePlace, record: RecordName) -> Shelf:
+    """Return the summary of one rank. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
+    path = f"{RANKS}/{record}"
+    file = PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length))
+    return Shelf(file, [record], {})
+
+
+def update_groups(place: StorePlace, groups: Iterable[str]) -> None:
+    """Write groups anew that do not hold what lies in the store, until nothing comes meanwhile.
+
+    Raises TracelaneError.
+    """
+    for name in sorted(set(groups)):
+        while True:
+            records = [record for record in records_in(place) if record.group == name]
+            if not records or _members(place, name) == records:
+                break
+            data = _group_bytes(place, records)
+            if data is not None:
+                place.write(f"{GROUPS}/{name}", data)
+
+
+def _members(place: StorePlace, name: str) -> list[RecordName]:
+    try:
+        return list(read_group(place, name).members)
+    except (FileNotFoundError, DamagedStoreError):
+        return []
+
+
+def _group_bytes(place: StorePlace, records: Sequence[RecordName]) -> bytes | None:
+    """Return the file of a group, None where one of its summaries has gone meanwhile."""
+    try:
+        shelves = [read_record(place, record) for record in records]
+        names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
+        columns: dict[str, AnyArray] = {}
+        lengths: dict[str, list[int]] = {}
+        for name in names:
+            parts = [shelf.column(name, 0) for shelf in shelves]
+            lengths[name] = [len(part) for part in parts]
+            columns[name] = np.concatenate([part for part in parts if len(part)] or parts[:1])
+        texts = {name: [shelf.text(name, 0) for shelf in shelves] for name in TEXTS}
+    except FileNotFoundError:
+        return None
+    directory = {"names": [str(record) for record in records], "lengths": lengths}
+    return packed(columns, {"members": directory, **texts})
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 40:
+        raise ValueError("no count")
+    return value

@@ -1,0 +1,360 @@
+"""A store opened: its ranks as their summaries have them, aligned by their collectives and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.errors import UnreadableError
+from ..index.captures import ranks_text
+from ..remote.files import is_url
+from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
+from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match
+from ..tables.rank_groups import RankOrigin
+from ..tables.ranks import RankDevices, RankFacts, Ranks, compared_ranks
+from ..tables.skew import Skew, skew_of
+from ..tables.step_choice import Steps
+from .groups import FACTS, STEP_TEXTS, Shelf, read_group, read_record
+from .layout import GROUPS, MANIFEST_NAME, RecordName, read_store_manifest, records_in
+from .pack import DamagedStoreError
+from .place import StorePlace
+
+MOST_TIME = 1 << 62
+MOST_NAMED = 8
+"""Unreadable ranks that a note names one by one."""
+
+
+@dataclass(frozen=True)
+class StoredRank:
+    """One rank of a store; its columns are read when they are asked for."""
+
+    record: RecordName
+    shelf: Shelf
+    member: int  # its place on the shelf
+    facts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its trace's name, relative to where the traces lie."""
+        return str(self.facts.get("name", ""))
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank, None where its trace does not tell one."""
+        return self.record.rank
+
+    @property
+    def host(self) -> str:
+        """The host it ran on, "" where that is not known."""
+        return str(self.facts.get("host") or "")
+
+    @property
+    def title(self) -> str:
+        """What it is called beside others."""
+        return self.name if self.rank is None else f"rank {self.rank}"
+
+    @property
+    def unreadable(self) -> str:
+        """Why its trace could not be read, "" where it was."""
+        return str(self.facts.get("unreadable", ""))
+
+    def number(self, key: str) -> int | None:
+        """Return a fact that is a whole number, None where it is none."""
+        value = self.facts.get(key)
+        return value if type(value) is int and abs(value) < MOST_TIME else None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The time that its device line shows, lane time."""
+        span = self.facts.get("span")
+        if isinstance(span, list) and len(span) == 2 and all(type(each) is int for each in span):
+            start, end = span
+            if -MOST_TIME < start <= end < MOST_TIME:
+                return start, end
+        return 0, 0
+
+    def text(self, name: str) -> Any:
+        """Return a text that was kept. Raises DamagedStoreError."""
+        return self.shelf.text(name, self.member)
+
+    def column(self, name: str) -> AnyArray:
+        """Return a column that was kept. Raises DamagedStoreError."""
+        return self.shelf.column(name, self.member)
+
+    def times(self, name: str) -> I64:
+        """Return a column of times or counts, held to bounds. Raises DamagedStoreError."""
+        values = self.column(name).astype(np.int64)
+        if len(values) and (values.min() < -MOST_TIME or values.max() > MOST_TIME):
+            raise self.shelf.damaged(f"{name} is out of bounds")
+        return values
+
+    @property
+    def origin(self) -> RankOrigin:
+        """Where it belongs, as its trace tells."""
+        groups = self.facts.get("groups")
+        configured = [
+            {"pg_name": group[0], "pg_desc": group[1], "ranks": group[2]}
+            for group in (groups if isinstance(groups, list) else [])
+            if isinstance(group, list) and len(group) == 3
+        ]
+        envelope = {"distributedInfo": {"pg_config": configured}}
+        return RankOrigin(self.rank or 0, self.host, str(self.facts.get("place", "")), envelope)
+
+    @property
+    def devices(self) -> RankDevices:
+        """The sums over its devices."""
+        sums = self.facts.get("devices")
+        known = {
+            key: value
+            for key, value in (sums.items() if isinstance(sums, dict) else ())
+            if key in RankDevices.__dataclass_fields__ and type(value) is int and 0 <= value < MOST_TIME
+        }
+        return RankDevices(**known)
+
+    def collectives(self) -> tuple[int, Collectives]:
+        """Return how it shows collectives, and these. Raises DamagedStoreError."""
+        starts, ends = self.times("collectives.start"), self.times("collectives.end")
+        family, number = self.times("collectives.family"), self.times("collectives.number")
+        positions = self.times("collectives.position")
+        families = tuple((str(group), str(name)) for group, name in self._pairs("families"))
+        sequenced = self.facts.get("sequenced")
+        sound = (
+            len(starts) == len(ends) == len(family) == len(number) == len(positions)
+            and isinstance(sequenced, list)
+            and len(sequenced) == len(families)
+            and (not len(family) or (family.min() >= 0 and family.max() < len(families)))
+            and len(set(families)) == len(families)
+        )
+        if not sound:
+            raise self.shelf.damaged(f"the collectives of {self.title} do not agree with each other")
+        given = tuple(bool(each) for each in sequenced or ())
+        level = self.number("level") or DEVICE
+        return level, Collectives(positions, starts, ends, families, family, number, given)
+
+    def _pairs(self, key: str) -> list[list[Any]]:
+        pairs = self.facts.get(key)
+        if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+            raise self.shelf.damaged(f"the {key} of {self.title} are none")
+        return pairs
+
+    def steps(self, source: int, offset: int) -> Steps | None:
+        """Return its steps in trace time, None where it has none. Raises DamagedStoreError."""
+        starts, ends = self.times("steps.start"), self.times("steps.end")
+        positions, texts = self.times("steps.position"), self.text(STEP_TEXTS)
+        labels, groups = _texts(texts, "labels"), _texts(texts, "groups")
+        if not len(starts) == len(ends) == len(positions) == len(labels) == len(groups):
+            raise self.shelf.damaged(f"the steps of {self.title} do not agree with each other")
+        if not len(starts):
+            return None
+        choice, reason = str(self.facts.get("choice", "")), str(self.facts.get("reason", ""))
+        none = np.zeros(len(starts), np.int64)
+        return Steps(source, choice, reason, positions, starts + offset, ends + offset, labels, groups, none)
+
+
+class CaptureStore:
+    """The ranks of a store, by rank; what cannot be read of it is named in the notes."""
+
+    def __init__(
+        self, place: StorePlace, ranks: Sequence[StoredRank], notes: Sequence[str], traces: str
+    ) -> None:
+        """Hold what was read; `traces`: where the traces lie, relative to the store."""
+        self.place = place
+        self.ranks = tuple(rank for rank in ranks if not rank.unreadable)
+        self.unreadable = tuple(rank for rank in ranks if rank.unreadable)
+        self.traces = traces
+        self._notes = tuple(notes)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.place.title
+
+    @property
+    def scope(self) -> str:
+        """What its tables speak of."""
+        return (
+            f"all {len(self.ranks):,} ranks of the store"
+            if len(self.ranks) != 1
+            else "the only rank of the store"
+        )
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The ranks that are not there though others speak of them, or that leave holes."""
+        numbers = [rank.rank for rank in self.ranks if rank.rank is not None]
+        if not numbers:
+            return ()
+        world = max((rank.number("world") or 0 for rank in self.ranks), default=0)
+        whole = range(max(min(world, 1 << 20), max(numbers) + 1))
+        return tuple(sorted(set(whole) - set(numbers))) if len(whole) < 1 << 21 else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known beside the numbers: what is not there, and why."""
+        notes = list(self._notes)
+        for rank in self.unreadable[:MOST_NAMED]:
+            notes.append(f"{rank.name} could not be read when it was collected: {rank.unreadable}")
+        if len(self.unreadable) > MOST_NAMED:
+            notes.append(f"{len(self.unreadable) - MOST_NAMED:,} more could not be read")
+        left_out = [rank for rank in self.ranks if rank.facts.get("left_out")]
+        if left_out:
+            notes.append(
+                f"of {len(left_out):,} ranks the store has no room for all: the smallest are left out"
+            )
+        return tuple(notes)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """How the clocks of the ranks relate; sources are places in `ranks`."""
+        own = tuple(place for place, rank in enumerate(self.ranks) if rank.rank is not None)
+        if len(own) < 2:
+            return NONE
+        walls = [self.ranks[place].number("base_ns") for place in own]
+        zero = walls[0]
+        bases = [0 if base is None or zero is None else base - zero for base in walls]
+        shown = [self.ranks[place].collectives() for place in own]
+        for level in (DEVICE, AIU, HOST):
+            if sum(of == level and len(each) > 0 for of, each in shown) > 1:
+                break
+        fitting = [each if of == level else _no_collectives() for of, each in shown]
+        moved = [
+            replace(each, starts=each.starts + base, ends=each.ends + base)
+            for each, base in zip(fitting, bases)
+        ]
+        matched = match(moved)
+        clocks = fitted_offsets(matched, bases) if len(matched) else [RankClock(base, base) for base in bases]
+        return Alignment(own, tuple(clocks), level, tuple(fitting), matched)
+
+    @cached_property
+    def offsets(self) -> I64:
+        """What is added to the lane times of each rank."""
+        offsets = np.zeros(len(self.ranks), np.int64)
+        for place, clock in zip(self.alignment.ranks, self.alignment.rank_clocks):
+            offsets[place] = clock.offset_ns
+        return offsets
+
+    @cached_property
+    def origin(self) -> int:
+        """Where trace time begins: the first start of any rank."""
+        starts = [
+            (rank.number("origin_ns") or 0) + int(offset) for rank, offset in zip(self.ranks, self.offsets)
+        ]
+        return min(starts, default=0)
+
+    @cached_property
+    def skew(self) -> Skew:
+        """How far apart the ranks come to their collectives."""
+        alignment = self.alignment
+        matched = alignment.matched or Matched.nothing(len(alignment.ranks))
+        moved = np.array([clock.correction_ns for clock in alignment.rank_clocks], np.int64)
+        inside = np.ones(len(matched.who), np.bool_)
+        return skew_of(alignment.ranks, matched, moved[matched.who.rank], inside)
+
+    @cached_property
+    def compared(self) -> Ranks:
+        """The ranks held against each other."""
+        clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))
+        facts = [
+            RankFacts(
+                source=place,
+                rank=place if rank.rank is None else rank.rank,
+                title=rank.title,
+                host=rank.host,
+                path=rank.name,
+                clock=clocks.get(place, RankClock(0, 0)),
+                steps=rank.steps(place, int(self.offsets[place])),
+                devices=rank.devices,
+            )
+            for place, rank in enumerate(self.ranks)
+            if rank.rank is not None or not self.alignment.ranks
+        ]
+        return compared_ranks(self.scope, facts, self.skew, self.missing, self.alignment.text)
+
+
+def is_store(path: object) -> bool:
+    """Tell whether a path or URL is a store: whether its manifest lies there."""
+    text = str(path)
+    if is_url(text) and text.rsplit("/", 1)[-1].lower().endswith((".json", ".gz", ".zip", ".zst")):
+        return False
+    try:
+        StorePlace(text).read(MANIFEST_NAME, 0, 1)
+    except (OSError, UnreadableError, ValueError):
+        return False
+    return True
+
+
+def open_store(path: str) -> CaptureStore:
+    """Open a store. Raises UnreadableError where it is none, or nothing in it can be read."""
+    place = StorePlace(path)
+    try:
+        manifest = read_store_manifest(place)
+    except FileNotFoundError:
+        raise UnreadableError(f"{place.title}: is no capture store") from None
+    records = records_in(place)
+    notes: list[str] = []
+    ranks: dict[RecordName, StoredRank] = {}
+    wanted = set(records)
+    for name in place.names(GROUPS):
+        notes += _take(lambda name=name: read_group(place, name), wanted, ranks)  # type: ignore[misc]
+    for record in records:
+        if record not in ranks:
+            notes += _take(lambda record=record: read_record(place, record), wanted, ranks)  # type: ignore[misc]
+    if not ranks:
+        raise UnreadableError(notes[0] if notes else f"{place.title}: the store holds no rank yet")
+    ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
+    once, twice = _once_each(ordered)
+    notes += [f"{rank.title} is there twice: {rank.name} is left out" for rank in twice[:MOST_NAMED]]
+    numbers = sorted(rank.rank for rank in once if rank.rank is not None and rank.unreadable)
+    if numbers:
+        notes.append(f"not read: rank{'s' if len(numbers) > 1 else ''} {ranks_text(numbers)}")
+    return CaptureStore(place, once, notes, str(manifest.get("traces", "")))
+
+
+def _take(
+    read: Callable[[], Shelf], wanted: set[RecordName], ranks: dict[RecordName, StoredRank]
+) -> list[str]:
+    """Add what stands on a shelf to the ranks; returns what is to be said where it cannot be read."""
+    try:
+        shelf = read()
+        for place, record in enumerate(shelf.members):
+            if record in wanted and record not in ranks:
+                facts = shelf.text(FACTS, place)
+                if not isinstance(facts, dict):
+                    raise shelf.damaged(f"the facts of {record} are none")
+                ranks[record] = StoredRank(record, shelf, place, facts)
+    except FileNotFoundError:
+        return []  # written anew a moment ago
+    except DamagedStoreError as error:
+        return [f"{error}; what it holds is left out"]
+    return []
+
+
+def _once_each(ranks: Iterable[StoredRank]) -> tuple[list[StoredRank], list[StoredRank]]:
+    """Return (each rank once, the readable one first; the others)."""
+    once: dict[object, StoredRank] = {}
+    twice = []
+    for rank in ranks:
+        key: object = rank.rank if rank.rank is not None else rank.record
+        if key not in once:
+            once[key] = rank
+        elif once[key].unreadable and not rank.unreadable:
+            twice.append(once[key])
+            once[key] = rank
+        else:
+            twice.append(rank)
+    return list(once.values()), twice
+
+
+def _texts(value: Any, key: str) -> tuple[str, ...]:
+    texts = value.get(key) if isinstance(value, dict) else None
+    return tuple(str(text) for text in texts) if isinstance(texts, list) else ()
+
+
+def _no_collectives() -> Collectives:
+    none = np.empty(0, np.int64)
+    return Collectives(none, none, none, (), none, none, ())

@@ -1,0 +1,402 @@
+"""The tables of a store: ranks, steps, kernels and findings of all its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.comparable import comparable_name
+from ..base.errors import UsageError
+from ..base.ids import SliceId
+from ..base.short_names import short_name
+from ..base.units import format_ns
+from ..tables.attendance import medians
+from ..tables.findings.finding import Evidence, Finding, Findings
+from ..tables.findings.forms import findings_of
+from ..tables.findings.rules import RULES
+from ..tables.findings.table import NOT_JUDGED, findings_table
+from ..tables.groups import Groups, Labels
+from ..tables.kernels import MIXED
+from ..tables.metrics import Metric, spread_metrics
+from ..tables.rank_tables import tables_of_ranks
+from ..tables.summary import CATEGORIES, KERNELS, LEADING, OPS, STEPS, Summary
+from ..tables.table import Column, Table, Tables, Values
+from .groups import FINDINGS, KERNEL_TEXTS
+from .opened import CaptureStore
+from .summary import KERNEL_NUMBERS, STEP_NUMBERS
+
+STORE_TABLES = ("ranks", "steps", "kernels", "findings")
+STEP_TITLES = (
+    "CPU busy",
+    "device time",
+    "device busy",
+    "device span",
+    "device idle",
+    "kernels",
+    "comm",
+    "copies",
+)
+STEP_COLUMNS = (
+    Column("rank", "rank", "count"),
+    Column("step", "step", "text"),
+    Column("group", "group", "text"),
+    Column("start_ns", "start", "ns", moment=True),
+    Column("wall_ns", "wall", "ns"),
+    *(Column(key, title, "ns") for key, title in zip(STEP_NUMBERS, STEP_TITLES)),
+    Column("device_slices", "device slices", "count"),
+)
+KERNEL_COLUMNS = (
+    Column("name", "name", "text", is_name=True),
+    Column("type", "type", "text"),
+    Column("ranks", "ranks", "count"),
+    Column("count", "count", "count"),
+    Column("total_ns", "total", "ns"),
+    Column("share", "share", "share"),
+    Column("mean_ns", "mean", "ns", statistic=True),
+    Column("min_ns", "min", "ns", statistic=True),
+    Column("max_ns", "max", "ns", statistic=True),
+    Column("median_rank_ns", "median rank", "ns", statistic=True),
+    Column("most_ns", "most on a rank", "ns", statistic=True),
+    Column("most_rank", "which rank", "id"),
+)
+IMBALANCE = "rank-imbalance"
+
+
+def store_tables(store: CaptureStore, name: str, options: Mapping[str, Any]) -> Tables:
+    """Return an analysis over all ranks of a store. Raises UsageError for what summaries cannot answer."""
+    makers: dict[str, Callable[..., Tables]] = {
+        "ranks": _ranks,
+        "steps": _steps,
+        "kernels": _kernels,
+        "findings": _findings,
+    }
+    if name not in makers:
+        raise UsageError(
+            f"{name} needs traces; {store.title} is a store of summaries, for {', '.join(STORE_TABLES)}"
+        )
+    return _with_notes(makers[name](store, **options), store.notes)
+
+
+def _with_notes(tables: Tables, notes: Sequence[str]) -> Tables:
+    """Return tables whose first one says what is not in the store."""
+    first, *others = tables.names
+    main = tables[first]
+    return Tables(
+        tables.scope,
+        tables.origin_ns,
+        {
+            first: lambda: replace(main, notes=(*main.notes, *notes)),
+            **{name: tables.makers[name] for name in others},
+        },
+    )
+
+
+def _ranks(store: CaptureStore, **options: Any) -> Tables:
+    compared = store.compared
+    origins = {rank.source: store.ranks[rank.source].origin for rank in compared.ranks}
+    return tables_of_ranks(compared, store.origin, origins, **options)
+
+
+def _steps(store: CaptureStore, groups: bool = False) -> Tables:
+    if groups:
+        raise UsageError("--groups needs traces: a store has the steps one by one")
+    return Tables(store.scope, store.origin, {"steps": lambda: steps_of_store(store)})
+
+
+def steps_of_store(store: CaptureStore) -> Table:
+    """Return a row per rank and step."""
+    data: dict[str, list[Any]] = {column.key: [] for column in STEP_COLUMNS}
+    numbers: dict[str, list[I64]] = {
+        key: [np.empty(0, np.int64)] for key in ("start_ns", "wall_ns", *STEP_NUMBERS)
+    }
+    sources, positions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    choices: dict[str, None] = {}
+    for place, rank in enumerate(store.ranks):
+        steps = rank.steps(place, int(store.offsets[place]))
+        if steps is None:
+            continue
+        choices.setdefault(f"steps are {steps.choice}: {steps.reason}")
+        data["rank"] += [place if rank.rank is None else rank.rank] * len(steps)
+        data["step"] += steps.labels
+        data["group"] += steps.groups
+        numbers["start_ns"].append(steps.starts - store.origin)
+        numbers["wall_ns"].append(steps.ends - steps.starts)
+        for key in STEP_NUMBERS:
+            values = rank.times(f"steps.{key}")
+            numbers[key].append(values if len(values) == len(steps) else np.zeros(len(steps), np.int64))
+        sources.append(np.full(len(steps), place, np.int64))
+        positions.append(steps.positions)
+    columns: dict[str, Values] = {key: np.concatenate(parts) for key, parts in numbers.items()}
+    columns |= {"rank": np.array(data["rank"], np.int64), "step": data["step"], "group": data["group"]}
+    return Table(
+        "steps",
+        "Steps",
+        store.scope,
+        STEP_COLUMNS,
+        columns,
+        notes=tuple(choices) or ("no rank of the store has steps",),
+        positions=np.concatenate(positions),
+        sources=np.concatenate(sources),
+        keys=("rank", "step"),
+    )
+
+
+def _kernels(
+    store: CaptureStore,
+    by: str = "name",
+    group_by: str = "",
+    column: Sequence[str] = (),
+    runs: str = "",
+    order: str = "slowest",
+    limit: int | None = None,
+) -> Tables:
+    if group_by or column or runs or by not in ("name", "short", "type"):
+        raise UsageError(
+            "a store has kernels by name, short or type: other groups and single runs need traces"
+        )
+    return Tables(store.scope, store.origin, {"kernels": lambda: kernels_of_store(store, by)})
+
+
+def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
+    """Return the device work of all ranks by name, short name or type, most time first; of each the rank that
+    spends most on it.
+    """
+    labels, kinds = Labels(), Labels()
+    codes, types, ranks = [], [], []
+    numbers: dict[str, list[I64]] = {key: [np.empty(0, np.int64)] for key in KERNEL_NUMBERS}
+    for place, rank in enumerate(store.ranks):
+        texts = rank.text(KERNEL_TEXTS)
+        names, of = _strings(texts, "names"), _strings(texts, "types")
+        columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
+        if len(names) != len(of) or any(len(values) != len(names) for values in columns.values()):
+            raise rank.shelf.damaged(f"the kernels of {rank.title} do not agree with each other")
+        texts_by = of if by == "type" else [short_name(name) for name in names] if by == "short" else names
+        codes.append(labels.codes(texts_by))
+        types.append(kinds.codes(of))
+        ranks.append(np.full(len(names), place, np.int64))
+        for key, values in columns.items():
+            numbers[key].append(values)
+    joined = {key: np.concatenate(parts) for key, parts in numbers.items()}
+    code = np.concatenate([np.empty(0, np.int64), *codes]).astype(np.int64)
+    kind = np.concatenate([np.empty(0, np.int64), *types]).astype(np.int64)
+    place_of = np.concatenate([np.empty(0, np.int64), *ranks]).astype(np.int64)
+    size = len(labels)
+    totals, counts = _sums(code, joined["total_ns"], size), _sums(code, joined["count"], size)
+    # Of each name and rank one entry: several full names may share a short one.
+    keys = code * max(1, len(store.ranks)) + place_of
+    pairs, pair = np.unique(keys, return_inverse=True)
+    per_rank = _sums(pair.astype(np.int64), joined["total_ns"], len(pairs))
+    name_of, rank_of = pairs // max(1, len(store.ranks)), pairs % max(1, len(store.ranks))
+    middle, on_ranks = medians(name_of, per_rank, size)
+    order = np.lexsort((rank_of, -per_rank, name_of))
+    first = order[np.searchsorted(name_of[order], np.arange(size))] if size else order
+    titles = list(kinds)
+    low, high = _extremes(code, kind, size)
+    data: dict[str, Values] = {
+        "name": list(labels),
+        "type": [titles[a] if a == b else MIXED for a, b in zip(low.tolist(), high.tolist())],
+        "ranks": on_ranks,
+        "count": counts,
+        "total_ns": totals,
+        "share": totals / max(int(totals.sum()), 1),
+        "mean_ns": totals / np.maximum(counts, 1),
+        "min_ns": _extremes(code, joined["min_ns"], size)[0],
+        "max_ns": _extremes(code, joined["max_ns"], size)[1],
+        "median_rank_ns": middle,
+        "most_ns": per_rank[first],
+        "most_rank": np.array([_number(store, place) for place in rank_of[first].tolist()], np.int64),
+    }
+    table = Table(
+        "kernels",
+        "Kernels of all ranks",
+        store.scope,
+        KERNEL_COLUMNS,
+        data,
+        {"count": int(counts.sum()), "total_ns": int(totals.sum())},
+        keys=("name",),
+    )
+    return table.sort("total_ns")
+
+
+def _number(store: CaptureStore, place: int) -> int:
+    rank = store.ranks[place].rank
+    return place if rank is None else rank
+
+
+def _strings(value: Any, key: str) -> list[str]:
+    texts = value.get(key) if isinstance(value, dict) else None
+    return [str(text) for text in texts] if isinstance(texts, list) else []
+
+
+def _sums(codes: I64, values: AnyArray, size: int) -> I64:
+    return Groups(codes, size).sums(values.astype(np.int64))
+
+
+def _extremes(codes: I64, values: I64, size: int) -> tuple[I64, I64]:
+    """Return (the least, the greatest) value of each group; no group is empty."""
+    order = np.lexsort((values, codes))
+    firsts = np.searchsorted(codes[order], np.arange(size))
+    lasts = np.searchsorted(codes[order], np.arange(size), "right") - 1
+    return values[order[firsts]], values[order[lasts]]
+
+
+def _findings(store: CaptureStore) -> Tables:
+    found = findings_of_store(store)
+    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
+    return Tables(
+        store.scope,
+        store.origin,
+        {
+            "findings": lambda: findings_table(found, store.origin),
+            "not_judged": lambda: Table.from_rows(
+                "not_judged", "Not judged", found.scope, NOT_JUDGED, missing
+            ),
+        },
+    )
+
+
+def findings_of_store(store: CaptureStore) -> Findings:
+    """Return the findings of all ranks, each rule once, for the rank in which it claims most, and the rank
+    that the others wait for.
+    """
+    by_rule: dict[str, list[Finding]] = {}
+    missing: dict[str, str] = {}
+    for place, rank in enumerate(store.ranks):
+        value = rank.text(FINDINGS)
+        try:
+            judged = findings_of(value, 0)
+        except (KeyError, TypeError, ValueError):
+            raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
+        for finding in judged.findings:
+            if finding.rule != IMBALANCE:
+                moved = _moved_evidence(finding.evidence, place, int(store.offsets[place]))
+                own = replace(finding, sources=(place,), place=rank.title, evidence=moved)
+                by_rule.setdefault(finding.rule, []).append(own)
+        for rule, reason in judged.not_judged:
+            missing.setdefault(rule, reason)
+    merged = []
+    for alike in by_rule.values():
+        first = max(alike, key=lambda finding: finding.claimed_ns)
+        others = (finding.sources[0] for finding in alike if finding is not first)
+        merged.append(replace(first, sources=(first.sources[0], *others)))
+    awaited = _imbalance(store)
+    if awaited is not None:
+        merged.append(awaited)
+    order = {rule: place for place, rule in enumerate(RULES)}
+    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.get(finding.rule, len(order))))
+    told = {finding.rule for finding in merged}
+    left = tuple((rule, why) for rule, why in missing.items() if rule not in told and rule != IMBALANCE)
+    return Findings(store.scope, tuple(merged), left)
+
+
+def _moved_evidence(evidence: Sequence[Evidence], place: int, offset: int) -> tuple[Evidence, ...]:
+    return tuple(
+        replace(
+            each,
+            start=each.start + offset,
+            end=each.end + offset,
+            slice=None if each.slice is None else SliceId(place, each.slice.ordinal),
+        )
+        for each in evidence
+    )
+
+
+def _imbalance(store: CaptureStore) -> Finding | None:
+    """Return the finding that names the rank that the others wait for most, None where nobody waits."""
+    skew, rule = store.skew, RULES[IMBALANCE]
+    if not len(skew) or not skew.caused.any():
+        return None
+    column = int(skew.caused.argmax())
+    place = skew.sources[column]
+    rows = np.flatnonzero(skew.late & (skew.last == column))
+    waited = int((skew.last_start - skew.first_start)[rows].sum())
+    spans = [rank.span for rank in store.ranks]
+    span = max((end - start for start, end in spans), default=0)
+    share = waited / span if span else 0.0
+    if share < rule.limits["share"]:
+        return None
+    worst = rows[np.argsort(-skew.waited[rows], kind="stable")][:3]
+    evidence = tuple(
+        Evidence(
+            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
+            f"{format_ns(int(skew.waited[row]))}",
+            int(skew.starts[skew.last_entry[row]]),
+            int(skew.ends[skew.last_entry[row]]),
+        )
+        for row in worst.tolist()
+    )
+    title = store.ranks[place].title
+    text = (
+        f"{title.capitalize()} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
+        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(skew.caused[column]))} for it, added up"
+    )
+    return Finding(
+        rule=rule.id,
+        title=rule.title,
+        text=text,
+        evidence=evidence,
+        claimed_ns=waited,
+        share=share,
+        note=rule.note,
+        threshold=rule.threshold,
+        origin=rule.origin,
+        helps=rule.helps,
+        in_steps=0,
+        of_steps=0,
+        sources=(place,),
+        place=title,
+    )
+
+
+def summary_of_store(store: CaptureStore) -> Summary:
+    """Return a store as one side of a comparison: kernels of all ranks, steps as medians over the ranks."""
+    table = steps_of_store(store)
+    kernels = kernels_of_store(store)
+    skew = store.skew
+    metrics = [
+        Metric("ranks.count", "count", len(store.ranks)),
+        Metric("ranks.waited", "ns", int(skew.waits.sum()) if len(skew) else None),
+        Metric("step.count", "count", len(table)),
+    ]
+    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
+        metrics += spread_metrics(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
+    metrics += [
+        Metric("kernels.calls", "count", int(kernels.numbers("count").sum())),
+        Metric("kernels.names", "count", len(kernels)),
+        Metric("kernels.time", "ns", int(kernels.numbers("total_ns").sum())),
+    ]
+    metrics.append(Metric("ops.self_cpu", "ns", None))  # ops are not in summaries
+    names = [comparable_name(name) for name in kernels.texts("name")]
+    columns: dict[str, Values] = {
+        "name": names,
+        "count": kernels.numbers("count"),
+        "total_ns": kernels.numbers("total_ns"),
+    }
+    whole = Table("summary_kernels", "Kernels", store.scope, KERNELS, columns)
+    tables = {
+        "kernels": whole.group("name", ["count", "total_ns"]).sort(LEADING["kernels"]),
+        "ops": _nothing("ops", OPS, store.scope),
+        "categories": _nothing("categories", CATEGORIES, store.scope),
+        "steps": _median_steps(store, table),
+    }
+    return Summary(store.title, store.scope, {metric.name: metric for metric in metrics}, tables)
+
+
+def _nothing(name: str, columns: tuple[Column, ...], scope: str) -> Table:
+    return Table.from_rows(f"summary_{name}", name.capitalize(), scope, columns, [])
+
+
+def _median_steps(store: CaptureStore, table: Table) -> Table:
+    """Return the steps by their place in a rank, each number the median over the ranks that have it."""
+    ranks = table.numbers("rank")
+    changes = np.flatnonzero(np.diff(ranks, prepend=-1))
+    lengths = np.diff(np.append(changes, len(ranks)))
+    nth = np.arange(len(ranks), dtype=np.int64) - np.repeat(changes, lengths)
+    count = int(nth.max()) + 1 if len(nth) else 0
+    data: dict[str, Values] = {"place": [str(place) for place in range(1, count + 1)]}
+    data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in STEPS[1:]}
+    return Table("summary_steps", "Steps", store.scope, STEPS, data, keys=("place",))

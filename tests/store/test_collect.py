@@ -1,0 +1,202 @@
+"""Collecting ranks into a store: the same bytes whoever collects, only what is missing, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rank_files import rank_file, rank_files
+from tests.remote.servers import bucket
+from tests.tui.cli_process import PROGRAM, tracelane
+from tests.waiting import PATIENCE_S
+
+RANKS = 5
+Files = dict[str, bytes]
+
+
+def files_of(store: Path) -> Files:
+    """Return the files of a store by relative name."""
+    return {
+        str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()
+    }
+
+
+def collected(traces: Path | str, store: Path | str, *options: str, code: int = 0) -> str:
+    """Run `collect` and return what it says."""
+    done = tracelane("collect", str(traces), "-o", str(store), *options)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Ranks of which each has the clock of the one before, 5 µs behind."""
+    return rank_files(tmp_path / "traces", RANKS, late_us=5.0)
+
+
+@pytest.fixture
+def alone(traces: Path, tmp_path: Path) -> Files:
+    """The store that one process makes."""
+    assert "5 ranks collected" in collected(traces, tmp_path / "alone")
+    return files_of(tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_shards_leave_the_bytes_of_one_process(traces: Path, tmp_path: Path, alone: Files) -> None:
+    """In any order, one after another, and two of them at once."""
+    for number in (2, 0, 1):
+        collected(traces, tmp_path / "shards", "--shard", f"{number}/3")
+    assert files_of(tmp_path / "shards") == alone
+    both = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                PROGRAM.format(code=""),
+                "collect",
+                str(traces),
+                "-o",
+                str(tmp_path / "two"),
+            ]
+        )
+        for _ in range(2)
+    ]
+    assert [process.wait(PATIENCE_S) for process in both] == [0, 0]
+    assert files_of(tmp_path / "two") == alone
+
+
+@pytest.mark.slow
+def test_a_cluster_leaves_the_bytes_of_one_process(traces: Path, tmp_path: Path, alone: Files) -> None:
+    """With the workers of dask's scheduler on this machine."""
+    pytest.importorskip("distributed", reason="a cluster needs the extra tracelane[cluster]")
+    collected(traces, tmp_path / "cluster", "--cluster", "local:2")
+    assert files_of(tmp_path / "cluster") == alone
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+    """The scheduler gives its rank to another one."""
+    pytest.importorskip("distributed", reason="a cluster needs the extra tracelane[cluster]")
+    import psutil
+
+    traces = rank_files(tmp_path / "traces", 40)
+    collected(traces, tmp_path / "alone")
+    command = ["collect", str(traces), "-o", str(tmp_path / "store"), "--cluster", "local:2"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(code=""), *command], stderr=subprocess.PIPE
+    )
+    until = time.monotonic() + PATIENCE_S
+    while len(files_of(tmp_path / "store")) < 4 and time.monotonic() < until:
+        time.sleep(0.01)
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    os.kill(workers[0].pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    assert files_of(tmp_path / "store") == files_of(tmp_path / "alone")
+
+
+def test_running_again_does_what_is_missing(traces: Path, tmp_path: Path, alone: Files) -> None:
+    """A rank that came later, one whose trace changed, and one whose summary was lost are collected."""
+    store = tmp_path / "alone"
+    assert "0 ranks collected, 5 were there already" in collected(traces, store)
+    assert files_of(store) == alone
+    lost = next(store.glob("ranks/000002-*"))
+    lost.unlink()
+    assert "1 ranks collected, 4 were there already" in collected(traces, store)
+    assert files_of(store) == alone
+    rank_file(traces, RANKS, RANKS + 1)
+    rank_file(traces, 1, RANKS + 1, begin_us=300.0)
+    assert "2 ranks collected, 4 were there already" in collected(traces, store)
+    assert len(list(store.glob("ranks/000001-*"))) == 1
+    assert files_of(store) != alone
+
+
+def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path: Path) -> None:
+    """Exit code 1; the tables say it; once its file is sound the store is that of sound files."""
+    broken = traces / "rank3.json"
+    sound = broken.read_bytes()
+    broken.write_bytes(b"\x00\x01\x02nothing" * 100)
+    said = collected(traces, tmp_path / "store", code=1)
+    assert (
+        "rank3.json: is binary data" in said and "4 ranks collected" in said and "1 could not be read" in said
+    )
+    ranks = tracelane("ranks", str(tmp_path / "store"))
+    assert ranks.returncode == 0
+    assert "missing: rank 3" in ranks.stdout and "rank3.json could not be read" in ranks.stdout
+    broken.write_bytes(sound)
+    assert "1 ranks collected, 4 were there" in collected(traces, tmp_path / "store")
+    collected(traces, tmp_path / "other")
+    assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
+
+
+def test_summaries_hold_no_place_time_or_maker(traces: Path, tmp_path: Path, alone: Files) -> None:
+    """Traces in another folder, with other times: the same summaries."""
+    moved = tmp_path / "elsewhere" / "traces"
+    moved.parent.mkdir()
+    traces.rename(moved)
+    for path in moved.iterdir():
+        os.utime(path, (1, 1))
+    collected(moved, tmp_path / "elsewhere" / "store")
+    assert files_of(tmp_path / "elsewhere" / "store") == alone
+
+
+def test_a_summary_takes_a_hundredth_of_its_trace(traces: Path, alone: Files) -> None:
+    """With its copy in a group 64 KB at most, or a hundredth of the trace."""
+    sizes: dict[str, int] = {}
+    for name, data in alone.items():
+        sizes[name.split("/")[0]] = sizes.get(name.split("/")[0], 0) + len(data)
+    assert sizes["ranks"] + sizes["groups"] <= RANKS * (64 << 10)
+
+
+USAGE: list[tuple[list[str], str]] = [
+    (["--shard", "3/3"], "--shard 3/3"),
+    (["--shard", "x"], "--shard x"),
+    (["--shard", "0/2", "--cluster", "local:2"], "give one of them"),
+    (["--cluster", "local:none"], "local:N"),
+    (["--cluster", "somewhere"], "tcp://"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), USAGE)
+def test_options_without_a_meaning_are_refused(
+    traces: Path, tmp_path: Path, options: list[str], says: str
+) -> None:
+    """One line, exit code 64, and no store."""
+    said = collected(traces, tmp_path / "store", *options, code=64)
+    assert says in said and said.count("\n") == 1
+    assert not (tmp_path / "store").exists()
+
+
+def test_without_the_extra_a_line_says_what_to_install(traces: Path, tmp_path: Path) -> None:
+    """`--cluster` names the extra."""
+    code = "import sys; sys.modules['distributed'] = None"
+    done = tracelane("collect", str(traces), "-o", str(tmp_path / "s"), "--cluster", "local:2", code=code)
+    assert done.returncode == 64 and "pip install 'tracelane[cluster]'" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_bucket_is_a_store(traces: Path, tmp_path: Path, alone: Files) -> None:
+    """Traces and store on object storage: the summaries of local files, and the same tables."""
+    with bucket() as url:
+        import s3fs
+
+        s3fs.S3FileSystem().put(str(traces), "traces/traces", recursive=True)
+        said = collected(f"{url}/traces/", f"{url}/store")
+        assert "5 ranks collected" in said
+        assert "0 ranks collected" in collected(f"{url}/traces/", f"{url}/store")
+        local = json.loads(tracelane("ranks", str(tmp_path / "alone"), "--json").stdout)
+        assert tables_of(local) == tables_of(json.loads(tracelane("ranks", f"{url}/store", "--json").stdout))
+
+
+def tables_of(answer: dict[str, Any]) -> object:
+    """Return the tables of an answer."""
+    return answer["tables"]

@@ -1,0 +1,84 @@
+"""`tracelane collect`: write what is needed to compare many ranks into a store, here or on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+
+from .main import EXIT_FAILED
+from .options import TRACES, choice_options, with_index_options
+
+if TYPE_CHECKING:
+    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.options import IndexOptions
+    from tracelane.core.store.collect import Engine
+
+
+@click.command()
+@TRACES
+@click.option("-o", "--out", "store", metavar="STORE", required=True, help="The folder or URL to write to.")
+@click.option("--shard", metavar="I/N", help="Take the I-th (from 0) of N shares, for arrays of jobs.")
+@click.option(
+    "--cluster",
+    metavar="WHERE",
+    help="Let others work: local:N processes, or a dask scheduler's address as tcp://host:8786.",
+)
+@click.option("--with-index", is_flag=True, help="Keep each rank's index in the store, too.")
+@choice_options
+@with_index_options
+def collect(
+    traces: tuple[str, ...],
+    store: str,
+    shard: str | None,
+    cluster: str | None,
+    with_index: bool,
+    choice: Choice,
+    index_options: IndexOptions,
+) -> None:
+    """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
+
+    Traces and store may be folders or URLs. What the store has already is not read again, so that running it
+    anew does what is missing. Exit code 1 where a trace could not be read; each is named.
+    """
+    from tracelane.core.store.collect import Shard, one_after_another, planned
+    from tracelane.core.store.collect import collect as collected_of
+    from tracelane.tui.text.progress import ProgressBar
+
+    if shard and cluster:
+        raise UsageError("--shard and --cluster both share out the work: give one of them")
+    engine: Engine = one_after_another
+    if cluster:
+        from tracelane.core.store.cluster import cluster_engine
+
+        engine = cluster_engine(cluster)
+    plan = planned(
+        traces,
+        store,
+        shard=Shard.parse(shard) if shard else Shard(),
+        choice=choice,
+        with_index=with_index,
+        options=index_options,
+    )
+    for note in plan.notes:
+        print_text(f"tracelane: {safe(note)}", error=True)
+    results = []
+    with ProgressBar("collecting") as progress:
+        from tracelane.core.base.progress import Progress
+
+        for result in collected_of(plan, store, engine):
+            results.append(result)
+            progress(Progress("collecting", len(results), len(plan.jobs)))
+    unreadable = [result for result in results if result.unreadable]
+    for result in sorted(unreadable, key=lambda result: result.name):
+        print_text(f"tracelane: {safe(result.name)}: {safe(result.unreadable)}", error=True)
+    new = sum(result.is_new and not result.unreadable for result in results)
+    there = sum(not result.is_new for result in results)
+    failed = f", {len(unreadable):,} could not be read" if unreadable else ""
+    print_text(f"{new:,} ranks collected, {there:,} were there already{failed}: {safe(store)}")
+    if unreadable:
+        click.get_current_context().exit(EXIT_FAILED)
