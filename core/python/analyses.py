@@ -43,6 +43,28 @@ class AnalysisMethods:
         selection = Selection(begin, end, step, lanes, where)
         return self._table("range", selection, {"by": by}, table)
 
+    def tree(
+        self,
+        *,
+        by: Literal["all", "thread", "launch"] = "all",
+        bottom_up: bool = False,
+        limit: int | None = None,
+        where: str | None = None,
+        step: int | str | None = None,
+        lanes: str | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        table: str = "",
+    ) -> Table:
+        """Say which calls lie in which, with the total and own time of each path of names, and its calls.
+
+        by: Roots: all threads together, each thread, or what launched device work.
+        bottom_up: Begin with each name, its callers below it.
+        limit: The length of lists that the analysis cuts.
+        """
+        selection = Selection(begin, end, step, lanes, where)
+        return self._table("tree", selection, {"by": by, "bottom_up": bottom_up, "limit": limit}, table)
+
     def ops(
         self,
         *,

@@ -77,6 +77,8 @@ class Analysis:
     sort: str = ""  # returns the column that a --sort means, refuses others before a trace is read
     metrics: str = ""  # returns the metrics of its group
     metric_group: str = ""  # what their names begin with
+    formats: tuple[tuple[str, str], ...] = ()
+    """Further forms of --format: a name, and what yields the text of Tables in pieces."""
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
 
     def run(self, scope: Scope, **options: Any) -> Tables:
@@ -118,6 +120,26 @@ ANALYSES = (
         ),
         metrics="range_table:range_metrics",
         metric_group="trace",
+    ),
+    Analysis(
+        "tree",
+        "tree:analyse_tree",
+        "Tree",
+        "Say which calls lie in which, with the total and own time of each path of names, and its calls."
+        "\n\nOf all threads together, of each thread, or device time by what launched it. What "
+        "--format folded writes is opened by speedscope and flamegraph.pl.",
+        (
+            Option(
+                "by",
+                "Roots: all threads together, each thread, or what launched device work.",
+                "all",
+                ("all", "thread", "launch"),
+            ),
+            Option("bottom_up", "Begin with each name, its callers below it.", False),
+        ),
+        rows=40,
+        limits="lists",
+        formats=(("folded", "tree:folded_lines"),),
     ),
     Analysis(
         "ops",

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
 from .options import JSON, FiniteRange
-from .scoped import FORMAT, terminal_width
+from .scoped import format_option, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
@@ -75,7 +75,8 @@ def analysis_command(row: Analysis) -> click.Command:
     limit = click.option(
         "--limit", type=click.IntRange(1), help=f"Rows; of a printed table {row.rows}, else all."
     )
-    wrapped = with_options(command, Request, "request", (JSON, FORMAT, limit, SORT))
+    form = format_option(*(name for name, _ in row.formats))
+    wrapped = with_options(command, Request, "request", (JSON, form, limit, SORT))
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
     return click.command(row.name, help=row.help)(wrapped)
@@ -126,7 +127,10 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
 
     form = "json" if request.as_json else request.form
     order = _order(row, tables.main, request.sort, form in ("table", "md"))
-    if form == "json":
+    further = dict(row.formats)
+    if form in further:
+        print_pieces(loaded(further[form])(tables))
+    elif form == "json":
         limit = None if row.limits == "lists" else request.limit
         print_text(formats.as_json(tables, row.name, order, limit), end="")
     elif form == "csv":
@@ -233,12 +237,24 @@ def _summary_text(printed: Printout) -> str:
     return "\n\n".join(["\n".join(lines), *(table_text(table, printed.width) for table in others)])
 
 
+def _tree_text(printed: Printout) -> str:
+    """Return the largest nodes of a tree, names moved right by their depth; nothing where it is sorted."""
+    from tracelane.core.tables.tree import indented, largest_rows
+    from tracelane.tui.text.table import table_text
+
+    if printed.order is not None:
+        return ""
+    table = largest_rows(printed.tables.main, printed.limit or len(printed.tables.main))
+    return table_text(indented(table), printed.width)
+
+
 TEXTS: Mapping[str, Callable[[Printout], str]] = {
     "ops": _ops_text,
     "steps": _steps_text,
     "findings": _findings_text,
     "doctor": _doctor_text,
     "summary": _summary_text,
+    "tree": _tree_text,
 }
 """Analyses whose text is no plain table; "" where it is one after all."""
 MARKDOWN: Mapping[str, Callable[[Printout], str]] = {"findings": _findings_markdown}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,14 +45,21 @@ LANES = click.option("--lanes", metavar="REGEX", help="Count only lanes whose ti
 WHERE = click.option(
     "--where", metavar="FILTER", help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'."
 )
-FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv", "md"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+
+
+def format_option(*more: str) -> Callable[[Any], Any]:
+    """Return the option that says how a table is printed, with further forms of one command."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json", "csv", "md", *more]),
+        default="table",
+        show_default=True,
+        help="How to print it.",
+    )
+
+
+FORMAT = format_option()
 
 
 def scope_of_options(

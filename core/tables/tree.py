@@ -1,0 +1,455 @@
+"""The call tree of a scope: which names lie in which, how often, how long; from the top or from the bottom.
+
+A node is a path of names: all slices that lie in slices of those names, in that order, whatever the lane. Its
+*total* is the time of these slices, its *self* the part of it that no slice of the tree inside them takes,
+its *calls* their number; times are cut to the range of the scope. Annotations on a device's lanes are no work
+of their own: they have no self time. The profiler's own notes (lanes of no process) are left out.
+
+From the bottom a node is a path from a name to its callers. Its self time is that of the name when called so,
+its total likewise; a name that lies in itself counts once, by its outermost slice.
+
+By launch a tree holds what device work was launched by: the host's stack at the launch call, then the name of
+the work, whose whole time counts for all above it. The calls of a node of the host are those that launched
+something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.safe_text import safe
+from ..index.format import NONE
+from .groups import Groups, Labels, concatenated
+from .scope import Chunk, Scope
+from .slices import nearest_around
+from .table import Column, Table, Tables, Values
+from .work import work_of
+
+if TYPE_CHECKING:
+    from ..index.store import Index
+
+TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
+ROOT = -1
+FROM_BOTTOM = ", from the bottom"
+UNKNOWN_LAUNCH = "(no launch known)"
+COLUMNS = (
+    Column("name", "name", "text", is_name=True),
+    Column("total_ns", "total", "ns"),
+    Column("share", "share", "share"),
+    Column("self_ns", "self", "ns"),
+    Column("calls", "calls", "count"),
+    Column("depth", "depth", "count", detail=True),
+    Column("node", "node", "id", detail=True),
+    Column("parent", "parent", "id", detail=True),
+)
+
+
+@dataclass(frozen=True)
+class CallTree:
+    """Nodes as columns of equal length, each behind its parent; `parents` are places here, ROOT for none.
+
+    `longest` is the longest slice of a node and `positions` and `sources` say which that is.
+    """
+
+    names: AnyArray  # places in `texts`
+    texts: tuple[str, ...]
+    parents: I64
+    total: I64
+    own: I64
+    calls: I64
+    longest: I64
+    positions: I64
+    sources: I64
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.parents)
+
+    @property
+    def depths(self) -> I64:
+        """How many nodes lie above each."""
+        depths = np.zeros(len(self), np.int64)
+        cursor = self.parents.copy()
+        while (inner := cursor >= 0).any():
+            depths[inner] += 1
+            cursor[inner] = self.parents[cursor[inner]]
+        return depths
+
+    def order(self) -> I64:
+        """Return the nodes depth first, of those beside each other the greatest total first, then by name."""
+        texts = np.array(self.texts, object)[self.names] if len(self) else np.empty(0, object)
+        rank = np.argsort(np.argsort(texts.astype(str), kind="stable"), kind="stable")
+        siblings = np.lexsort((rank, -self.own, -self.total, self.parents))
+        begins = np.searchsorted(self.parents[siblings], np.arange(-1, len(self)))
+        ordered: list[int] = []
+        todo = siblings[begins[0] : begins[1] if len(self) else 0][::-1].tolist()
+        while todo:
+            node = todo.pop()
+            ordered.append(node)
+            begin, end = begins[node + 1], begins[node + 2] if node + 2 < len(begins) else len(self)
+            todo.extend(siblings[begin:end][::-1].tolist())
+        return np.array(ordered, np.int64)
+
+    def largest(self, count: int) -> AnyArray:
+        """Return which nodes have the greatest totals, `count` of them; what is above one is among them."""
+        chosen = np.zeros(len(self), np.bool_)
+        # Parents come first and have no smaller total: a stable sort takes them first.
+        chosen[np.argsort(-self.total, kind="stable")[:count]] = True
+        return chosen
+
+
+@dataclass
+class TreeBuilder:
+    """Collects nodes by path, and what belongs to each."""
+
+    labels: Labels = field(default_factory=Labels)
+    nodes: dict[tuple[int, int], int] = field(default_factory=dict)  # (parent, name) -> node
+    parts: list[tuple[I64, ...]] = field(default_factory=list)  # nodes, total, own, calls, longest, where
+
+    def node(self, parent: int, name: int) -> int:
+        """Return the node of a name below another node; a new one is added."""
+        return self.nodes.setdefault((parent, name), len(self.nodes))
+
+    def add(
+        self,
+        nodes: I64,
+        total: I64,
+        own: I64,
+        calls: I64,
+        positions: I64,
+        source: int,
+        longest: I64 | None = None,
+    ) -> None:
+        """Add slices to their nodes, columns of equal length, summed up by node at once."""
+        groups = Groups(np.unique(nodes, return_inverse=True)[1].astype(np.int64), len(np.unique(nodes)))
+        first = groups.longest(total if longest is None else longest)
+        self.parts.append(
+            (
+                np.unique(nodes),
+                groups.sums(total),
+                groups.sums(own),
+                groups.sums(calls),
+                (total if longest is None else longest)[first],
+                positions[first],
+                np.full(groups.size, source, np.int64),
+            )
+        )
+
+    def tree(self) -> CallTree:
+        """Return the tree of all that was added."""
+        size = len(self.nodes)
+        columns = [concatenated(column) for column in zip(*self.parts)] or [np.empty(0, np.int64)] * 7
+        nodes, total, own, calls, longest, positions, sources = columns
+        groups = Groups(nodes, size)
+        place = groups.longest(longest)
+        some = groups.counts > 0
+        where = np.full((3, size), -1, np.int64)
+        if len(nodes):
+            where[:, some] = np.stack([longest, positions, sources])[:, place[some]]
+        keys = np.array(list(self.nodes), np.int64).reshape(-1, 2)
+        return CallTree(
+            keys[:, 1],
+            tuple(self.labels),
+            keys[:, 0],
+            groups.sums(total),
+            groups.sums(own),
+            groups.sums(calls),
+            *where,
+        )
+
+
+def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
+    """Return the call tree of a scope: of all threads, of each thread, or by launch. Raises Cancelled."""
+    if by == "launch":
+        return _launch_tree(scope)
+    builder = TreeBuilder()
+    for source, lane, pieces in _lanes(scope):
+        root = ROOT
+        if by == "thread":
+            own = scope.trace.lanes[lane]
+            root = builder.node(ROOT, int(builder.labels.codes([f"{own.process.title} · {own.title}"])[0]))
+        _add_lane(builder, scope.trace.indexes[source], source, pieces, root)
+    return builder.tree()
+
+
+def bottom_up(tree: CallTree, leaves_only: bool = False) -> CallTree:
+    """Return a tree from the bottom: each name with its callers below it.
+
+    `leaves_only`: only nodes without children are begun with, as device work is in a tree by launch.
+    """
+    is_parent = np.zeros(len(tree) + 1, np.bool_)
+    is_parent[tree.parents] = True
+    begun = tree.calls > 0
+    if leaves_only:
+        begun &= ~is_parent[: len(tree)]
+    nested = np.zeros(len(tree), np.bool_)  # whether a node of the same name lies above
+    cursor = tree.parents.copy()
+    while (inner := cursor >= 0).any():
+        nested[inner] |= tree.names[cursor[inner]] == tree.names[inner]
+        cursor[inner] = tree.parents[cursor[inner]]
+    builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
+    start = np.flatnonzero(begun)
+    total = np.where(nested, 0, tree.total)
+    cursor = start.copy()
+    above = np.full(len(start), ROOT, np.int64)
+    while len(cursor):
+        nodes = _nodes_of(builder, above, tree.names[cursor])
+        for source in np.unique(tree.sources[start]).tolist():
+            here = tree.sources[start] == source
+            some = start[here]
+            builder.add(
+                nodes[here],
+                total[some],
+                tree.own[some],
+                tree.calls[some],
+                tree.positions[some],
+                source,
+                tree.longest[some],
+            )
+        cursor = tree.parents[cursor]
+        go_on = cursor >= 0
+        start, cursor, above = start[go_on], cursor[go_on], nodes[go_on]
+    return builder.tree()
+
+
+def analyse_tree(
+    scope: Scope, by: TreeRoots = "all", bottom_up: bool = False, limit: int | None = None
+) -> Tables:
+    """Return the call tree of a scope, depth first, of `limit` nodes the largest ones."""
+    return Tables(scope.text, scope.origin, {"tree": lambda: tree_table(scope, by, bottom_up, limit)})
+
+
+def tree_table(
+    scope: Scope, by: TreeRoots = "all", from_bottom: bool = False, limit: int | None = None
+) -> Table:
+    """Return the call tree as a table, depth first; `node` and `parent` say which row lies in which."""
+    tree = call_tree(scope, by)
+    whole = int(tree.own.sum())
+    if from_bottom:
+        tree = bottom_up(tree, leaves_only=by == "launch")
+    order = tree.order()
+    notes: tuple[str, ...] = ()
+    if limit is not None and len(tree) > limit:
+        order = order[tree.largest(limit)[order]]
+        notes = (f"the {limit:,} nodes with most time, of {len(tree):,}",)
+    shares = tree.total[order] / whole if whole else np.zeros(len(order))
+    data: dict[str, Values] = {
+        "name": [tree.texts[name] for name in tree.names[order].tolist()],
+        "total_ns": tree.total[order],
+        "share": shares,
+        "self_ns": tree.own[order],
+        "calls": tree.calls[order],
+        "depth": tree.depths[order],
+        "node": order,
+        "parent": tree.parents[order],
+    }
+    title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
+    return Table(
+        "tree",
+        title + (FROM_BOTTOM if from_bottom else ""),
+        scope.text,
+        COLUMNS,
+        data,
+        totals={"self_ns": whole, "nodes": len(tree)},
+        notes=notes,
+        positions=tree.positions[order],
+        sources=np.maximum(tree.sources[order], 0),
+        keys=("node",),
+        origin_ns=scope.origin,
+    )
+
+
+def largest_rows(table: Table, count: int) -> Table:
+    """Return the rows of a table of a tree with the greatest totals, with all that is above them."""
+    if len(table) <= count:
+        return table
+    rows = np.sort(np.lexsort((table.numbers("depth"), -table.numbers("total_ns")))[:count])
+    note = f"the {count:,} nodes with most time, of {len(table):,}"
+    return replace(table.take(rows), notes=(*table.notes, note))
+
+
+def indented(table: Table) -> Table:
+    """Return a table of a tree for people: short names, each two characters to the right of its parent's."""
+    forms = table.short_forms["name"]
+    names = [
+        "  " * depth + (forms.get(name) or name)
+        for name, depth in zip(table.texts("name"), table.numbers("depth").tolist())
+    ]
+    columns = tuple(replace(column, is_name=False) for column in table.columns)
+    return replace(table, columns=columns, data={**table.data, "name": names})
+
+
+def folded_lines(tables: Tables) -> Iterator[str]:
+    """Yield a table of a tree as folded stacks, for speedscope and flamegraph.pl: a path, and its self ns."""
+    table = tables["tree"]
+    nodes, parents, own = (table.numbers(key).tolist() for key in ("node", "parent", "self_ns"))
+    left = dict(zip(nodes, own))
+    if FROM_BOTTOM in table.title:
+        # There the time of a node is that of all paths through it: what ends at it is what no caller has.
+        for parent, ns in zip(parents, own):
+            if parent != ROOT:
+                left[parent] -= ns
+    paths: dict[int, str] = {}
+    for name, node, parent in zip(table.texts("name"), nodes, parents):
+        text = safe(name).replace(";", ":").strip() or "(no name)"
+        paths[node] = f"{paths[parent]};{text}" if parent in paths else text
+        if left[node] > 0:
+            yield f"{paths[node]} {left[node]}\n"
+
+
+# -- inner ------------------------------------------------------------------------------------------------
+
+
+def _lanes(scope: Scope) -> Iterator[tuple[int, int, list[Chunk]]]:
+    """Yield (source, lane, its slices) of a scope; a lane's slices follow each other in its chunks."""
+    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside}
+    source, lane, pieces = -1, -1, list[Chunk]()
+    for chunk in scope.chunks():
+        if not len(chunk):
+            continue
+        edges = [0, *(np.flatnonzero(np.diff(chunk.lanes)) + 1).tolist(), len(chunk)]
+        for begin, end in pairwise(edges):
+            own = int(chunk.lanes[begin])
+            if own in aside:
+                continue
+            if (chunk.source, own) != (source, lane):
+                if pieces:
+                    yield source, lane, pieces
+                source, lane, pieces = chunk.source, own, []
+            pieces.append(chunk.take(np.arange(begin, end)))
+    if pieces:
+        yield source, lane, pieces
+
+
+def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[Chunk], root: int) -> None:
+    """Add the slices of one lane below a root."""
+    positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
+    starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
+    names = builder.labels.of_slices(index, positions)
+    around = _places_around(index, positions)
+    own = _own_times(starts, ends, around)
+    own[concatenated([piece.is_device_annotation for piece in pieces], np.bool_)] = 0
+    nodes = _paths(builder, names, around, root)
+    builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
+    if root != ROOT:
+        top = around < 0
+        duration = int((ends - starts)[top].sum())
+        longest = int(np.argmax(np.where(top, ends - starts, -1)))
+        one = np.array([duration], np.int64)
+        zero = np.zeros(1, np.int64)
+        builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
+
+
+def _places_around(index: Index, positions: I64) -> I64:
+    """Return of each slice the place of the nearest of these slices around it, ROOT where there is none."""
+    above = nearest_around(index, positions, positions)
+    places = np.full(len(positions), ROOT, np.int64)
+    inner = above != NONE
+    places[inner] = np.searchsorted(positions, above[inner])
+    return places
+
+
+def _own_times(starts: I64, ends: I64, around: I64) -> I64:
+    """Return the time of each slice that none of these slices inside it takes."""
+    durations = ends - starts
+    inner = np.flatnonzero(around >= 0)
+    inside = Groups(around[inner], len(starts)).sums(durations[inner])
+    order = inner[np.lexsort((starts[inner], around[inner]))]
+    same = around[order[1:]] == around[order[:-1]]
+    overlapping = np.unique(around[order[1:]][same & (starts[order[1:]] < ends[order[:-1]])])
+    if len(overlapping):
+        some = inner[np.isin(around[inner], overlapping)]
+        groups = Groups(np.searchsorted(overlapping, around[some]), len(overlapping))
+        inside[overlapping] = groups.covered(starts[some], ends[some])
+    own: I64 = durations - inside
+    return own
+
+
+def _paths(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
+    """Return the node of each slice, those of one path being one; level by level from the top."""
+    levels = np.zeros(len(names), np.int64)
+    cursor = around.copy()
+    while (inner := cursor >= 0).any():
+        levels[inner] += 1
+        cursor[inner] = around[cursor[inner]]
+    nodes = np.full(len(names), root, np.int64)
+    order = np.argsort(levels, kind="stable")
+    bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=0)) + 2))
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+        some = order[begin:end]
+        above = np.where(around[some] >= 0, nodes[around[some]], root)
+        nodes[some] = _nodes_of(builder, above, names[some])
+    return nodes
+
+
+def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
+    """Return the nodes of names below nodes; each distinct pair is looked up once."""
+    width = len(builder.labels) + 1
+    pairs, which = np.unique((above + 1) * width + names, return_inverse=True)
+    keys = zip((pairs // width - 1).tolist(), (pairs % width).tolist())
+    return np.array([builder.node(parent, name) for parent, name in keys], np.int64)[which]
+
+
+def _launch_tree(scope: Scope) -> CallTree:
+    """Return the tree of what launched the device work of a scope, with the work as its leaves."""
+    builder = TreeBuilder()
+    works = work_of(scope)
+    for source in dict.fromkeys(work.source for work in works):
+        own = [work for work in works if work.source == source]
+        positions = np.concatenate([work.positions for work in own]).astype(np.int64)
+        durations = np.concatenate([work.durations for work in own])
+        _add_launched(builder, scope, source, positions, durations)
+    return builder.tree()
+
+
+def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I64, durations: I64) -> None:
+    """Add the device work of a source below what launched it; work without a known launch below one name."""
+    index, launches = scope.trace.indexes[source], scope.trace.launches(source)
+    launch = np.full(len(positions), NONE, np.int64)
+    if len(launches.kernels):
+        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
+        known = launches.kernels[place] == positions
+        launch[known] = launches.launch[place[known]]
+    is_known = launch != NONE
+    stack = _with_ancestors(index, np.unique(launch[is_known]))
+    around = _places_around(index, stack)
+    nodes = _paths(builder, builder.labels.of_slices(index, stack), around, ROOT)
+    calls = np.searchsorted(stack, launch[is_known])
+    above = np.full(len(positions), ROOT, np.int64)
+    above[is_known] = nodes[calls]
+    if not is_known.all():
+        above[~is_known] = builder.node(ROOT, int(builder.labels.codes([UNKNOWN_LAUNCH])[0]))
+    leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions))
+    builder.add(leaves, durations, durations, np.ones(len(positions), np.int64), positions, source)
+
+    # The time of work counts for every slice around its launch.
+    spent = np.zeros(len(stack), np.int64)
+    cursor, time = calls, durations[is_known]
+    while len(cursor):
+        np.add.at(spent, cursor, time)
+        cursor = around[cursor]
+        inner = cursor >= 0
+        cursor, time = cursor[inner], time[inner]
+    if len(stack):
+        builder.add(nodes, spent, np.zeros_like(spent), np.ones_like(spent), stack, source)
+    if not is_known.all():
+        zero = np.zeros(int((~is_known).sum()), np.int64)
+        builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
+
+
+def _with_ancestors(index: Index, positions: I64) -> I64:
+    """Return positions with those of all slices around them, ascending."""
+    parents = index.column("slices.parent")
+    members = [positions]
+    current = positions
+    while len(current):
+        above = parents[current].astype(np.int64)
+        current = np.unique(above[above != NONE])
+        members.append(current)
+    return np.unique(np.concatenate(members))

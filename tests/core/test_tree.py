@@ -1,0 +1,291 @@
+"""Call trees: held against a plain walk over every slice, from the top, from the bottom, and by launch."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.tui.cli_process import tracelane
+from tests.tui.small_file import small_file
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.index.format import NONE
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table
+from tracelane.core.tables.tree import (
+    UNKNOWN_LAUNCH,
+    analyse_tree,
+    folded_lines,
+    indented,
+    largest_rows,
+    tree_table,
+)
+from tracelane.core.tables.work import work_of
+from tracelane.core.trace import Trace, open_trace
+
+Path_ = tuple[str, ...]
+Sums = dict[Path_, tuple[int, int, int]]
+"""By path of names: total, self, calls."""
+TRACES = (
+    "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+    "gpu/tl_vllm_capture_python_functions*",
+    "gpu/tl_torch_compile_triton*",
+    "aiu/mlp_trace*",
+    "multirank/dlrm_8gpu_ranks0-3",
+)
+
+
+def paths_of(table: Table) -> Sums:
+    """Return a tree's table as sums by path."""
+    sums: Sums = {}
+    paths: dict[int, Path_] = {-1: ()}
+    for row in table.rows():
+        paths[row["node"]] = path = (*paths[row["parent"]], row["name"])
+        assert path not in sums and row["depth"] == len(path) - 1
+        sums[path] = (row["total_ns"], row["self_ns"], row["calls"])
+    return sums
+
+
+def plain_tree(scope: Scope) -> Sums:
+    """Return the tree as its definition says, slice by slice."""
+    trace = scope.trace
+    spans: dict[tuple[int, int], tuple[int, int]] = {}
+    names: dict[tuple[int, int], str] = {}
+    annotations = set()
+    for chunk in scope.chunks():
+        texts = chunk.index.strings(chunk.names)
+        for at, position in enumerate(chunk.positions.tolist()):
+            if trace.lanes[int(chunk.lanes[at])].process.aside:
+                continue
+            key = (chunk.source, position)
+            spans[key], names[key] = (int(chunk.starts[at]), int(chunk.ends[at])), texts[at]
+            if chunk.index.categories[int(chunk.categories[at])] == "gpu_user_annotation":
+                annotations.add(key)
+    around = {key: _around(trace, key, spans) for key in spans}
+    children = defaultdict(list)
+    for key, above in around.items():
+        children[above].append(spans[key])
+    sums: dict[Path_, list[int]] = defaultdict(lambda: [0, 0, 0])
+    paths: dict[tuple[int, int] | None, Path_] = {None: ()}
+
+    def path(key: tuple[int, int] | None) -> Path_:
+        if key not in paths:
+            assert key is not None
+            paths[key] = (*path(around[key]), names[key])
+        return paths[key]
+
+    for key, (start, end) in spans.items():
+        entry = sums[path(key)]
+        entry[0] += end - start
+        entry[1] += 0 if key in annotations else end - start - _covered(children[key])
+        entry[2] += 1
+    return {one: (a, b, c) for one, (a, b, c) in sums.items()}
+
+
+def _around(trace: Trace, key: tuple[int, int], spans: dict) -> tuple[int, int] | None:  # type: ignore[type-arg]
+    source, position = key
+    parents = trace.indexes[source].column("slices.parent")
+    while (position := int(parents[position])) != NONE:
+        if (source, position) in spans:
+            return source, position
+    return None
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    reach, covered = None, 0
+    for start, end in sorted(spans):
+        begin = start if reach is None else max(start, reach)
+        covered += max(0, end - begin)
+        reach = end if reach is None else max(reach, end)
+    return covered
+
+
+def plain_bottom_up(top_down: Sums) -> Sums:
+    """Return the tree from the bottom as its definition says, from that from the top."""
+    sums: dict[Path_, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for path, (total, own, calls) in top_down.items():
+        backwards = path[::-1]
+        nested = path[-1] in path[:-1]
+        for length in range(1, len(backwards) + 1):
+            entry = sums[backwards[:length]]
+            entry[0] += 0 if nested else total
+            entry[1] += own
+            entry[2] += calls
+    return {one: (a, b, c) for one, (a, b, c) in sums.items()}
+
+
+def plain_launch_tree(scope: Scope) -> Sums:
+    """Return device time by launch, kernel by kernel up the host's stack."""
+    sums: dict[Path_, list[int]] = defaultdict(lambda: [0, 0, 0])
+    met = set()
+    for work in work_of(scope):
+        index = work.index
+        for at, position in enumerate(work.positions.tolist()):
+            ns, name = int(work.durations[at]), index.string(int(work.names[at]))
+            launch, _ = scope.trace.launches(work.source).launch_of(position)
+            stack: list[int] = []
+            while launch is not None:
+                stack.insert(0, launch)
+                launch = index.parent(launch)
+            path: Path_ = ()
+            for slice_ in stack:
+                path = (*path, index.string(int(index.column("slices.name")[slice_])))
+                sums[path][0] += ns
+                sums[path][2] += (work.source, slice_) not in met
+                met.add((work.source, slice_))
+            if not stack:
+                path = (UNKNOWN_LAUNCH,)
+                sums[path][0] += ns
+            entry = sums[(*path, name)]
+            entry[0], entry[1], entry[2] = entry[0] + ns, entry[1] + ns, entry[2] + 1
+    return {one: (a, b, c) for one, (a, b, c) in sums.items()}
+
+
+def check_shape(table: Table) -> None:
+    """A row lies below its parent, those beside each other stand by total, and jumps lead to such a slice."""
+    last: dict[int, int] = {}
+    open_: list[int] = []
+    for row in table.rows():
+        del open_[row["depth"] :]
+        assert row["parent"] == (open_[-1] if open_ else -1)
+        open_.append(row["node"])
+        assert row["total_ns"] <= last.get(row["parent"], row["total_ns"])
+        last[row["parent"]] = row["total_ns"]
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRACES)
+def test_trees_are_those_of_a_plain_walk(name: str, corpus_cache: Path) -> None:
+    """From the top, from the bottom and by launch: whole, cut by a range, and with a filter."""
+    trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)
+    whole = Scope(trace, clocks=trace.clocks)
+    start, end = trace.opening_span
+    third = (end - start) // 3
+    where = matches(trace, parse("/e/ -cat:cuda_runtime"), trace.clocks).where
+    for scope in (whole, replace(whole, range=(start + third, end - third)), replace(whole, where=where)):
+        expected = plain_tree(scope)
+        table = tree_table(scope)
+        assert paths_of(table) == expected
+        check_shape(table)
+        assert paths_of(tree_table(scope, from_bottom=True)) == plain_bottom_up(expected)
+        assert paths_of(tree_table(scope, "launch")) == plain_launch_tree(scope)
+
+
+@pytest.fixture(scope="module")
+def scopes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Scope]]:
+    """The whole of a small trace, and of the demo's two ranks."""
+    folder = tmp_path_factory.mktemp("tree")
+    traces = [
+        open_trace(path, index_dir=folder / "index")
+        for path in (small_file(folder), write_demo(folder / "demo")[:2])
+    ]
+    yield [Scope(trace, clocks=trace.clocks) for trace in traces]
+    for trace in traces:
+        trace.close()
+
+
+def test_small_trees_are_those_of_a_plain_walk(scopes: list[Scope]) -> None:
+    """The same for traces that every checkout has."""
+    for scope in scopes:
+        expected = plain_tree(scope)
+        assert paths_of(tree_table(scope)) == expected
+        assert paths_of(tree_table(scope, from_bottom=True)) == plain_bottom_up(expected)
+        assert paths_of(tree_table(scope, "launch")) == plain_launch_tree(scope)
+
+
+def test_overlapping_and_recursive_calls(tmp_path: Path) -> None:
+    """Children that overlap count once for what their parent has left; a name in itself counts once."""
+
+    def x(name: str, ts: int, dur: int) -> dict[str, object]:
+        return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
+
+    events = [x("a", 0, 100), x("b", 10, 30), x("c", 30, 30), x("a", 70, 20), x("a", 75, 5), x("z", 200, 0)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    scope = Scope(trace)
+    sums = paths_of(tree_table(scope))
+    us = 1000
+    assert sums["a",] == (100 * us, 30 * us, 1)
+    assert sums["a", "a"] == (20 * us, 15 * us, 1) and sums["a", "a", "a"] == (5 * us, 5 * us, 1)
+    assert sums["z",] == (0, 0, 1)
+    assert paths_of(tree_table(scope, from_bottom=True))["a",] == (100 * us, 50 * us, 3)
+    folded = dict(line.split() for line in folded_lines(analyse_tree(scope, bottom_up=True)))
+    assert folded == {"a": "30000", "a;a": "15000", "a;a;a": "5000", "b;a": "30000", "c;a": "30000"}
+    trace.close()
+
+
+def test_threads_are_roots(scopes: list[Scope]) -> None:
+    """By thread each lane is a root with the time of its topmost slices; below it its own tree."""
+    for scope in scopes:
+        by_thread = paths_of(tree_table(scope, "thread"))
+        together: dict[Path_, np.ndarray] = defaultdict(lambda: np.zeros(3, np.int64))
+        for path, sums in by_thread.items():
+            if len(path) > 1:
+                together[path[1:]] += np.array(sums)
+        assert {path: tuple(sums.tolist()) for path, sums in together.items()} == paths_of(tree_table(scope))
+        roots = [path for path in by_thread if len(path) == 1]
+        lanes = {lane.title for lane in scope.trace.lanes if lane.slices and not lane.process.aside}
+        assert len(roots) >= len(lanes)
+
+
+def test_the_largest_nodes_keep_what_is_above(scopes: list[Scope]) -> None:
+    """A limit takes the nodes with most time, with all above them, in the same order."""
+    for scope in scopes:
+        whole = tree_table(scope)
+        for limit in (1, 3, len(whole) - 1):
+            cut = tree_table(scope, limit=limit)
+            assert len(cut) == limit and cut.notes
+            check_shape(cut)
+            totals = sorted(whole["total_ns"].tolist(), reverse=True)
+            assert sorted(cut["total_ns"].tolist(), reverse=True) == totals[:limit]
+            check_shape(largest_rows(whole, limit))
+        names = indented(whole)["name"]
+        assert [len(name) - len(name.lstrip()) for name in names][:1] == [0]
+
+
+def test_folded_stacks_add_up(scopes: list[Scope]) -> None:
+    """Each line is a path and its own ns; together they are the own time of all, from either end."""
+    for scope in scopes:
+        for options in ({}, {"bottom_up": True}, {"by": "launch"}, {"by": "launch", "bottom_up": True}):
+            tables = analyse_tree(scope, **options)  # type: ignore[arg-type]
+            lines = "".join(folded_lines(tables)).splitlines()
+            numbers = [int(line.rpartition(" ")[2]) for line in lines]
+            assert all(number > 0 for number in numbers)
+            assert sum(numbers) == tables.main.totals["self_ns"]
+
+
+def test_the_command_prints_all_forms(tmp_path: Path) -> None:
+    """`tracelane tree` prints a tree, JSON, CSV and folded stacks, and refuses other forms."""
+    path = str(small_file(tmp_path))
+    text = tracelane("tree", path).stdout
+    assert "ProfilerStep#0" in text and "\n  aten::linear" in text and "\n    launch" in text
+    folded = tracelane("tree", path, "--format", "folded", "--step", "1").stdout.splitlines()
+    assert "ProfilerStep#1;aten::linear;launch 10000" in folded
+    assert tracelane("tree", path, "--format", "csv").stdout.startswith("name,total_ns,share,self_ns,calls")
+    by_launch = tracelane("tree", path, "--by", "launch", "--format", "folded").stdout
+    assert by_launch.count(";launch;") == 2
+    assert tracelane("kernels", path, "--format", "folded").returncode == 64
+
+
+def test_folded_from_the_bottom_is_that_of_pairs(scopes: list[Scope]) -> None:
+    """From the bottom a folded path is one from the top read backwards, where it is whole."""
+    for scope in scopes:
+        down = {
+            tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
+            for line in folded_lines(analyse_tree(scope))
+        }
+        up = {
+            tuple(line.rpartition(" ")[0].split(";"))[::-1]: int(line.rpartition(" ")[2])
+            for line in folded_lines(analyse_tree(scope, bottom_up=True))
+        }
+        assert up == down
