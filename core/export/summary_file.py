@@ -12,14 +12,25 @@ import numpy as np
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
 from ..tables.metrics import Metric
-from ..tables.summary import CATEGORIES, KERNELS, OPS, STEPS, LeftOut, Summary, summary_tables
+from ..tables.summary import (
+    CATEGORIES,
+    KERNELS,
+    MODULES,
+    OPS,
+    SPREAD_COLUMNS,
+    STEPS,
+    LeftOut,
+    Summary,
+    summary_tables,
+)
 from ..tables.table import Column, Table, Values
 from .formats import as_json
 
 KIND = "summary"
 COLUMNS: dict[str, tuple[Column, ...]] = {
-    "kernels": KERNELS,
-    "ops": OPS,
+    "kernels": (*KERNELS, *SPREAD_COLUMNS),
+    "ops": (*OPS, *SPREAD_COLUMNS),
+    "modules": (*MODULES, *SPREAD_COLUMNS),
     "categories": CATEGORIES,
     "steps": STEPS,
 }
@@ -28,8 +39,8 @@ ROWS = 30
 LARGEST = 4 << 20
 """Bytes beyond which a file is not looked at as a summary."""
 _HEAD = 256
-LATER = frozenset({"kernel_ns"})
-"""Columns that earlier summaries do not have."""
+LATER = frozenset({"kernel_ns", *(column.key for column in SPREAD_COLUMNS)})
+"""Columns that earlier summaries do not have, nor their modules."""
 
 
 def summary_json(summary: Summary, rows: int = ROWS) -> str:
@@ -67,19 +78,24 @@ def _of_schema_2(whole: dict[str, Any]) -> Summary:
         str(tables["totals"][0]["title"]),
         str(whole["scope"]),
         {row["name"]: Metric(row["name"], row["unit"], row["value"]) for row in tables["metrics"]},
-        {name: _table(name, columns, tables[name], whole) for name, columns in COLUMNS.items()},
+        {
+            name: _table(name, columns, tables[name], whole)
+            for name, columns in COLUMNS.items()
+            if name in tables or name != "modules"
+        },
         {row["table"]: _left_out(row) for row in tables["left_out"]},
     )
 
 
 def _of_schema_1(whole: dict[str, Any]) -> Summary:
     """Return a summary in which tables were lists of values beside a list of their columns."""
-    rows = {name: [dict(zip(whole["columns"][name], row)) for row in whole[name]] for name in COLUMNS}
+    names = [name for name in COLUMNS if name in whole or name != "modules"]
+    rows = {name: [dict(zip(whole["columns"][name], row)) for row in whole[name]] for name in names}
     return Summary(
         str(whole["title"]),
         str(whole["scope"]),
         {name: Metric(name, one["unit"], one["value"]) for name, one in dict(whole["metrics"]).items()},
-        {name: _table(name, columns, rows[name], whole) for name, columns in COLUMNS.items()},
+        {name: _table(name, COLUMNS[name], rows[name], whole) for name in names},
         {name: _left_out(rest) for name, rest in dict(whole["left_out"]).items()},
     )
 

@@ -10,32 +10,28 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from .delta import delta, delta_key
 from .metrics import Metric
-from .noise import Comparison, Verdict, compare
-from .summary import LEADING, Summary
+from .noise import Comparison, Verdict
+from .row_noise import JUDGED, OTHERS, UNKNOWN, judged_by, noise_of_runs, noise_of_steps, with_verdicts
+from .summary import LEADING, SPREAD_COLUMNS, Summary
 from .table import ABSENT, Column, Table
 
-OTHERS = "(others)"
-REPEATED = {
-    "kernels.time": "kernel_ns",
-    "step.wall": "wall_ns",
-    "step.cpu_busy": "cpu_busy_ns",
-    "step.device_busy": "device_busy_ns",
-    "step.idle": "idle_ns",
-}
-"""Metric, or of a step all its statistics -> the column of the steps that it is made of."""
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
+OF_COUNTS: Mapping[Verdict, Verdict] = {"slower": "higher", "faster": "lower"}
+"""What is said of numbers that are no times."""
 
 
 @dataclass(frozen=True)
 class MetricChange:
     """A metric on both sides; `relative` is the change as a share of `before`, None where it has none.
 
-    `noise` holds the same thing of each step against each other, None where the metric does not repeat so.
+    `noise` compares what repeats: the value of several earlier runs, else the same thing of each step; None
+    where nothing does.
     """
 
     metric: Metric
     before: int | float | None
     noise: Comparison | None = None
+    runs: int = 0  # earlier runs that the noise is of; 0: it is of the steps
 
     @property
     def change(self) -> int | float | None:
@@ -51,7 +47,10 @@ class MetricChange:
     @property
     def verdict(self) -> Verdict:
         """What the noise says of the change; "noise unknown" for what does not repeat."""
-        return "noise unknown" if self.noise is None else self.noise.verdict
+        if self.noise is None:
+            return UNKNOWN
+        verdict = self.noise.verdict
+        return verdict if self.metric.unit == "ns" else OF_COUNTS.get(verdict, verdict)
 
     def exceeds(self, share: float, least_ns: int = 0) -> bool:
         """Tell whether it rose by more than a share of what was before; a time by `least_ns` at least, and
@@ -60,7 +59,7 @@ class MetricChange:
         change, time = self.change, self.metric.unit == "ns"
         if change is None or change <= 0 or (time and change < least_ns):
             return False
-        if self.verdict in ("within the noise", "faster"):
+        if self.verdict in ("within the noise", "faster", "lower"):
             return False
         return self.relative is None or self.relative > share
 
@@ -82,36 +81,28 @@ def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
     """
     tables = {}
     for name in LEADING:
+        if name not in now.tables or name not in before.tables:
+            continue  # a summary made before there was such a table
         mine, other = _alike(name, now, before)
-        tables[name] = _ranked(name, delta(mine, other, "B against A"), least_ns)
+        table = delta(mine, other, "B against A")
+        if name in JUDGED:
+            table = with_verdicts(name, table, before, now)
+        tables[name] = _ranked(name, table, judged_by(name, mine), least_ns)
     names = [*now.metrics, *(name for name in before.metrics if name not in now.metrics)]
     changes = {}
     for name in names:
         metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
         past = before.metrics.get(name)
-        noise = _noise(name, before, now)
-        changes[name] = MetricChange(metric, None if past is None else past.value, noise)
+        noise = noise_of_runs(name, before, now)
+        runs = 0 if noise is None else noise.before.count
+        noise = noise or noise_of_steps(name, before, now)
+        changes[name] = MetricChange(metric, None if past is None else past.value, noise, runs)
     return Difference(before, now, changes, tables)
-
-
-def _noise(metric: str, before: Summary, now: Summary) -> Comparison | None:
-    """Return the steps of both sides by the column that a metric is made of; None for other metrics, and
-    where a summary was shortened or made before it held the column.
-    """
-    key = REPEATED.get(metric) or (
-        REPEATED.get(metric.rpartition(".")[0]) if metric.startswith("step.") else None
-    )
-    tables = [side.tables["steps"] for side in (before, now)]
-    if key is None or any(key not in table.data or not len(table) for table in tables):
-        return None
-    if any("steps" in side.left_out for side in (before, now)):
-        return None
-    return compare(*(table.numbers(key).tolist() for table in tables))
 
 
 def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
     """Return both sides' tables, each with a row of others where one of them was shortened."""
-    mine, other = now.tables[name], before.tables[name]
+    mine, other = (_without_scatter(side.tables[name]) for side in (now, before))
     if name == "steps" or not (name in now.left_out or name in before.left_out):
         return mine, other
     here, there = mine.join(other)
@@ -122,28 +113,33 @@ def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
     )
 
 
+def _without_scatter(table: Table) -> Table:
+    scatter = {column.key for column in SPREAD_COLUMNS}
+    return replace(table, columns=tuple(column for column in table.columns if column.key not in scatter))
+
+
 def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) -> Table:
     """Add up what the other side may have left out, and what this side has."""
     most = other.left_out[name].most if name in other.left_out else -1
     small = lonely[np.asarray(table.data[LEADING[name]])[lonely] <= most]
     rest = own.left_out.get(name)
-    kept = np.setdiff1d(np.arange(len(table)), small)
+    rows = np.setdiff1d(np.arange(len(table)), small)
     data: dict[str, AnyArray | list[str]] = {}
     for column in table.columns:
         values = table.data[column.key]
         if isinstance(values, list):
-            data[column.key] = [*(values[at] for at in kept.tolist()), OTHERS]
+            data[column.key] = [*(values[at] for at in rows.tolist()), OTHERS]
         else:
-            pooled = int(np.asarray(values)[small].sum()) + (rest.sums[column.key] if rest else 0)
-            data[column.key] = np.append(np.asarray(values)[kept], pooled)
+            pooled = int(np.asarray(values)[small].sum()) + (rest.sums.get(column.key, 0) if rest else 0)
+            data[column.key] = np.append(np.asarray(values)[rows], pooled)
     return replace(table, data=data)
 
 
-def _ranked(name: str, table: Table, least_ns: int) -> Table:
-    """Return the rows that changed, the worst first: by how much more the leading column is, with their share
-    of all change.
+def _ranked(name: str, table: Table, key: str, least_ns: int) -> Table:
+    """Return the rows that changed, the worst first: by how much more there is of a column, with their share
+    of all change of it. Steps stay in order.
     """
-    change = np.asarray(table.data[delta_key(LEADING[name])], np.int64)
+    change = np.asarray(table.data[delta_key(key)], np.int64)
     times = [np.abs(np.asarray(table.data[c.key])) for c in table.columns if c.change and c.unit == "ns"]
     counts = [np.asarray(table.data[c.key]) != 0 for c in table.columns if c.change and c.unit == "count"]
     moved = np.any([time >= max(1, least_ns) for time in times], axis=0)

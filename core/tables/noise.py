@@ -10,7 +10,8 @@ medians, because single steps are often far off (a first step, a garbage collect
 MAD is the median distance from the median; times 1.4826 it is the standard deviation of normal values, and
 1.2533 (the square root of pi / 2) is how much wider the median of such values scatters than their mean. Where
 more than half of the values are equal MAD is 0: then the mean distance from the median times 1.2533 stands
-for it, so that a single step that is off is not taken for no noise at all. With LIMIT = 3 one comparison in
+for it, so that a single step that is off is not taken for no noise at all. So it does for three values, where
+it is more. With LIMIT = 3 one comparison in
 some 400 of unchanged runs is called a change; with few values, where the error itself is uncertain, the limit
 is that of Student's distribution for the same share. Sources: Rousseeuw and Croux, Alternatives to the median
 absolute deviation, 1993; any table of Student's t.
@@ -24,13 +25,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, TypeAlias
 
-Verdict: TypeAlias = Literal["slower", "faster", "within the noise", "noise unknown"]
+Verdict: TypeAlias = Literal["slower", "faster", "higher", "lower", "within the noise", "noise unknown"]
 
 LEAST = 3
 """Values that a side must have for its noise to be known."""
 LIMIT = 3.0
-TEST = "difference of medians against their error (MAD, limit 3 as Student's t)"
-"""What the test is called where results are printed."""
+TEST = "difference of medians beyond 3 standard errors (from MAD; for few values Student's t for 0.27 %)"
+"""The test in a line, for where results are printed."""
+FEW = 3
+"""Values of which MAD is only the smaller of two distances: their mean distance counts where it is more."""
 _STUDENT = {
     2: 19.2, 3: 9.22, 4: 6.62, 5: 5.51, 6: 4.90, 7: 4.53, 8: 4.28, 9: 4.09,
     10: 3.96, 12: 3.76, 15: 3.59, 20: 3.42, 30: 3.27, 60: 3.13,
@@ -91,8 +94,9 @@ def spread_of(values: Sequence[float]) -> Spread:
     middle = median(values)
     distances = [abs(value - middle) for value in values]
     deviation = 1.4826 * median(distances)
-    if not deviation and any(distances):
-        deviation = 1.2533 * sum(distances) / len(distances)
+    mean_distance = sum(distances) / len(distances)
+    if not deviation or len(values) <= FEW:
+        deviation = max(deviation, 1.2533 * mean_distance)
     return Spread(len(values), float(middle), deviation)
 
 
@@ -101,14 +105,28 @@ def compare(before: Sequence[float], now: Sequence[float]) -> Comparison:
 
     Where one side alone repeats, its noise stands for the other's; where neither does, it is unknown.
     """
-    first, second = spread_of(before), spread_of(now)
-    if not first.is_known and not second.is_known:
-        return Comparison(first, second, None, LIMIT)
-    known = [side for side in (first, second) if side.is_known]
-    deviations = [side.deviation if side.is_known else known[0].deviation for side in (first, second)]
-    errors = [1.2533 * s / math.sqrt(side.count) for s, side in zip(deviations, (first, second))]
+    return compare_spreads(spread_of(before), spread_of(now))
+
+
+def compare_spreads(before: Spread, now: Spread) -> Comparison:
+    """Compare what repeats on two sides by median and scatter, as `compare` does by the values."""
+    known = [side for side in (before, now) if side.is_known]
+    if not known:
+        return Comparison(before, now, None, LIMIT)
+    deviations = [side.deviation if side.is_known else known[0].deviation for side in (before, now)]
+    errors = [1.2533 * s / math.sqrt(side.count) for s, side in zip(deviations, (before, now))]
     freedom = sum(side.count - 1 for side in known)
-    return Comparison(first, second, math.hypot(*errors), student_limit(freedom))
+    return Comparison(before, now, math.hypot(*errors), student_limit(freedom))
+
+
+def compare_single_values(before: Spread, now: Spread) -> Comparison:
+    """Compare one value of each side (in `median`), each out of values that scatter so: step by step."""
+    whole = compare_spreads(before, now)
+    if whole.error is None:
+        return whole
+    deviations = [side.deviation for side in (before, now) if side.is_known]
+    both = deviations if len(deviations) == 2 else deviations * 2
+    return Comparison(before, now, math.hypot(*both), whole.limit)
 
 
 def student_limit(freedom: int) -> float:

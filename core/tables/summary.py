@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,14 +10,23 @@ from pathlib import Path
 import numpy as np
 
 from ..base.comparable import comparable_name
+from .attribution import scope_of_step, work_by_steps
 from .metrics import Metric, metrics
+from .noise import Spread, spread_of
 from .scope import Scope
+from .step_spans import step_spans
 from .table import Column, Table, Tables, Values
 
 _COUNT = Column("count", "count", "count")
 KERNELS = (Column("name", "kernel", "text", is_name=True), _COUNT, Column("total_ns", "total", "ns"))
 OPS = (
     Column("name", "op", "text"),
+    _COUNT,
+    Column("self_cpu_ns", "self CPU", "ns"),
+    Column("self_device_ns", "self device", "ns"),
+)
+MODULES = (
+    Column("module", "module", "text"),
     _COUNT,
     Column("self_cpu_ns", "self CPU", "ns"),
     Column("self_device_ns", "self device", "ns"),
@@ -31,6 +40,12 @@ STEPS = (
     Column("kernel_ns", "kernels", "ns"),
     Column("idle_ns", "device idle", "ns"),
 )
+SPREAD_COLUMNS = (
+    Column("steps", "steps", "count", detail=True),
+    Column("step_median_ns", "median of a step", "ns", detail=True),
+    Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
+)
+"""How the leading time of a row scatters over the steps; 0 steps where there are none."""
 METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
 LEFT_OUT = (
     Column("table", "table", "text"),
@@ -38,8 +53,16 @@ LEFT_OUT = (
     Column("sums", "sums", "object"),
     Column("most", "most", "ns"),
 )
-LEADING = {"kernels": "total_ns", "ops": "self_cpu_ns", "categories": "self_ns", "steps": "wall_ns"}
+LEADING = {
+    "kernels": "total_ns",
+    "ops": "self_cpu_ns",
+    "modules": "self_cpu_ns",
+    "categories": "self_ns",
+    "steps": "wall_ns",
+}
 """Table -> the time by which its rows are ranked and their changes weighed."""
+COUNTED_STEPS = 32
+"""Steps whose times by kernel, op and module are looked at for their scatter, evenly taken from all."""
 WHOLE = "Trace"
 """The category of the spans that profilers draw over all they recorded."""
 
@@ -55,13 +78,17 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Summary:
-    """One side of a comparison. `tables` are kernels, ops, categories and steps; most time first."""
+    """One side of a comparison. `tables` are kernels, ops, modules, categories and steps; most time first.
+
+    `runs` are the summaries that it is the median of, where it is one of several.
+    """
 
     title: str
     scope: str
     metrics: Mapping[str, Metric]
     tables: Mapping[str, Table]
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    runs: tuple[Summary, ...] = ()
 
     def shortened(self, rows: int) -> Summary:
         """Return the summary with at most so many rows a table; steps are kept from the first on."""
@@ -74,14 +101,14 @@ class Summary:
 
 
 def analyse_summary(scope: Scope, rows: int = 30) -> Tables:
-    """Return metrics, kernels, ops, categories and steps of a scope, and what was left out of them."""
+    """Return metrics, kernels, ops, modules, categories, steps of a scope, and what was left out of them."""
     title = ", ".join(Path(source.path).name for source in scope.trace.sources)
     return summary_tables(summarise(scope, title), rows)
 
 
-def summary_tables(found: Summary, rows: int) -> Tables:
+def summary_tables(summary: Summary, rows: int) -> Tables:
     """Return a summary as tables of at most so many rows."""
-    short = found.shortened(rows)
+    short = summary.shortened(rows)
     metrics: dict[str, Values] = {
         "name": list(short.metrics),
         "value": [metric.value for metric in short.metrics.values()],  # as they are: whole or not, or none
@@ -105,66 +132,146 @@ def summary_tables(found: Summary, rows: int) -> Tables:
 
 def summarise(scope: Scope, title: str) -> Summary:
     """Return the summary of a scope."""
+    spreads = _spreads(scope)
     tables = {
-        "kernels": _kernels(scope),
-        "ops": _ops(scope),
+        "kernels": _kernels(scope, spreads["kernels"]),
+        "ops": _ops(scope, "name", spreads["ops"]),
+        "modules": _ops(scope, "module", spreads["modules"]),
         "categories": _categories(scope),
         "steps": _steps(scope),
     }
     return Summary(title, scope.text, metrics(scope), tables)
 
 
-def _kernels(scope: Scope) -> Table:
+@dataclass(frozen=True)
+class _StepTimes:
+    """The leading times of the rows of one table, step by step."""
+
+    steps: int
+    times: Mapping[str, list[int]]  # of the steps that have any
+
+    def of(self, names: Sequence[str]) -> dict[str, Values]:
+        """Return the columns of SPREAD_COLUMNS for rows of these names; a step without the name counts 0."""
+        spreads = []
+        for name in names:
+            present = self.times.get(name, [])
+            values = present + [0] * (self.steps - len(present))
+            spreads.append(spread_of(values) if values else Spread(0, 0.0, 0.0))
+        columns = (
+            [spread.count for spread in spreads],
+            [round(spread.median) for spread in spreads],
+            [round(spread.deviation) for spread in spreads],
+        )
+        return {column.key: np.array(values, np.int64) for column, values in zip(SPREAD_COLUMNS, columns)}
+
+
+def _spreads(scope: Scope) -> dict[str, _StepTimes]:
+    """Return the times of kernels, ops and modules in each of up to COUNTED_STEPS steps."""
     from .kernels import kernels
 
-    found = kernels(scope)
-    names = [comparable_name(str(name)) for name in found.data["name"]]
-    return _summed("kernels", scope, KERNELS, names, found)
+    times: dict[str, dict[str, list[int]]] = {"kernels": {}, "ops": {}, "modules": {}}
+    places: list[int] = []
+    steps = None
+    if scope.work is None:  # of a single step nothing repeats
+        steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
+    if steps is not None:
+        low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
+        inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
+        chosen = np.unique(np.linspace(0, len(inside) - 1, min(len(inside), COUNTED_STEPS)).astype(np.int64))
+        places = inside[chosen].tolist() if len(inside) > 1 else []
+    work = work_by_steps(scope, steps) if steps is not None and places else None
+    for place in places:
+        assert steps is not None
+        scope.check()
+        step = scope_of_step(scope, steps, place, work if scope.attribute == "launch" else None)
+        of_kernels = kernels(step)
+        of_ops = _host_ops(step)
+        for table, names, column in (
+            ("kernels", map(comparable_name, of_kernels.texts("name")), of_kernels.numbers("total_ns")),
+            ("ops", map(comparable_name, of_ops.texts("name")), of_ops.numbers("self_cpu_ns")),
+            ("modules", map(comparable_name, of_ops.texts("module")), of_ops.numbers("self_cpu_ns")),
+        ):
+            sums: dict[str, int] = {}
+            for name, ns in zip(names, column.tolist()):
+                sums[name] = sums.get(name, 0) + ns
+            for name, ns in sums.items():
+                times[table].setdefault(name, []).append(ns)
+    return {table: _StepTimes(len(places), by_name) for table, by_name in times.items()}
 
 
-def _ops(scope: Scope) -> Table:
+def _kernels(scope: Scope, times: _StepTimes) -> Table:
+    from .kernels import kernels
+
+    table = kernels(scope)
+    names = [comparable_name(name) for name in table.texts("name")]
+    return _summed("kernels", scope, KERNELS, names, table, times)
+
+
+def _host_ops(scope: Scope) -> Table:
+    """Return the ops of the host, told apart by module."""
+    from .op_groups import Grouping
     from .ops import ops
 
-    found = ops(scope)
-    data = {**found.data, "count": found.data["calls"]}
-    host = np.flatnonzero(np.asarray(found.data["on_device"]) == 0)
-    names = [comparable_name(str(found.data["name"][at])) for at in host.tolist()]
-    kept = {key: np.asarray(data[key])[host] for key in ("count", "self_cpu_ns", "self_device_ns")}
-    return _summed("ops", scope, OPS, names, replace(found, data=kept))
+    table = ops(scope, Grouping("module"))
+    return table.take(np.asarray(table.data["on_device"]) == 0)
+
+
+def _ops(scope: Scope, key: str, times: _StepTimes) -> Table:
+    """Return the ops of the host by name, or by module: those within none are left out then."""
+    table = _host_ops(scope)
+    if key == "module":
+        table = table.take(np.array([bool(name) for name in table.texts(key)], np.bool_))
+    names = [comparable_name(name) for name in table.texts(key)]
+    data = {"count": table.numbers("calls"), **table.data}
+    name, columns = ("ops", OPS) if key == "name" else ("modules", MODULES)
+    return _summed(name, scope, columns, names, replace(table, data=data), times)
 
 
 def _categories(scope: Scope) -> Table:
     from .range_table import range_table
 
-    found = range_table(scope)
-    own = [at for at, category in enumerate(found.data["category"]) if category != WHOLE]
-    kept = {key: np.asarray(found.data[key])[own] for key in ("count", "self_ns")}
-    labels = [str(found.data["category"][at]) for at in own]
-    return _summed("categories", scope, CATEGORIES, labels, replace(found, data=kept))
+    table = range_table(scope)
+    own = [at for at, category in enumerate(table.data["category"]) if category != WHOLE]
+    numbers = {key: np.asarray(table.data[key])[own] for key in ("count", "self_ns")}
+    labels = [str(table.data["category"][at]) for at in own]
+    return _summed("categories", scope, CATEGORIES, labels, replace(table, data=numbers))
 
 
 def _steps(scope: Scope) -> Table:
     """Return the steps by their place: numbers and names differ from run to run."""
     from .steps import steps
 
-    found = steps(scope).steps
-    data: dict[str, Values] = {"place": [str(place) for place in range(1, len(found) + 1)]}
-    data |= {column.key: np.asarray(found.data[column.key], np.int64) for column in STEPS[1:]}
+    table = steps(scope).steps
+    data: dict[str, Values] = {"place": [str(place) for place in range(1, len(table) + 1)]}
+    data |= {column.key: np.asarray(table.data[column.key], np.int64) for column in STEPS[1:]}
     return Table("summary_steps", "Steps", scope.text, STEPS, data, keys=("place",))
 
 
-def _summed(name: str, scope: Scope, columns: tuple[Column, ...], labels: list[str], table: Table) -> Table:
-    """Return the rows of each label added up, by the leading column."""
+def _summed(
+    name: str,
+    scope: Scope,
+    columns: tuple[Column, ...],
+    labels: list[str],
+    table: Table,
+    times: _StepTimes | None = None,
+) -> Table:
+    """Return the rows of each label added up, by the leading column, with their scatter over the steps."""
     label, *sums = columns
     data: dict[str, Values] = {
         label.key: labels,
         **{column.key: table.numbers(column.key) for column in sums},
     }
     whole = Table(f"summary_{name}", name.capitalize(), scope.text, columns, data)
-    return whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
+    rows = whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
+    if times is None:
+        return rows
+    spreads = times.of(rows.texts(label.key))
+    return replace(rows, columns=(*rows.columns, *SPREAD_COLUMNS), data={**rows.data, **spreads})
 
 
 def _left_out(table: Table, rows: int, leading: str) -> LeftOut:
     rest = table.take(slice(rows, None))
-    sums = {c.key: int(rest.numbers(c.key).sum()) for c in table.columns if c.unit != "text"}
+    scatter = {column.key for column in SPREAD_COLUMNS}
+    numbers = [c.key for c in table.columns if c.unit != "text" and c.key not in scatter]
+    sums = {key: int(rest.numbers(key).sum()) for key in numbers}
     return LeftOut(len(rest), sums, int(rest.numbers(leading).max()))

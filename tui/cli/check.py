@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,11 @@ from tracelane.core.base.safe_text import safe
 from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
 from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
+from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
+from .sides import read_side, split_side
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.summary import Summary
 
 EXCEEDED = 1
 LIMIT = "METRIC=VALUE"
@@ -27,6 +33,16 @@ LIMIT = "METRIC=VALUE"
     "--min", "least", metavar="METRIC=VALUE", multiple=True, help="Fail if it is less: device.busy_share=80%."
 )
 @click.option("--limits", "file", metavar="FILE", help="Read limits from a TOML file: [max] and [min].")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="A",
+    help="An earlier trace or its summary, that --fail-above compares with; of several the median.",
+)
+@FAIL_ABOVE
+@METRIC
+@MIN_TIME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @JUNIT
 @GITHUB
@@ -37,46 +53,105 @@ def check(
     most: tuple[str, ...],
     least: tuple[str, ...],
     file: str | None,
+    baselines: tuple[str, ...],
+    fail_above: str | None,
+    names: tuple[str, ...],
+    min_time: str,
     as_json: bool,
     junit: str | None,
     github: bool,
 ) -> None:
-    """Hold a trace's metrics to limits: exit code 0 if all are kept, 1 if not, 2 if the trace is unreadable.
+    """Hold a trace to limits and to earlier runs: exit code 0 if all is kept, 1 if not, 2 if unreadable.
 
     `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A metric of which the
-    trace has nothing keeps no limit.
+    trace has nothing keeps no limit. With --baseline, --fail-above 5% fails where the time of kernels (or
+    what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
+    else of the steps.
     """
     from tracelane.core.export.formats import json_pieces, json_rows
+    from tracelane.core.index.inputs import check_there
+    from tracelane.core.tables.diff import difference
     from tracelane.core.tables.metrics import metric_group_of, metrics
+    from tracelane.core.tables.summary import summarise
 
     limits = [
         *(parse_limit(text, at_most=True) for text in most),
         *(parse_limit(text, at_most=False) for text in least),
         *([] if file is None else read_limits(Path(file))),
     ]
-    if not limits:
-        raise UsageError("no limits: give --max METRIC=VALUE, --min METRIC=VALUE or --limits FILE")
+    threshold = Threshold.of(names, fail_above, min_time)
+    if bool(baselines) != (fail_above is not None):
+        raise UsageError(
+            "give --baseline and --fail-above together: the earlier run, and by how much a metric may rise"
+        )
+    if not limits and not baselines:
+        raise UsageError(
+            "no limits: give --max METRIC=VALUE, --min METRIC=VALUE, --limits FILE, or --baseline A with "
+            "--fail-above"
+        )
     groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
+    check_there((*opened.traces, *(split_side(text)[0] for text in baselines)))
+    earlier = _earlier(opened, baselines)
     scope = opened.scope()
-    found = metrics(scope, groups)
-    unknown = [limit.metric for limit in limits if limit.metric not in found]
+    values = metrics(scope, groups)
+    unknown = [limit.metric for limit in limits if limit.metric not in values]
     if unknown:
-        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(found)}")
-    kept = [limit.is_kept(found[limit.metric]) for limit in limits]
-    if as_json:
-        rows = [_row(limit, found[limit.metric].value, good) for limit, good in zip(limits, kept)]
-        tables = {"limits": json_rows(rows), "totals": json_rows([{"kept": all(kept)}])}
-        print_pieces(json_pieces("check", scope.text, 0, tables))
-    else:
-        for limit, good in zip(limits, kept):
-            print_text(safe(f"{'ok      ' if good else 'EXCEEDED'}  {limit.told(found[limit.metric])}"))
+        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(values)}")
+    kept = [limit.is_kept(values[limit.metric]) for limit in limits]
+    changes = []
+    if earlier is not None:
+        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)))
     results = [
-        CheckResult(limit.metric, limit.told(found[limit.metric]), not good)
-        for limit, good in zip(limits, kept)
+        *(
+            CheckResult(limit.metric, limit.text(values[limit.metric]), not good)
+            for limit, good in zip(limits, kept)
+        ),
+        *threshold.results(changes),
     ]
+    passed = not any(result.failed for result in results)
+    if as_json:
+        rows = [_row(limit, values[limit.metric].value, good) for limit, good in zip(limits, kept)]
+        failed = threshold.failed(changes)
+        compared = [
+            {
+                "metric": one.metric.name,
+                "value": one.metric.value,
+                "before": one.before,
+                "relative": one.relative,
+                "verdict": one.verdict,
+                "kept": one not in failed,
+            }
+            for one in changes
+        ]
+        tables = {"limits": json_rows(rows), "baseline": json_rows(compared)}
+        totals = {"totals": json_rows([{"kept": passed}])}
+        print_pieces(json_pieces("check", scope.text, 0, {**tables, **totals}))
+    else:
+        for result in results:
+            print_text(safe(f"{'EXCEEDED' if result.failed else 'ok      '}  {result.text}"))
     report_results("tracelane check", results, junit, github)
-    if not all(kept):
+    if not passed:
         context.exit(EXCEEDED)
+
+
+def _earlier(opened: TraceOptions, baselines: tuple[str, ...]) -> Summary | None:
+    """Return the median of the earlier runs, None without any."""
+    if not baselines:
+        return None
+    from tracelane.core.tables.baselines import median_of_runs
+
+    sides = [
+        read_side(
+            text,
+            opened.index_options,
+            opened.choice,
+            opened.step_name,
+            opened.where,
+            opened.attribute,
+        )
+        for text in baselines
+    ]
+    return median_of_runs(sides)
 
 
 def _row(limit: Limit, value: int | float | None, kept: bool) -> dict[str, object]:

@@ -10,40 +10,28 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 
-from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
-from .limits import parse_value
+from .ci_reports import GITHUB, JUNIT, report_results
 from .options import choice_options, with_index_options
-from .scoped import STEP_NAME, WHERE, terminal_width
+from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
+from .scoped import ATTRIBUTE, STEP_NAME, WHERE, terminal_width
 from .sides import read_side, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.diff import Difference, MetricChange
+    from tracelane.core.tables.scope import Attribute
 
 EXCEEDED = 1
 ROWS = 15
-ORDER = ("steps", "categories", "ops", "kernels")
-DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
-"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
-time of kernels, without copies and memsets, repeats where walls of the host do not.
-"""
+ORDER = ("steps", "categories", "ops", "modules", "kernels")
 
 
 @click.command()
-@click.argument("before", metavar="A")
-@click.argument("now", metavar="B")
-@click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    metavar="METRIC",
-    help="What --fail-above holds to, as step.wall.median.",
-)
-@click.option("--fail-above", metavar="SHARE", help="Exit with 1 if a metric rose by more than this: 5%.")
-@click.option(
-    "--min-time", default="0", metavar="TIME", help="Changes of a time below this do not count: 100us."
-)
+@click.argument("sides", metavar="A… B", nargs=-1, required=True)
+@METRIC
+@FAIL_ABOVE
+@MIN_TIME
 @click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table {ROWS}, else all.")
 @click.option(
     "--format",
@@ -54,6 +42,7 @@ time of kernels, without copies and memsets, repeats where walls of the host do 
     help="How to print it.",
 )
 @WHERE
+@ATTRIBUTE
 @STEP_NAME
 @JUNIT
 @GITHUB
@@ -62,86 +51,77 @@ time of kernels, without copies and memsets, repeats where walls of the host do 
 @click.pass_context
 def diff(
     context: click.Context,
-    before: str,
-    now: str,
+    sides: tuple[str, ...],
     names: tuple[str, ...],
     fail_above: str | None,
     min_time: str,
     limit: int | None,
     form: str,
     where: str | None,
+    attribute: Attribute,
     step_name: str | None,
     junit: str | None,
     github: bool,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
-    """Say what changed from A to B: metrics, steps, categories, ops and kernels, the worst first.
+    """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
 
-    --fail-above holds the time of kernels to a share (no copies, no memsets) or what --metric names. Where
-    steps repeat, a rise within their noise does not fail; where nothing repeats, the share alone decides.
+    --fail-above holds the time of kernels to a share (no copies, no memsets) or what --metric names. A rise
+    within the noise does not fail: that of the steps, of three and more earlier runs (A A A B) theirs. Where
+    nothing repeats, the share alone decides.
 
     A side is a trace, a step of it (A:step=4, A:step=nth:-1), a stretch (A:+10ms..+20ms), or a file that
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
-    --run, --capture, --rank and --step-name are for both sides.
+    --run, --capture, --rank and --step-name are for all sides.
     """
     from tracelane.core.index.inputs import check_there
+    from tracelane.core.tables.baselines import median_of_runs
     from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.metrics import metric_group_of
-    from tracelane.tui.text.diff import told
 
-    share = None if fail_above is None else parse_value(fail_above)
-    least = round(parse_value(min_time))
-    if least < 0 or (share is not None and share < 0):
-        raise UsageError("--fail-above and --min-time take no negative values")
-    for name in names:
-        metric_group_of(name)
-    check_there(split_side(side)[0] for side in (before, now))
-    sides = [read_side(side, index_options, choice, step_name, where) for side in (before, now)]
-    found = difference(sides[0], sides[1], least)
-    held = _held(found, names)
-    failed = [] if share is None else [change for change in held if change.exceeds(share, least)]
+    threshold = Threshold.of(names, fail_above, min_time)
+    if len(sides) < 2:
+        raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
+    check_there(split_side(side)[0] for side in sides)
+    *before, now = (read_side(side, index_options, choice, step_name, where, attribute) for side in sides)
+    result = difference(median_of_runs(before), now, threshold.least_ns)
+    gated = threshold.gated(result)
+    failed = threshold.failed(gated)
     if form == "json":
-        print_text(_json(found, limit, failed), end="")
+        print_text(_json(result, limit, failed), end="")
     else:
-        _print(found, form, limit)
-    verdicts = [
-        CheckResult(change.metric.name, f"{told(change)}; {fail_above} is allowed", change in failed)
-        for change in (held if share is not None else [])
-    ]
-    report_results("tracelane diff", verdicts, junit, github)
-    for change in failed:
-        print_text(f"tracelane: {told(change)}; {fail_above} is allowed", error=True)
+        _print(result, form, limit)
+    results = threshold.results(gated)
+    report_results("tracelane diff", results, junit, github)
+    for one in results:
+        if one.failed:
+            print_text(f"tracelane: {one.text}", error=True)
     if failed:
         context.exit(EXCEEDED)
 
 
-def _held(found: Difference, names: tuple[str, ...]) -> list[MetricChange]:
-    """Return the metrics that --fail-above holds to; UsageError for one that a side lacks."""
-    if not names:
-        known = [name for name in DEFAULT_METRICS if found.metrics[name].change is not None]
-        return [found.metrics[name] for name in known[:1]]
-    for name in names:
-        if name not in found.metrics:
-            raise UsageError(f"no metric {name!r}; there are {', '.join(found.metrics)}")
-        if found.metrics[name].change is None:
-            raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
-    return [found.metrics[name] for name in names]
+def _titles(result: Difference) -> list[tuple[str, str]]:
+    """Return (letter, what it is) of each side; several earlier runs are A1, A2 …"""
+    runs = result.before.runs
+    earlier = [("A", result.before)] if not runs else [(f"A{at}", run) for at, run in enumerate(runs, 1)]
+    return [(letter, f"{side.title}: {side.scope}") for letter, side in (*earlier, ("B", result.now))]
 
 
-def _print(found: Difference, form: str, limit: int | None) -> None:
+def _print(result: Difference, form: str, limit: int | None) -> None:
     from tracelane.core.export.formats import as_markdown
     from tracelane.tui.text.diff import compact, metric_table
     from tracelane.tui.text.table import table_text
 
-    names = [name for name in ORDER if name != "steps" or len(found.tables["steps"]) > 1]
-    tables = [metric_table(found), *(compact(name, found.tables[name]) for name in names)]
-    sides = [f"{side.title}: {side.scope}" for side in (found.before, found.now)]
+    names = [name for name in ORDER if name in result.tables]
+    names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
+    names = [name for name in names if name != "modules" or len(result.tables["modules"])]
+    tables = [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
     if form == "md":
-        print_text("".join(f"{letter}  {markdown_words(side)}\n" for letter, side in zip("AB", sides)))
+        titles = (f"{letter}  {markdown_words(title)}\n" for letter, title in _titles(result))
+        print_text("".join(titles))
         print_text("\n".join(as_markdown(table, limit=limit) for table in tables), end="")
         return
-    print_text("".join(f"{letter}  {safe(side)}\n" for letter, side in zip("AB", sides)))
+    print_text("".join(f"{letter}  {safe(title)}\n" for letter, title in _titles(result)))
     first, *rest = tables
     texts = [table_text(first, terminal_width())]
     for table in rest:
@@ -153,12 +133,17 @@ def _print(found: Difference, form: str, limit: int | None) -> None:
     print_text("\n\n".join(texts))
 
 
-def _json(found: Difference, limit: int | None, failed: list[MetricChange]) -> str:
+def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> str:
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
+    from tracelane.core.tables.noise import TEST
+    from tracelane.tui.text.diff import noise_basis
 
     sides = [
         {"side": side, "title": one.title, "scope": one.scope}
-        for side, one in (("a", found.before), ("b", found.now))
+        for side, one in (
+            *(("a", run) for run in result.before.runs or (result.before,)),
+            ("b", result.now),
+        )
     ]
     metrics = [
         {
@@ -170,14 +155,17 @@ def _json(found: Difference, limit: int | None, failed: list[MetricChange]) -> s
             "relative": change.relative,
             "verdict": change.verdict,
             "error": None if change.noise is None else change.noise.error,
+            "noise_limit": None if change.noise is None else change.noise.limit,
+            "noise_of": noise_basis(change),
         }
-        for name, change in found.metrics.items()
+        for name, change in result.metrics.items()
     ]
     tables = {
         "sides": json_rows(sides),
         "metrics": json_rows(metrics),
-        **{name: json_table(table, limit=limit) for name, table in found.tables.items()},
+        **{name: json_table(table, limit=limit) for name, table in result.tables.items()},
+        "noise": json_rows([{"test": TEST}]),
         "failed": json_rows([{"name": change.metric.name} for change in failed]),
     }
-    scope = f"{found.now.scope} against {found.before.scope}"
+    scope = f"{result.now.scope} against {result.before.scope}"
     return "".join(json_pieces("diff", scope, 0, tables))

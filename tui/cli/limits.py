@@ -51,7 +51,7 @@ class Limit:
             return False
         return metric.value <= self.value if self.at_most else metric.value >= self.value
 
-    def told(self, metric: Metric) -> str:
+    def text(self, metric: Metric) -> str:
         """Return the limit and the metric in words."""
         from tracelane.core.export.formats import shown
         from tracelane.core.tables.table import Column

@@ -14,6 +14,7 @@ from .scoped import scope_of_options
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
+    from tracelane.core.tables.scope import Attribute
     from tracelane.core.tables.summary import Summary
 
 STEP = "step="
@@ -40,6 +41,7 @@ def read_side(
     choice: Choice,
     step_name: str | None = None,
     where: str | None = None,
+    attribute: Attribute = "launch",
 ) -> Summary:
     """Return the summary of a side, read from a file of one or made from a trace or a part of it.
 
@@ -66,12 +68,20 @@ def read_side(
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
         scope = scope_of_options(
-            trace, None, None, step=part.removeprefix(STEP), step_name=step_name, where=where
+            trace,
+            None,
+            None,
+            step=part.removeprefix(STEP),
+            step_name=step_name,
+            where=where,
+            attribute=attribute,
         )
     elif dots:
-        scope = scope_of_options(trace, begin or None, end or None, step_name=step_name, where=where)
+        scope = scope_of_options(
+            trace, begin or None, end or None, step_name=step_name, where=where, attribute=attribute
+        )
     elif part:
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
     else:
-        scope = scope_of_options(trace, None, None, step_name=step_name, where=where)
+        scope = scope_of_options(trace, None, None, step_name=step_name, where=where, attribute=attribute)
     return summarise(scope, Path(text).name)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from tracelane.core.export.formats import shown
 from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, Difference, MetricChange
-from tracelane.core.tables.summary import LEADING
+from tracelane.core.tables.noise import TEST
+from tracelane.core.tables.row_noise import VERDICT, judged_by
 from tracelane.core.tables.table import Column, Table, Value
 
 MAIN = (
@@ -39,18 +40,18 @@ COLUMNS = (
 
 def compact(name: str, table: Table) -> Table:
     """Return a table of a comparison with the columns that tell most."""
-    lead = LEADING[name]
-    wanted = [table.columns[0].key, "count", delta_key("count"), lead, delta_key(lead), relative_key(lead)]
+    lead = judged_by(name, table)
+    keys = [table.columns[0].key, "count", delta_key("count"), lead, delta_key(lead), relative_key(lead)]
     if name == "steps":
-        wanted += ["device_busy_ns", delta_key("device_busy_ns"), "idle_ns", delta_key("idle_ns")]
-    wanted += [CONTRIBUTION.key, PRESENCE]
+        keys += ["wall_ns", delta_key("wall_ns"), relative_key("wall_ns"), "idle_ns", delta_key("idle_ns")]
+    keys += [VERDICT.key, CONTRIBUTION.key, PRESENCE]
     columns = {column.key: column for column in table.columns}
-    return replace(table, columns=tuple(columns[key] for key in wanted if key in columns))
+    return replace(table, columns=tuple(columns[key] for key in dict.fromkeys(keys) if key in columns))
 
 
-def metric_table(found: Difference) -> Table:
+def metric_table(result: Difference) -> Table:
     """Return the main metrics of both sides, as text."""
-    changes = [found.metrics[name] for name in MAIN if name in found.metrics]
+    changes = [result.metrics[name] for name in MAIN if name in result.metrics]
     changes = [change for change in changes if change.metric.value or change.before]
     data = {
         "metric": [change.metric.name for change in changes],
@@ -60,7 +61,19 @@ def metric_table(found: Difference) -> Table:
         "relative": ["-" if c.relative is None else f"{c.relative:+.2%}" for c in changes],
         "verdict": [noise_text(change) for change in changes],
     }
-    return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data)
+    bases = dict.fromkeys(basis for change in changes if (basis := noise_basis(change)))
+    notes = (f"noise: {TEST}; here of {', '.join(bases)}",) if bases else ()
+    return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data, notes=notes)
+
+
+def noise_basis(change: MetricChange) -> str:
+    """Return what repeats, as "4 and 4 steps" or "5 earlier runs"; "" where nothing does."""
+    noise = change.noise
+    if noise is None or noise.error is None:
+        return ""
+    if change.runs:
+        return f"{change.runs} earlier runs"
+    return f"{noise.before.count} and {noise.now.count} steps"
 
 
 def noise_text(change: MetricChange) -> str:
@@ -69,15 +82,17 @@ def noise_text(change: MetricChange) -> str:
     if noise is None:
         return ""
     if noise.error is None or not noise.before.median:
-        return noise.verdict
-    return f"{noise.verdict}, ± {noise.limit * noise.error / abs(noise.before.median):.1%}"
+        return change.verdict
+    return f"{change.verdict}, ± {noise.limit * noise.error / abs(noise.before.median):.1%}"
 
 
-def told(change: MetricChange) -> str:
+def change_text(change: MetricChange) -> str:
     """Return a change in a few words, as "kernels.total rose by 5.2%, from 1 ms to 1.05 ms"."""
-    by = "" if change.relative is None else f" by {change.relative:.1%}"
+    moved = change.change or 0
+    word = "rose" if moved > 0 else "fell" if moved < 0 else "stayed"
+    by = "" if change.relative is None or not moved else f" by {abs(change.relative):.1%}"
     return (
-        f"{change.metric.name} rose{by}, from {_value(change, change.before)}"
+        f"{change.metric.name} {word}{by}, from {_value(change, change.before)}"
         f" to {_value(change, change.metric.value)} ({noise_text(change) or 'noise unknown'})"
     )
 

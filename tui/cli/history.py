@@ -1,0 +1,134 @@
+"""`tracelane history`: metrics over many summaries, as a table and a plot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+
+from .regression import DEFAULT_METRICS
+from .scoped import FORMAT, terminal_width
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.summary import Summary
+    from tracelane.core.tables.table import Table
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+@click.command()
+@click.argument("paths", metavar="DIR…", nargs=-1, required=True)
+@click.option(
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="METRIC",
+    help="Which, as kernels.time; else the first of it, step.wall.median, ops.self_cpu that there is.",
+)
+@click.option("--limit", type=click.IntRange(1), help="Only the last N runs; all count for the noise.")
+@click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
+@FORMAT
+def history(
+    paths: tuple[str, ...], names: tuple[str, ...], limit: int | None, by_time: bool, form: str
+) -> None:
+    """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
+
+    DIR holds files that `tracelane summary TRACE --json` wrote, or names some. They stand in order of their
+    names, numbers in them by size. Whether a change is more than noise is told from the fourth run on.
+    """
+    from tracelane.core.tables.metrics import metric_group_of
+
+    for name in names:
+        metric_group_of(name)
+    summaries = _read(_files(paths, by_time))
+    known = {name for summary in summaries for name, one in summary.metrics.items() if one.value is not None}
+    for name in names:
+        if not any(name in summary.metrics for summary in summaries):
+            raise UsageError(f"no metric {name!r}; there are {', '.join(summaries[-1].metrics)}")
+    chosen = names or [name for name in DEFAULT_METRICS if name in known][:1]
+    if not chosen:
+        raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")
+    _print([_last(summaries, name, limit) for name in chosen], form)
+
+
+def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
+    """Return the summaries that are named or lie in the folders, in order; UnreadableError for none."""
+    from tracelane.core.export.summary_file import is_summary
+
+    files: list[Path] = []
+    for path in map(Path, paths):
+        try:
+            inside = [one for one in path.iterdir() if one.is_file()] if path.is_dir() else [path]
+        except OSError as error:
+            raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from error
+        if not path.exists():
+            raise UnreadableError(f"{path} does not exist")
+        found = [one for one in inside if is_summary(one)]
+        if not found:
+            raise UnreadableError(f"{path}: no summary here (tracelane summary TRACE --json writes them)")
+        if path.is_dir() and (others := sum(one.suffix == ".json" for one in inside if one not in found)):
+            print_text(
+                f"tracelane: {safe(str(path))}: {others} other JSON files are no summaries", error=True
+            )
+        files += sorted(found, key=_natural)
+    if by_time:
+        files.sort(key=lambda file: file.stat().st_mtime_ns)
+    return files
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Return what sorts run 9 before run 10."""
+    parts = _DIGITS.split(path.name)
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
+
+
+def _read(files: Sequence[Path]) -> list[Summary]:
+    from dataclasses import replace
+
+    from tracelane.core.export.summary_file import read_summary
+
+    return [replace(read_summary(file), title=file.name) for file in files]
+
+
+def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table:
+    from tracelane.core.tables.history import history_table
+
+    table = history_table(summaries, metric)
+    return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
+
+
+def _print(tables: Sequence[Table], form: str) -> None:
+    from tracelane.core.export.formats import as_csv, as_markdown, json_pieces, json_table
+
+    if form == "json":
+        named = {str(table.totals["metric"]): json_table(table) for table in tables}
+        print_text("".join(json_pieces("history", tables[0].scope, 0, named)), end="")
+    elif form == "csv":
+        if len(tables) > 1:
+            raise UsageError("--format csv holds one metric: name one with --metric")
+        print_text(as_csv(tables[0]), end="")
+    elif form == "md":
+        print_text("\n".join(as_markdown(table) for table in tables), end="")
+    else:
+        print_text("\n\n".join(map(_text, tables)))
+
+
+def _text(table: Table) -> str:
+    from tracelane.core.export.formats import shown
+    from tracelane.tui.draw.glyphs import glyphs_for
+    from tracelane.tui.text.plot import plot_text
+    from tracelane.tui.text.table import table_text
+
+    column = table.columns[1]
+    width = terminal_width()
+    numbers = [None if row["value"] is None else row["value"] for row in table.rows()]
+    plot = plot_text(numbers, lambda value: shown(column, value), width, glyphs_for().ascii)
+    text = table_text(table, width)
+    return f"{text}\n\n{plot}" if plot else text

@@ -1,0 +1,89 @@
+"""What `diff` and `check` hold to a share: which metrics, against which earlier runs, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from tracelane.core.base.errors import UsageError
+
+from .ci_reports import CheckResult
+from .limits import parse_value
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.diff import Difference, MetricChange
+
+DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
+"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
+time of kernels, without copies and memsets, repeats where walls of the host do not.
+"""
+
+METRIC = click.option(
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="METRIC",
+    help="What --fail-above holds to, as step.wall.median.",
+)
+FAIL_ABOVE = click.option(
+    "--fail-above", metavar="SHARE", help="Exit with 1 if a metric rose by more than this: 5%."
+)
+MIN_TIME = click.option(
+    "--min-time", default="0", metavar="TIME", help="Changes of a time below this do not count: 100us."
+)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """How much metrics may rise: by which share (None: by any); times count from `least_ns` on."""
+
+    names: tuple[str, ...]
+    share: float | None
+    least_ns: int
+    text: str  # the share as it was typed
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], fail_above: str | None, min_time: str) -> Threshold:
+        """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
+        from tracelane.core.tables.metrics import metric_group_of
+
+        share = None if fail_above is None else parse_value(fail_above)
+        least = round(parse_value(min_time))
+        if least < 0 or (share is not None and share < 0):
+            raise UsageError("--fail-above and --min-time take no negative values")
+        for name in names:
+            metric_group_of(name)
+        return cls(names, share, least, fail_above or "")
+
+    def gated(self, difference: Difference) -> list[MetricChange]:
+        """Return the metrics that are held to the share; UsageError for one that a side lacks."""
+        metrics = difference.metrics
+        if self.share is None:
+            return []
+        if not self.names:
+            known = [name for name in DEFAULT_METRICS if name in metrics and metrics[name].change is not None]
+            return [metrics[name] for name in known[:1]]
+        for name in self.names:
+            if name not in metrics:
+                raise UsageError(f"no metric {name!r}; there are {', '.join(metrics)}")
+            if metrics[name].change is None:
+                raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
+        return [metrics[name] for name in self.names]
+
+    def failed(self, changes: Sequence[MetricChange]) -> list[MetricChange]:
+        """Return those of the changes that rose by more than the share, and beyond their noise."""
+        share = self.share
+        return [] if share is None else [one for one in changes if one.exceeds(share, self.least_ns)]
+
+    def results(self, changes: Sequence[MetricChange]) -> list[CheckResult]:
+        """Return each change as what continuous integration reads."""
+        from tracelane.tui.text.diff import change_text
+
+        failed = self.failed(changes)
+        return [
+            CheckResult(one.metric.name, f"{change_text(one)}; {self.text} is allowed", one in failed)
+            for one in changes
+        ]
