@@ -32,6 +32,8 @@ from .lookup import processes_of, row_starts
 from .nearest import Candidates, latest_before, launching_process
 
 VIA = ("", "flow", "correlation", "external id")
+CALLS = (VIA.index("flow"), VIA.index("correlation"))
+"""How a launch is known that is a call."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,19 @@ class Launches:
         if at == len(self.kernels) or int(self.kernels[at]) != position or int(self.launch[at]) == NONE:
             return None, ""
         return int(self.launch[at]), VIA[int(self.via[at])]
+
+    def calls_of(self, positions: AnyArray) -> I64:
+        """Return the call that launched each of these slices, -1 where none is known.
+
+        Only calls: by an External id one knows the operator.
+        """
+        result = np.full(len(positions), -1, np.int64)
+        if len(self.kernels) and len(positions):
+            place = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
+            known = (self.kernels[place] == positions) & np.isin(self.via[place], CALLS)
+            known &= self.launch[place] != NONE
+            result[known] = self.launch[place[known]]
+        return result
 
     def between(self, low: int, high: int) -> I64:
         """Return the indices in `kernels` of what the slices at positions [low, high) launched."""

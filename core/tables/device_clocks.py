@@ -21,14 +21,12 @@ from ..base.kineto import ANNOTATIONS, OPS, RUNTIME
 from ..base.units import format_count, format_ns
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..query.launches import VIA
+from ..query.launches import CALLS
 from .devices import Device, device_keys, device_title, lane_categories
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-SURE = (VIA.index("flow"), VIA.index("correlation"))
-"""How a launch is known for it to bind a clock; an External id may name an op of long ago."""
 HOST = OPS | ANNOTATIONS | RUNTIME
 AUTO = "auto"
 SECOND = 1_000_000_000
@@ -217,7 +215,7 @@ def _of_source(
 ) -> Iterator[DeviceClock]:
     index, launches = trace.indexes[source], trace.launches(source)
     of_process = _processes(index, launches.kernels)
-    sure = (launches.launch != NONE) & np.isin(launches.via, SURE)
+    sure = (launches.launch != NONE) & np.isin(launches.via, CALLS)
     host = _host_span(trace, source, list(keys.values()), clocks)
     for device in keys.values():
         here = of_process == device.process

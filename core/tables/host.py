@@ -8,12 +8,9 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..index.format import NONE, RowKind
-from ..query.launches import VIA
+from ..query.launches import CALLS
 from .scope import Scope
 from .slices import Slices
-
-IS_CALL = np.array([via in ("flow", "correlation") for via in VIA])
-"""By an External id one knows the operator, not the call."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
     ambiguous = np.zeros(len(work), np.bool_)
     if len(pairs.kernels) and len(work):
         place = np.minimum(np.searchsorted(pairs.kernels, work.positions), len(pairs.kernels) - 1)
-        known = (pairs.kernels[place] == work.positions) & IS_CALL[pairs.via[place]]
+        known = (pairs.kernels[place] == work.positions) & np.isin(pairs.via[place], CALLS)
         launches[known] = pairs.launch[place[known]]
         starts[known] = trace_starts(scope, work.source, launches[known])
         ambiguous[known] = pairs.ambiguous[place[known]]

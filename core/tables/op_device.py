@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import LAUNCH_FLOWS, RUNTIME
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.launches import Launches
 from .devices import WORK
 from .flex import flex_work, is_flex
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
@@ -20,14 +20,14 @@ def work_positions(index: Index) -> I64:
     return np.flatnonzero(_in(index, WORK)[index.column("slices.category")]).astype(np.int64)
 
 
-def op_device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
+def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I64, I64]:
     """Return (device total, self device) in ns per event: of what it and its children launched.
 
     Work belongs to the op of its External id, else to the innermost op or annotation around its launch.
     """
     alive, parent = events.merged
     own, total = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
-    target = ops_of(events, work)
+    target = ops_of(events, launches, work)
     known = np.flatnonzero(target >= 0)
     at, ns = target[known], events.index.duration(work[known])
     lost = ~alive[at]
@@ -42,7 +42,7 @@ def op_device_times(events: OpEvents, work: I64) -> tuple[I64, I64]:
     return total, own
 
 
-def ops_of(events: OpEvents, work: I64) -> I64:
+def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
     """Return the event number of the op that each piece of device work belongs to, -1 where none is told."""
     index = events.index
     ops, ids = events.ids
@@ -53,32 +53,12 @@ def ops_of(events: OpEvents, work: I64) -> I64:
     rest = np.flatnonzero(result < 0)
     if not len(rest):
         return result
-    launches = op_launches(index, work[rest], correlation[rest])
-    known = launches >= 0
-    rest, launches = rest[known], launches[known]
-    own = events.external_ids(launches)
-    by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", launches), 0, own))
-    result[rest] = np.where(by_id >= 0, by_id, _around(events, launches))
+    calls = launches.calls_of(work[rest])
+    rest, calls = rest[calls >= 0], calls[calls >= 0]
+    own = events.external_ids(calls)
+    by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", calls), 0, own))
+    result[rest] = np.where(by_id >= 0, by_id, _around(events, calls))
     return result
-
-
-def op_launches(index: Index, work: I64, correlation: I64) -> I64:
-    """Return the position of the call that launched each piece of device work: by flow, else by equal
-    correlation; -1 where neither tells.
-    """
-    categories = index.column("slices.category")
-    holders, values = index.column("lifted.correlation.position"), index.column("lifted.correlation.value")
-    calls = _in(index, RUNTIME)[categories[holders]] if len(holders) else np.empty(0, np.bool_)
-    by_correlation = joined(values[calls], holders[calls], correlation)
-    flows = np.flatnonzero(_in(index, LAUNCH_FLOWS)[index.column("flows.category")])
-    source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
-    bound = (source != NONE) & (target != NONE) & (source != target)
-    source, target = source[bound].astype(np.int64), target[bound].astype(np.int64)
-    alike = promoted_of(index, "correlation", source) == promoted_of(index, "correlation", target)
-    order = np.lexsort((~alike, target))  # a slice may have several: the one of its own correlation first
-    # joined() takes 0 for "none", but a slice may well stand at position 0.
-    by_flow = joined(target[order] + 1, source[order], work + 1)
-    return np.where(by_flow >= 0, by_flow, by_correlation)
 
 
 def _around(events: OpEvents, positions: I64) -> I64:

@@ -147,7 +147,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         start, end = start + offsets[events.lane], end + offsets[events.lane]
     total = _cut(scope, end) - _cut(scope, start)
     scope.check()
-    device_total, device_self = op_device_times(events, work_positions(index))
+    device_total, device_self = op_device_times(events, scope.trace.launches(source), work_positions(index))
     scope.check()
     shift = int(offsets[events.lane[0]]) if len(events) else 0
     low, high = scope.range if scope.range is not None else ANYWHERE

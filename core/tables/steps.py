@@ -19,7 +19,6 @@ from ..base.intervals import EMPTY, Intervals, merge
 from ..base.kineto import RUNTIME
 from ..base.units import format_ns
 from ..index.format import NONE
-from ..index.store import Index
 from ..query.steps import STEP_NAME
 from ..query.titles import plain
 from .attribution import StepRule, StepsOfWork, steps_of_work
@@ -28,7 +27,7 @@ from .devices import KERNEL_CATEGORIES, allocations_of, device_word, kernel_type
 from .groups import Groups, Labels
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
-from .op_device import op_launches, work_positions
+from .op_device import work_positions
 from .op_events import KINDS, OP, promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps, find_steps
@@ -171,7 +170,6 @@ def _pid(scope: Scope, source: int, process: int) -> str:
 
 def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict[str, I64]:
     """Return the columns of all steps of one source."""
-    index = scope.trace.indexes[chosen.source]
     starts, ends = chosen.starts, chosen.ends
     wall = ends - starts
     sets = sets or _Sets(scope, chosen)
@@ -182,7 +180,7 @@ def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
         "idle_ns": wall - device.covered(starts, ends),
-        "launch_offset_ns": _launch_offsets(index, sets, chosen),
+        "launch_offset_ns": _launch_offsets(sets, chosen),
         **_device_columns(scope, sets, chosen),
     }
     left, covered = wall.copy(), EMPTY
@@ -365,9 +363,9 @@ def _offsets(scope: Scope, source: int) -> I64:
     return np.array([clocks.offset(source, pids[process]) for process in processes], np.int64)
 
 
-def _launch_offsets(index: Index, sets: _Sets, chosen: Steps) -> AnyArray:
+def _launch_offsets(sets: _Sets, chosen: Steps) -> AnyArray:
     """Return per step the ns from its first launch to the start of what that launched; NaN without one."""
-    launch = op_launches(index, sets.work, promoted_of(index, "correlation", sets.work))
+    launch = sets.scope.trace.launches(chosen.source).calls_of(sets.work)
     known = launch >= 0
     at, _ = sets.times(launch[known])
     begun = sets.work_start[known]

@@ -17,8 +17,8 @@ import pytest
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tracelane.core.base.arrays import I64
 from tracelane.core.index.store import Index
-from tracelane.core.tables.op_device import op_launches, work_positions
-from tracelane.core.tables.op_events import promoted_of
+from tracelane.core.query.launches import launches_of
+from tracelane.core.tables.op_device import work_positions
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.steps import ROLES, step_columns
@@ -57,7 +57,7 @@ def lengthened(index: Index, found: Steps) -> tuple[I64, I64]:
     work = work_positions(index)
     begun: I64 = index.column("slices.start")[work].astype(np.int64)
     done = begun + index.duration(work)
-    launches = op_launches(index, work, promoted_of(index, "correlation", work))
+    launches = launches_of(index).calls_of(work)
     launched = index.column("slices.start")[np.maximum(launches, 0)].astype(np.int64)
     of = [
         (launches >= 0) & (launched >= low) & (launched <= high)
