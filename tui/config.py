@@ -10,6 +10,7 @@ from typing import Any
 
 from tracelane.core.base.settings import read_settings
 from tracelane.core.index.quota import size_of
+from tracelane.core.tables.kinds import SETTING, patterns_of
 
 from .commands import COMMANDS
 
@@ -53,6 +54,8 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
             eighths = value
         elif name == "cache" and isinstance(value, dict):
             complaints += _complaints_of_cache(value, path)
+        elif name == SETTING and isinstance(value, dict):
+            complaints += [f"{path}: {complaint}" for complaint in patterns_of(value)[1]]
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:

@@ -126,7 +126,7 @@ class AnalysisMethods:
     def kernels(
         self,
         *,
-        by: Literal["name", "short", "stream", "type", "step"] = "name",
+        by: Literal["name", "short", "stream", "type", "kind", "step"] = "name",
         group_by: str = "",
         column: Sequence[str] = (),
         runs: str = "",
@@ -141,7 +141,8 @@ class AnalysisMethods:
     ) -> Table:
         """List the device work: how often, how long in all, on average, at the median, at worst.
 
-        by: Rows; short: names without paths, templates and generated suffixes; step: where they start.
+        by: Rows; short: names without paths, templates and generated suffixes; kind: GEMM, attention, copy …;
+            step: where they start.
         group_by: Rows: the values of an argument.
         column: Add the sum and mean of an argument; of runs its value.
         runs: List the runs of the kernels whose name matches, and their histogram.

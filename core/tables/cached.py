@@ -22,6 +22,7 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.private import read_sealed_json, write_sealed_json
 from ..index.blockstore import FOLDER
+from .kinds import kind_table
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 from .table import Column, Table
@@ -65,7 +66,9 @@ def cache_file(scope: Scope, name: str) -> Path:
     """Return the file of a cached result, by its name and a scope that is a whole trace."""
     folders = [index.folder for index in scope.trace.indexes]
     clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
-    text = json.dumps([code_hash(), name, scope.attribute, [folder.name for folder in folders], clocks])
+    kinds = kind_table().own_rows
+    parts = [code_hash(), name, scope.attribute, [folder.name for folder in folders], clocks, kinds]
+    text = json.dumps(parts)
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / FOLDER / f"{name}-{key}.json"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from ..index.store import Index
 from ..query.lookup import lanes_of
 from ..query.titles import plain
 from .flex import flex_work, is_flex
-from .kinds import COPY_CATEGORIES, DEFAULT_KINDS, KERNEL_TYPES, KernelType
+from .kinds import COPY_CATEGORIES, KERNEL_TYPES, KernelKind, KernelType, kind_table
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -158,14 +159,27 @@ def lane_categories(index: Index, rows: range) -> set[str]:
 
 def kernel_type(name: str, category: str = "") -> KernelType:
     """Return what a device slice is, by its category if that tells, else by its name."""
-    return DEFAULT_KINDS.kind_of(name, category).type
+    return kind_table().kind_of(name, category).type
 
 
 def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
     """Return the type of each of many device slices as places in KERNEL_TYPES; one look per distinct pair."""
+    return _by_kind(index, names, categories, lambda kind: KERNEL_TYPES.index(kind.type))
+
+
+def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the kind of each of many device slices as places in the names of the table of kinds."""
+    places = {name: place for place, name in enumerate(kind_table().names)}
+    return _by_kind(index, names, categories, lambda kind: places[kind.name])
+
+
+def _by_kind(
+    index: Index, names: AnyArray, categories: AnyArray, number: Callable[[KernelKind], int]
+) -> AnyArray:
+    table = kind_table()
     pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
-    kinds = [
-        KERNEL_TYPES.index(kernel_type(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
+    numbers = [
+        number(table.kind_of(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
         for pair in pairs.tolist()
     ]
-    return np.array(kinds, np.uint8)[which]
+    return np.array(numbers, np.uint8)[which]

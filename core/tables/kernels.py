@@ -13,22 +13,23 @@ from ..base.arrays import I64, AnyArray
 from ..base.pattern import Pattern
 from ..base.short_names import short_name
 from .attribution import work_by_steps
-from .devices import kernel_types
+from .devices import kernel_kinds, kernel_types
 from .groups import Groups, Labels, concatenated
 from .instances import Order, instances
 from .kernel_arguments import argument_columns, argument_key, by_argument
-from .kinds import KERNEL_TYPES
+from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ARG, Column, Table, Tables, Values
 from .work import KindRule, Work, work_of
 
-GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "step"]
+GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step"]
 
 COLUMNS = (
     Column("name", "name", "text", is_name=True),
     Column("type", "type", "text"),
+    Column("kind", "kind", "text"),
     Column("count", "count", "count"),
     Column("total_ns", "total", "ns"),
     Column("share", "share", "share"),
@@ -49,6 +50,7 @@ TITLES = {
     "short": "Kernels",
     "stream": "Streams",
     "type": "Kernel types",
+    "kind": "Kernel kinds",
     "step": "Kernels by step",
 }
 
@@ -81,12 +83,13 @@ def check_pattern(text: str) -> None:
 def kernels(
     scope: Scope, by: GroupBy | str = "name", rule: KindRule = kernel_types, arguments: Sequence[str] = ()
 ) -> Table:
-    """Return the device work of a scope by name, short name, stream, type, step or argument (as `arg:KEY`);
-    most time first, with sum and mean of further arguments.
+    """Return the device work of a scope by name, short name, stream, type, kind, step or argument (as
+    `arg:KEY`); most time first, with sum and mean of further arguments.
 
     A step has the work that was launched in it (by window: that starts while it lasts on the host); what no
     step has stands apart.
-    `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` is "mixed" where there are several.
+    `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` and `kind` are "mixed" where there
+    are several; a kind is "unknown" where no pattern knows the name.
     """
     works = work_of(scope)
     labels = Labels()
@@ -95,17 +98,25 @@ def kernels(
         rows[by] = by_argument(argument_key(by))
     if by == "step":
         rows["step"] = _by_step(scope)
-    kinds = [work.kinds(rule) for work in works]
-    codes = [
-        _by_type(kind, labels) if by == "type" else rows[by](work, labels) for work, kind in zip(works, kinds)
-    ]
+    types = [np.minimum(work.kinds(rule), len(KERNEL_TYPES)) for work in works]
+    kinds = [work.kinds(kernel_kinds) for work in works]
+    type_names, kind_names = (*KERNEL_TYPES, NO_TYPE), kind_table().names
+    codes = []
+    for work, type_codes, kind_codes in zip(works, types, kinds):
+        if by == "type":
+            codes.append(_by_code(type_codes, type_names, labels))
+        elif by == "kind":
+            codes.append(_by_code(kind_codes, kind_names, labels))
+        else:
+            codes.append(rows[by](work, labels))
     groups = Groups(concatenated(codes), len(labels))
     stats = groups.statistics(concatenated([work.durations for work in works]))
     total = int(stats["total_ns"].sum())
     more, values = argument_columns(works, groups, arguments)
     data: dict[str, Values] = {
         "name": list(labels),
-        "type": _types(groups, np.minimum(concatenated(kinds, np.uint8), len(KERNEL_TYPES))),
+        "type": _names_of(groups, concatenated(types, np.uint8), type_names),
+        "kind": _names_of(groups, concatenated(kinds, np.uint8), kind_names),
         "share": stats["total_ns"] / max(total, 1),
         **{column.key: stats[column.key] for column in COLUMNS if column.key in stats},
         **values,
@@ -152,10 +163,9 @@ def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:
     return codes
 
 
-def _types(groups: Groups, kinds: AnyArray) -> list[str]:
-    """Return the type of each group's work."""
-    names = (*KERNEL_TYPES, NO_TYPE)
-    edges = zip(groups.least(kinds).tolist(), groups.most(kinds).tolist())
+def _names_of(groups: Groups, codes: AnyArray, names: Sequence[str]) -> list[str]:
+    """Return the type or kind of each group's work, by places in `names`."""
+    edges = zip(groups.least(codes).tolist(), groups.most(codes).tolist())
     return [names[low] if low == high else MIXED for low, high in edges]
 
 
@@ -182,9 +192,9 @@ def _by_step(scope: Scope) -> Callable[[Work, Labels], I64]:
     return codes
 
 
-def _by_type(kinds: AnyArray, labels: Labels) -> I64:
-    present: list[int] = np.flatnonzero(np.bincount(kinds, minlength=256)).tolist()
+def _by_code(codes: AnyArray, names: Sequence[str], labels: Labels) -> I64:
+    """Return the grouping of work by codes that are places in `names`."""
+    present: list[int] = np.flatnonzero(np.bincount(codes, minlength=256)).tolist()
     table = np.zeros(256, np.int64)
-    names = (*KERNEL_TYPES, NO_TYPE)
-    table[present] = labels.codes([names[min(kind, len(KERNEL_TYPES))] for kind in present])
-    return table[kinds]
+    table[present] = labels.codes([names[code] for code in present])
+    return table[codes]

@@ -12,17 +12,21 @@ own (vLLM, SGLang, DeepEP, mori, TransformerEngine), as they stand in real trace
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Any, Literal, TypeAlias
 
+from ..base.errors import UsageError
 from ..base.pattern import Pattern
+from ..base.settings import config_path, read_settings, settings_table
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
 """In the order of the numbers that rules give."""
 UNKNOWN = "unknown"
+SETTING = "kernel-kinds"
+"""The table of the user's settings that holds patterns: kind = "regex", or several in a list."""
 COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
 
@@ -49,7 +53,8 @@ COMMUNICATION = re.compile(
 """The libraries' own prefixes and the collectives that engines write themselves."""
 
 KINDS: tuple[KernelKind, ...] = (
-    _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b"),
+    _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b",
+        r"^event_(wait|record)$"),
     KernelKind("collective", "communication", COMMUNICATION),
     _kind(
         "copy", "memory", r"^(memcpy|dma|hipMemcpy)", r"^copy(host|device|buffer)",
@@ -59,8 +64,13 @@ KINDS: tuple[KernelKind, ...] = (
     _kind("triton", "compute", r"^triton_(poi|red|per|tem|for|mm|bmm)_", r"^/.*/triton_\w+"),
     _kind("spyre", "compute", r"sdsc_", r"^spyre_kernel", r"^/.*(bundle|kernel)\.mlir$"),
     _kind("attention", "compute", r"flash|fmha|attention|\battn|_attn|paged_kv|\bmla_|splitkv|\bsdpa"),
-    _kind("moe", "compute", r"\bmoe|_moe|fused_experts|topk_(gating|softmax)|group(ed)?_gemm|expert"),
-    _kind("convolution", "compute", r"conv(?!ert)|scudnn|winograd|implicit_gemm", r"fprop|dgrad|wgrad"),
+    _kind(
+        "moe", "compute", r"\bmoe|_moe|fused_experts|_routing_|topk_(gating|softmax)|group(ed)?_gemm|expert"
+    ),
+    _kind(
+        "convolution", "compute", r"conv(?!ert)|scudnn|winograd|implicit_gemm",
+        r"fprop|dgrad|wgrad|computeB?Offsets",
+    ),
     _kind("optimizer", "compute", r"multi_tensor_apply|\badam|_adam|\bsgd\b|\blamb_"),
     _kind(
         "norm", "compute", r"(layer|batch|group|rms|instance|l2)_?norm", r"\bnorm_|_norm(_|\b)|\bbn_(fw|bw)",
@@ -73,11 +83,14 @@ KINDS: tuple[KernelKind, ...] = (
     _kind(
         "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|\bscan|_scan|scan_|scankernel",
         r"\bsort|radix|topk|welford|nll_?(loss|criterion)|_sum_",
+        r"\b(mean|sum|amax|amin|max|min)(_\d+)? Cmpt",
     ),
     _kind(
         "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
         r"index(_|ing_|select|FuncLarge|put)|gather|scatter|embedding|dropout|pool|rotary|rope|fill|\bcast",
         r"transpose|permute|pad\b|nchw_?to_?nhwc|nhwc_?to_?nchw|act_and_mul|scale\w*tensor",
+        r"SubTensorOp|kv_?cache|Relayout|Reshape",
+        r"\b(add|sub|mul|div|neg|exp|relu|gelu|silu|tanh|sigmoid)(_\d+)? Cmpt",
     ),
 )  # fmt: skip
 
@@ -87,6 +100,17 @@ class KindTable:
     """Rows of kinds, the first that fits decides; those of the user come first."""
 
     rows: tuple[KernelKind, ...] = KINDS
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The kinds, each once, "unknown" among them."""
+        return tuple(dict.fromkeys([*(row.name for row in self.rows), UNKNOWN]))
+
+    @property
+    def own_rows(self) -> tuple[tuple[str, str], ...]:
+        """(kind, pattern) of the rows that are not those of this module."""
+        own = ((row.name, row.pattern) for row in self.rows)
+        return tuple((name, pattern.text) for name, pattern in own if isinstance(pattern, Pattern))
 
     def with_patterns(self, patterns: Sequence[tuple[str, str]]) -> KindTable:
         """Return a table with (kind, pattern) pairs before its own rows.
@@ -119,3 +143,53 @@ def _kind_of(table: KindTable, name: str, category: str) -> KernelKind:
 OTHER = _kind(UNKNOWN, "compute", r"$^")
 SYNC, COPY, FILL = (next(row for row in KINDS if row.name == name) for name in ("sync", "copy", "fill"))
 DEFAULT_KINDS = KindTable()
+
+
+def kind_table() -> KindTable:
+    """Return the table that analyses use: the rows of the user's settings first, as far as they are sound."""
+    path = config_path()
+    try:
+        stamp = None if path is None else path.stat()
+    except OSError:
+        stamp = None
+    return DEFAULT_KINDS if stamp is None else _table_of_settings(str(path), stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=4)
+def _table_of_settings(path: str, mtime_ns: int, size: int) -> KindTable:
+    """Return the table for the settings in a state; `path` and the stamps only tell states apart."""
+    patterns, _ = patterns_of(settings_table(SETTING))
+    return DEFAULT_KINDS.with_patterns(patterns)
+
+
+def patterns_of(settings: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the (kind, pattern) pairs of the settings' table, and what of it is not understood."""
+    pairs: list[tuple[str, str]] = []
+    complaints: list[str] = []
+    for name, value in settings.items():
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            complaints.append(f"{SETTING}.{name} must be a pattern such as 'my_gemm', or a list of patterns")
+            continue
+        for text in texts:
+            try:
+                DEFAULT_KINDS.with_patterns([(name, text)])
+            except UsageError as error:
+                complaints.append(f"{SETTING}.{name}: {error}")
+            else:
+                pairs.append((name, text))
+    return pairs, complaints
+
+
+def check_kind_settings() -> None:
+    """Raise UsageError where the settings' patterns of kinds are not understood."""
+    path = config_path()
+    if path is None or not path.exists():
+        return
+    try:
+        table = read_settings(path).get(SETTING, {})
+    except (OSError, ValueError):
+        return  # a damaged file has no patterns; the viewer says so
+    complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{SETTING} must be a table"]
+    if complaints:
+        raise UsageError(f"{path}: {'; '.join(complaints)}")

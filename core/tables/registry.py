@@ -207,9 +207,10 @@ ANALYSES = (
         (
             Option(
                 "by",
-                "Rows; short: names without paths, templates and generated suffixes; step: where they start.",
+                "Rows; short: names without paths, templates and generated suffixes; kind: GEMM, attention, "
+                "copy …; step: where they start.",
                 "name",
-                ("name", "short", "stream", "type", "step"),
+                ("name", "short", "stream", "type", "kind", "step"),
             ),
             Option(
                 "group_by",

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
+from tests.json_tables import flat
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.cached import cache_file
 from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace
+from tracelane.tui.cli.main import EXIT_USAGE, main
+from tracelane.tui.config import read_config
 
 NAMES = [
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)", "collective", "communication"),
@@ -41,6 +47,16 @@ NAMES = [
     ("fused_moe_kernel", "moe", "compute"),
     ("triton_poi_fused_add_relu_0", "triton", "compute"),
     ("/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir", "spyre", "compute"),
+    ("cask_cudnn::computeOffsetsKernel(cask_cudnn::ComputeOffsetsParams)", "convolution", "compute"),
+    ("SubTensorOpWithScalar1d", "elementwise", "compute"),
+    ("_combined_routing_compute", "moe", "compute"),
+    ("event_wait", "sync", "sync"),
+    ("addmm_MatMul Cmpt Exec", "gemm", "compute"),
+    ("relu_6 Cmpt Exec", "elementwise", "compute"),
+    ("mean Cmpt Exec", "reduction", "compute"),
+    ("layer_norm_3 Cmpt Exec", "norm", "compute"),
+    ("input_1 DmaI", "copy", "memory"),
+    ("SenRdmaSend_0 [sync=AllReduce_all_reduce_4_s3_r0x3_2]", "collective", "communication"),
     ("k17", UNKNOWN, "compute"),
 ]
 
@@ -70,6 +86,85 @@ def test_a_user_puts_patterns_before_the_table() -> None:
     assert table.kind_of("gemm").name == "gemm"
     with pytest.raises(UsageError, match="kernel kind 'bad'"):
         DEFAULT_KINDS.with_patterns([("bad", "(")])
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's settings lie."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "config" / "tracelane" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def _kernel_file(folder: Path) -> str:
+    """Write a trace of three kernels: one of a library, two that only settings can know."""
+    names = {"ampere_sgemm_128x64_tn": 50, "my_ring_step": 30, "zz_thing": 20}
+    events = [
+        complete(100 * at, dur, name, "kernel", pid=0, tid=7, args={"stream": 7})
+        for at, (name, dur) in enumerate(names.items())
+    ]
+    path = folder / "kernels.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return str(path)
+
+
+def _rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
+    assert main([*arguments, "--json"]) == 0
+    return {row["name"]: row for row in flat(json.loads(capsys.readouterr().out))["kernels"]}
+
+
+def test_kinds_by_the_command(tmp_path: Path, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each kernel has its kind, --by kind sums them up, and patterns of the settings decide first."""
+    path = _kernel_file(tmp_path)
+    rows = _rows(capsys, "kernels", path)
+    assert {name: (row["type"], row["kind"]) for name, row in rows.items()} == {
+        "ampere_sgemm_128x64_tn": ("compute", "gemm"),
+        "my_ring_step": ("compute", "unknown"),
+        "zz_thing": ("compute", "unknown"),
+    }
+    rows = _rows(capsys, "kernels", path, "--by", "kind")
+    assert {name: (row["count"], row["total_ns"]) for name, row in rows.items()} == {
+        "gemm": (1, 50_000),
+        "unknown": (2, 50_000),
+    }
+    settings.write_text('[kernel-kinds]\ncollective = "^my_ring_"\nfft = ["cufft", "^zz_"]\n')
+    rows = _rows(capsys, "kernels", path)
+    assert (rows["my_ring_step"]["type"], rows["my_ring_step"]["kind"]) == ("communication", "collective")
+    assert (rows["zz_thing"]["type"], rows["zz_thing"]["kind"]) == ("compute", "fft")
+    assert main(["breakdown", path, "--json"]) == 0
+    (device,) = flat(json.loads(capsys.readouterr().out))["devices"]
+    assert device["comm_ns"] == 30_000
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[kernel-kinds]\ngemm = "("', "kernel-kinds.gemm"),
+        ("[kernel-kinds]\ngemm = 3", "kernel-kinds.gemm must be a pattern"),
+        ('[kernel-kinds]\ngemm = ["a", 1]', "kernel-kinds.gemm must be a pattern"),
+        ('[kernel-kinds]\ngemm = ""', "kernel-kinds.gemm must be a pattern"),
+        ("kernel-kinds = 7", "kernel-kinds"),
+    ],
+)
+def test_wrong_settings(
+    text: str, complaint: str, tmp_path: Path, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Patterns that are none end a command in a line that names them; the viewer opens and says so."""
+    settings.write_text(text)
+    assert main(["kernels", _kernel_file(tmp_path)]) == EXIT_USAGE
+    error = capsys.readouterr().err
+    assert complaint in error and error.count("\n") == 1
+    assert any(complaint in line for line in read_config(settings).complaints)
+
+
+def test_findings_follow_the_settings(tmp_path: Path, settings: Path) -> None:
+    """Findings stored beside the index are not those of other patterns."""
+    trace = open_trace([_kernel_file(tmp_path)], index_dir=tmp_path / "index")
+    before = cache_file(Scope(trace), "findings")
+    settings.write_text('[kernel-kinds]\ncollective = "^my_ring_"\n')
+    assert cache_file(Scope(trace), "findings") != before
+    trace.close()
 
 
 def test_each_kind_stands_once() -> None:

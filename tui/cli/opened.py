@@ -96,9 +96,11 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     from tracelane.core.base.errors import UnreadableError
     from tracelane.core.index.choice import left_out_text
     from tracelane.core.index.ingest import has_no_event_array
+    from tracelane.core.tables.kinds import check_kind_settings
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
 
+    check_kind_settings()
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
     if all(map(has_no_event_array, trace.indexes)):
