@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
-from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding
 from tracelane.core.trace import Lane, Row, Trace
 
 from .draw.layout import Layout, lane_key
 from .session import GapId, InstantId, RowKey, Selectable
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.gap import GapBounds
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,16 @@ def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing
 
 def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int) -> Thing | None:
     """Return the gap that the slice at an index within a row ends, as a thing with that slice's index."""
+    from tracelane.core.tables.gap import gap_ended_by  # not for the first picture
+
     bounds = gap_ended_by(trace, row, at, clocks)
     return None if bounds is None else gap_thing(trace, bounds)
 
 
 def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
     """Return the gap that a time lies in on a row of slices, on a device's lane in its work."""
+    from tracelane.core.tables.gap import gap_holding
+
     bounds = gap_holding(trace, row, time, clocks)
     return None if bounds is None else gap_thing(trace, bounds)
 
@@ -88,6 +95,8 @@ def gap_thing(trace: Trace, gap: GapBounds) -> Thing | None:
 
 def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
     """Return the slice before a gap: on a device's lane the one that ended last."""
+    from tracelane.core.tables.gap import gap_ended_by
+
     bounds = gap_ended_by(trace, gap.row, gap.index, clocks)
     return None if bounds is None else thing_by_id(trace, clocks, trace.id_at(bounds.source, bounds.before))
 

@@ -14,15 +14,14 @@ from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, never
 from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
-from ..tables.allocations import Allocator, allocators
-from ..tables.scope import Scope
-from ..tables.work import rank_of
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
 from .over import NO_CLOCKS, TraceWithMore
 
 if TYPE_CHECKING:
+    from ..tables.allocations import Allocator
     from ..tables.launches import DeviceLaunches
+    from ..tables.scope import Scope
 
 HEADING = "computed"
 MIB = 1 << 20
@@ -91,7 +90,11 @@ class WithCounters(TraceWithMore):
 def with_cheap_lanes(trace: Trace) -> WithCounters:
     """Return a trace with its memory lanes, unless it has so many instants that making them takes long."""
     instants = sum(len(index.column("instants.start")) for index in trace.indexes)
-    return WithCounters(trace, memory_counters(Scope(trace)) if instants <= CHEAP else ())
+    if not 0 < instants <= CHEAP:
+        return WithCounters(trace, ())
+    from ..tables.scope import Scope  # the first picture of most traces needs no analysis
+
+    return WithCounters(trace, memory_counters(Scope(trace)))
 
 
 def with_lanes(
@@ -100,6 +103,8 @@ def with_lanes(
     """Return a trace with computed lanes of a kind beside those that it has; queues as they are with the
     devices' own clocks among `clocks`. Raises Cancelled.
     """
+    from ..tables.scope import Scope
+
     known: list[Counter] = []
     devices = NO_CLOCKS
     if isinstance(trace, WithCounters):
@@ -130,6 +135,8 @@ def files_of(sources: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
 
 def memory_counters(scope: Scope) -> list[Counter]:
     """Return what each allocator of a device gave out and reserved; of the host's where there is no other."""
+    from ..tables.allocations import allocators
+
     used = [one for one in allocators(scope) if len(one)]
     devices = [one for one in used if not one.host]
     counters = []
@@ -184,6 +191,8 @@ def _busiest(device: DeviceLaunches) -> list[str]:
 
 def heading_of(scope: Scope, source: int, process: int) -> str:
     """Return the title of what stands below a process: its label, with the rank where there are several."""
+    from ..tables.work import rank_of
+
     trace = scope.trace
     own = next(p for p in trace.processes if (p.source, p.number) == (source, process))
     rank = f"rank {rank_of(trace.indexes[source], source)} " if len(trace.indexes) > 1 else ""

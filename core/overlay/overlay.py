@@ -12,7 +12,6 @@ from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..query.args import Arguments
 from ..query.views import Process, Row
-from ..tables.devices import Device
 from ..trace import Trace
 from .log_index import LogIndex, LogLane
 from .over import NO_CLOCKS, TraceWithMore
@@ -20,6 +19,7 @@ from .wall import Wall
 from .zones import SECOND, offset_text
 
 if TYPE_CHECKING:
+    from ..tables.devices import Device
     from ..telemetry.clock_fit import Proposal
     from ..telemetry.log import TelemetryLog
     from ..telemetry.series import Series

@@ -9,10 +9,7 @@ import numpy as np
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.units import format_bytes
-from ..index.blockstore import block_bytes
 from ..index.store import Index
-from ..read.decode import decode_elements
-from ..read.repair import RepairedEvent, repair
 
 LARGEST = 256 << 20
 """Blocks beyond this (one event of that size) are not read for display."""
@@ -71,6 +68,10 @@ def arguments_in(event: dict[str, Any] | None) -> dict[str, Any]:
 
 def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str | None]:
     """Return (the event as it stands in the source or None, why it took long or None)."""
+    from ..index.blockstore import (
+        block_bytes,
+    )  # what reads sources is loaded for the first event that is read
+
     first = index.column("blocks.ordinal")
     block = int(np.searchsorted(first, np.uint32(ordinal), "right")) - 1
     while block > 0 and int(index.column("blocks.count")[block]) == 0:
@@ -91,6 +92,9 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
 
 def elements_of(data: bytes, repaired: bool) -> list[Any]:
     """Return the elements of a block in the order in which they were counted while indexing."""
+    from ..read.decode import decode_elements
+    from ..read.repair import RepairedEvent, repair
+
     try:
         return list(decode_elements(data))  # repaired blocks decode too where only their cut was odd
     except ValueError:

@@ -25,10 +25,10 @@ from ..index.blockstore import FOLDER
 from .kinds import kind_table
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
-from .table import Column, Table
 
 if TYPE_CHECKING:
     from ..trace import Trace
+    from .table import Table
 
 STEP_SPANS = "step-spans"
 LEAST_SLICES = 1_000_000
@@ -75,11 +75,12 @@ def cache_file(scope: Scope, name: str) -> Path:
 
 @cache
 def code_hash() -> str:
-    """Return the hash of the code that results depend on."""
+    """Return a hash of the sizes and times of the files of the code that results depend on."""
     core = Path(__file__).parent.parent
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(path for room in COUNTING for path in (core / room).rglob("*.py")):
-        digest.update(path.read_bytes())
+        status = path.stat()
+        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -89,6 +90,8 @@ def read_cached(path: Path) -> Any:
 
 
 def _read(path: Path, scope: Scope) -> Table | None:
+    from .table import Column, Table  # steps are wanted before any table
+
     try:
         stored = read_cached(path)
         table = Table(

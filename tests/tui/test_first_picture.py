@@ -106,5 +106,11 @@ def test_what_the_picture_loads(demo: Path, tmp_path: Path) -> None:
         assert "1049" not in line.screen.modes and "textual" in line.screen.text
     modules = loaded.read_text().split("\n")
     unwanted = ("textual.", "asyncio", "rich.console", "tracelane.tui.panels", "tracelane.tui.widgets.")
-    unwanted += ("tracelane.tui.carried", "tracelane.core.query.hits", "tracelane.core.tables.findings")
+    unwanted += ("tracelane.core.query.hits", "tracelane.core.tables.findings", "tracelane.core.tables.gap")
+    unwanted += (
+        "tracelane.core.read.repair",
+        "tracelane.core.read.scan",
+        "tracelane.core.base.pattern",
+        "re2",
+    )
     assert [name for name in modules if name.startswith(unwanted)] == []

@@ -11,7 +11,6 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
-from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
@@ -113,6 +112,8 @@ def view(
     if traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
     if lanes:
+        from tracelane.core.base.pattern import Pattern
+
         Pattern(lanes, ignore_case=True).check("--lanes")
     options = log_options(log_zone, lag, cards)
     if tz:

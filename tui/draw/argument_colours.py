@@ -6,8 +6,6 @@ import numpy as np
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.store import Index
-from tracelane.core.query.scan import json_value_text
-from tracelane.core.query.values import argument_values
 
 from .palette import key_of_value
 
@@ -26,6 +24,9 @@ class ArgumentColours:
 
     def keys(self, source: int, index: Index, colour_by: str, positions: np.ndarray) -> list[str]:
         """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
+        from tracelane.core.query.scan import json_value_text  # few views are coloured so
+        from tracelane.core.query.values import argument_values
+
         name = colour_by.removeprefix(BY_ARGUMENT)
         wanted = positions.tolist()
         missing = [at for at in wanted if (source, name, at) not in self._known]
