@@ -9,9 +9,8 @@ from pathlib import Path
 from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
-from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.counters import WithCounters, files_of
-from tracelane.core.overlay.lay_over import with_log
+from tracelane.core.overlay.logs import LogOptions, with_log
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Trace
 

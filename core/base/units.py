@@ -36,17 +36,6 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
-def format_short_count(count: int) -> str:
-    """Return a count in at most five characters: "950", "12.3k", "4.56M"."""
-    if abs(count) < 1000:
-        return str(count)
-    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if abs(count) >= size:
-            value = count / size
-            return f"{value:.3g}{unit}" if abs(value) < 999.5 else f"{value:.0f}{unit}"
-    return str(count)
-
-
 def format_bytes(count: float) -> str:
     """Return a size in binary units: "512 B", "4.0 KiB", "1.25 GiB"."""
     if abs(count) < 1024:

@@ -11,9 +11,8 @@ import numpy as np
 from ..base.arrays import I64, U32
 from ..base.pattern import Pattern
 from ..index.store import Index
-from ..query.chain import Chain, full_chain
+from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, Launches
-from ..query.replays import Replays, replays_of
 
 CHUNK = 1 << 20
 CACHED_REPLAYS = 8

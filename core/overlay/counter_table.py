@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..index.format import LaneKind, RowKind
-from ..query.rank_titles import rank_titles
+from ..query.titles import rank_titles
 from ..query.views import Row
 from ..tables.scope import Scope
 from ..tables.table import Column, Table, Value

@@ -16,7 +16,7 @@ from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
 from ..trace import Trace
 from .counter_index import FORM, Counter, CounterIndex
-from .over import NO_CLOCKS, TraceWithMore
+from .more_sources import NO_CLOCKS, TraceWithMore
 
 if TYPE_CHECKING:
     from ..tables.allocations import Allocator

@@ -15,7 +15,7 @@ from ..tables.table import Column, Table, Value
 from ..tables.work import work_of
 from ..telemetry.energy import FAR, attribute
 from ..telemetry.series import Series
-from .over import NO_CLOCKS
+from .more_sources import NO_CLOCKS
 from .overlay import Overlay
 from .steps import NO_CARDS, Card, cards_of
 

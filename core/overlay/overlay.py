@@ -14,7 +14,7 @@ from ..query.args import Arguments
 from ..query.views import Process, Row
 from ..trace import Trace
 from .log_index import LogIndex, LogLane
-from .over import NO_CLOCKS, TraceWithMore
+from .more_sources import NO_CLOCKS, TraceWithMore
 from .wall import Wall
 from .zones import SECOND, offset_text
 

@@ -16,7 +16,7 @@ from ..tables.table import Column, Table
 from ..telemetry.columns import ColumnKind
 from ..telemetry.energy import Statistics, statistics
 from ..telemetry.series import Series
-from .over import NO_CLOCKS
+from .more_sources import NO_CLOCKS
 from .overlay import Overlay
 
 COLUMNS = (

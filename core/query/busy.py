@@ -11,7 +11,8 @@ import numpy as np
 from ..base.arrays import F64, I64
 from ..index.format import RowKind
 from ..index.store import Index
-from .cells import Cells, clipped_edges, row_cells
+from .cells import Cells, Span, clipped_edges, row_cells
+from .ranges import first_where
 from .samples import instant_cells, sample_cells
 
 UNION_ROWS = 24
@@ -93,3 +94,31 @@ def _marks(index: Index, lane_number: int, edges: Sequence[int] | I64, offset: i
         elif kind == RowKind.SAMPLES:
             count += sample_cells(index, row_number, edges, offset).count
     return count
+
+
+def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
+    """Return the spans of a row's cells from left to right; empty cells lie in none.
+
+    A slice alone in several neighbouring cells is one whole span; neighbouring cells with several slices each
+    and one dominant category are one span that stands for the longest of them.
+    """
+    count, longest, category = cells.count, cells.longest, cells.category
+    if not count.any():
+        return []
+    alone = count == 1
+    key = np.where(alone, longest, -2 - category)  # -1 for an empty cell: it has no category
+    changes = (key[1:] != key[:-1]).nonzero()[0] + 1
+    lefts = np.concatenate(([0], changes))
+    rights = np.concatenate((changes, [len(key)]))
+    drawn = key[lefts] != -1
+    begin = int(index.rows[row_number]["first"])
+    merged = (count > 1).nonzero()[0]
+    best = longest[lefts]
+    if len(merged):
+        ns = np.full(len(key), -1, np.int64)
+        ns[merged] = index.duration(begin + longest[merged])
+        most = np.maximum.reduceat(ns, lefts)
+        best = longest[first_where(ns == most.repeat(rights - lefts), lefts)]
+    fullest = np.maximum.reduceat(count, lefts)
+    columns = (lefts, rights, category[lefts], best, fullest, alone[lefts])
+    return list(map(Span, *(column[drawn].tolist() for column in columns)))

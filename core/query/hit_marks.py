@@ -1,4 +1,4 @@
-"""Where hits lie on a line that stands for many rows: told from sorted starts and ends, kept by line."""
+"""Where hits lie on a line that stands for many rows, from sorted starts and ends, cached by line."""
 
 from __future__ import annotations
 

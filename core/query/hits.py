@@ -18,9 +18,9 @@ from ..index.format import RowKind
 from ..index.store import Index
 from .cells import clipped_edges
 from .filter import Filter
-from .rank_titles import rank_titles
 from .scan_child import ScanJob, scanned
 from .search import CHUNK, RowsByPosition, Search
+from .titles import rank_titles
 
 if TYPE_CHECKING:
     from ..trace import Trace

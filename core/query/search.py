@@ -11,11 +11,10 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
 from ..index.format import RowKind
 from ..index.store import Index
-from .compare import compared
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
-from .lifted_terms import PromotedTerm, promoted_argument
-from .rank_titles import names_rank
+from .promoted_terms import PromotedTerm, compared, promoted_argument
 from .scan import ScanTerm
+from .titles import names_rank
 
 CHUNK = 1 << 20
 """Slices looked at together: bounds the temporaries."""

@@ -11,8 +11,7 @@ from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks
 from ..index.store import Index
 from ..query.args import LARGEST, arguments_in, elements_of
-from ..query.needles import key_needle
-from ..query.scan import json_value_text
+from ..query.scan import json_value_text, key_needle
 
 LIMIT = 1 << 63
 

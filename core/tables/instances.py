@@ -12,8 +12,8 @@ from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..index.store import Index
+from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text
-from ..query.values import argument_values
 from ..read.promoted import PROMOTED, Kind
 from .by_step import STEP
 from .groups import Groups, concatenated

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
+from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text, number_of
-from ..query.values import argument_values
 from .groups import Groups, Labels
 from .table import ARG, Column, Unit
 from .work import Work

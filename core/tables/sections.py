@@ -18,8 +18,8 @@ from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
+from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
-from ..query.values import arguments_read
 from .scope import Chunk, Scope
 from .table import ARG, Column, Table, Tables
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .busy_time import BusyTime
 from .columns import ColumnKind
-from .correlation import Activity, Curve, curve, exact
+from .correlation import Activity, BusyTime, Curve, curve, exact
 from .log import TelemetryLog
 from .series import I64, Series
 from .stamps import SECOND, StampKind

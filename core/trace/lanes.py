@@ -14,11 +14,10 @@ from ..base.short_names import short_name
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query import samples
-from ..query.busy import Busy, busy_of, lane_cells
+from ..query.busy import Busy, busy_of, lane_cells, spans
 from ..query.cells import Cells, InstantCells, SampleCells, Span, row_cells
 from ..query.lanes import LaneList, make_lane, make_processes, make_row, make_source
 from ..query.launches import Launches
-from ..query.spans import spans
 from ..query.views import Lane, Process, Row, SourceInfo
 from ..query.window import end_of_lanes
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
-from tracelane.core.query.busy import busy_of, lane_cells
+from tracelane.core.query.busy import busy_of, lane_cells, spans
 from tracelane.core.query.cells import Cells, row_cells
 from tracelane.core.query.samples import instant_cells, sample_cells
-from tracelane.core.query.spans import spans
 
 BIG = 10**18
 CATEGORIES = ("kernel", "cpu_op", "gpu_memcpy", "")

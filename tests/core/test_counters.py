@@ -17,7 +17,6 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.counters import (
     FORM,
     MEMORY,
@@ -28,7 +27,7 @@ from tracelane.core.overlay.counters import (
     with_cheap_lanes,
     with_lanes,
 )
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import LogOptions, lay_over
 from tracelane.core.trace import Lane, Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"

@@ -17,8 +17,7 @@ from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.export.cut import cut
-from tracelane.core.export.event_text import event_text, event_texts
+from tracelane.core.export.cut import cut, event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
 from tracelane.core.trace import Trace
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.events import Event, complete, event, index_of, metadata
-from tracelane.core.overlay.align import LogOptions
 from tracelane.core.overlay.kernels import IDLE, TOO_SHORT, kernels_table
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import LogOptions, lay_over
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.range_values import counter_column, statistics_of
 from tracelane.core.trace import Trace

@@ -14,7 +14,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.errors import UsageError
-from tracelane.core.query.values import argument_values
+from tracelane.core.query.promoted_terms import argument_values
 from tracelane.core.tables.instances import instances
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.scope import Scope

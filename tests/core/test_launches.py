@@ -12,9 +12,8 @@ from tests.events import complete, flow, index_of
 from tracelane.core.base.kineto import NOT_LAUNCHED
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.store import Index
-from tracelane.core.query.chain import chain_of, enclosing, full_chain
+from tracelane.core.query.chain import chain_of, enclosing, full_chain, replays_of
 from tracelane.core.query.launches import kernels_under, launch_of, launches_of
-from tracelane.core.query.replays import replays_of
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 

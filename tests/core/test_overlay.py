@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.beside import logs_beside
-from tracelane.core.overlay.lay_over import lay_over, with_log
 from tracelane.core.overlay.log_index import LogIndex, drawn_range, entries_of
+from tracelane.core.overlay.logs import LogOptions, lay_over, with_log
+from tracelane.core.overlay.nearby import nearby_logs
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.overlay.wall import Wall
 from tracelane.core.overlay.zones import offset_text, zone_offset
@@ -187,7 +186,7 @@ def test_logs_beside_a_trace(demo: Path, trace: Trace) -> None:
     """Only files that begin as aiu-smi's logs do are offered."""
     (demo / "other.csv").write_text("timestamp,power.draw [W]\n2026/06/22 10:15:13.000,12\n")
     (demo / "note.txt").write_text("# a note\n")
-    assert logs_beside(trace) == [demo / "aiu-smi.log"]
+    assert nearby_logs(trace) == [demo / "aiu-smi.log"]
 
 
 def test_busy_time_of_the_devices(trace: Trace) -> None:

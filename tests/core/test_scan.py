@@ -22,8 +22,7 @@ from tracelane.core.query import scan, scan_child
 from tracelane.core.query.args import arguments_in
 from tracelane.core.query.filter import Argument, parse
 from tracelane.core.query.hits import find, matches
-from tracelane.core.query.needles import needles_of
-from tracelane.core.query.scan import holds, term_for
+from tracelane.core.query.scan import holds, needles_of, term_for
 from tracelane.core.trace import Trace, open_trace
 
 EVENTS = 6000

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.telemetry.busy_time import BusyTime
 from tracelane.core.telemetry.clock_fit import Proposal, propose
+from tracelane.core.telemetry.correlation import BusyTime
 from tracelane.core.telemetry.describe import describe
 from tracelane.core.telemetry.log import TelemetryLog, open_log
 from tracelane.core.telemetry.series import I64

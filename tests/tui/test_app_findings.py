@@ -13,7 +13,7 @@ from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
 from tests.waiting import PATIENCE_S
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import lay_over
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace

@@ -10,8 +10,7 @@ from textual.pilot import Pilot
 
 from tests.tui.driver import message, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import LogOptions, lay_over
 from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp

@@ -14,8 +14,7 @@ import pytest
 from tests.events import complete
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.choice import Choice
-from tracelane.core.overlay.align import LogOptions
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import LogOptions, lay_over
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.smi import log_options

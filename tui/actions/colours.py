@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.query.lifted_terms import promoted_argument
+from tracelane.core.query.promoted_terms import promoted_argument
 from tracelane.core.trace import Trace
 
 from ..draw.argument_colours import BY_ARGUMENT

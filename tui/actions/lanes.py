@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tracelane.core.base.pattern import Pattern
-from tracelane.core.query.rank_titles import names_rank
+from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggle_fold

@@ -59,7 +59,7 @@ def report(
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.overlay.excerpt import excerpt
+    from tracelane.core.overlay.logs import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
@@ -160,11 +160,11 @@ def _overlay(
     scope: Scope, logs: tuple[str, ...], zone: str | None, lag: float | None, cards: tuple[str, ...]
 ) -> Overlay | None:
     """Return the trace with the logs named, else those beside it; None where there are none that fit."""
-    from tracelane.core.overlay.beside import logs_beside
-    from tracelane.core.overlay.lay_over import lay_over
+    from tracelane.core.overlay.logs import lay_over
+    from tracelane.core.overlay.nearby import nearby_logs
     from tracelane.core.overlay.wall import Wall
 
-    paths = logs or tuple(map(str, logs_beside(scope.trace)))
+    paths = logs or tuple(map(str, nearby_logs(scope.trace)))
     if not paths or (not logs and Wall(scope.trace).base is None):
         return None
     return lay_over(scope.trace, paths, log_options(zone, lag, cards))

@@ -56,9 +56,9 @@ def telemetry(
     """
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.overlay.beside import logs_beside
     from tracelane.core.overlay.counter_table import counters_table
-    from tracelane.core.overlay.lay_over import check_cards, lay_over
+    from tracelane.core.overlay.logs import check_cards, lay_over
+    from tracelane.core.overlay.nearby import nearby_logs
     from tracelane.core.overlay.wall import Wall
     from tracelane.core.tables.scope import Scope
     from tracelane.core.telemetry.describe import describe
@@ -71,7 +71,7 @@ def telemetry(
     trace = chosen_trace(traces, index_options, choice)
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)
-    paths = logs or tuple(map(str, logs_beside(trace)))
+    paths = logs or tuple(map(str, nearby_logs(trace)))
     within = range_of(trace, begin, end, step_name)
     counters = counters_table(trace, within)
     for_logs = by is not None or log_zone is not None or lag is not None or cards

@@ -24,7 +24,7 @@ from .waiting import wait_for
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.overlay.align import LogOptions
+    from tracelane.core.overlay.logs import LogOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
@@ -166,7 +166,7 @@ def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trac
     """Return the trace with logs laid over it."""
     if not logs:
         return trace
-    from tracelane.core.overlay.lay_over import lay_over
+    from tracelane.core.overlay.logs import lay_over
 
     return lay_over(trace, logs, options)
 
@@ -175,9 +175,9 @@ def offered_log(trace: Trace, how: str) -> str:
     """Return a line that offers the aiu-smi log beside the trace and says how to lay it over; empty where
     there is none.
     """
-    from tracelane.core.overlay.beside import logs_beside
+    from tracelane.core.overlay.nearby import nearby_logs
 
-    beside = logs_beside(trace)
+    beside = nearby_logs(trace)
     if not beside:
         return ""
     more = f" (and {len(beside) - 1} more)" if len(beside) > 1 else ""

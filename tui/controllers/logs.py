@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.overlay.beside import logs_beside
+from tracelane.core.overlay.nearby import nearby_logs
 from tracelane.core.overlay.overlay import Overlay
 
 from ..actions import logs
@@ -61,15 +61,14 @@ class LogController:
             if isinstance(self.store.trace, Overlay)
             else set()
         )
-        beside = [str(path) for path in logs_beside(self.store.trace) if str(path) not in there]
+        beside = [str(path) for path in nearby_logs(self.store.trace) if str(path) not in there]
         hint = "an aiu-smi log, or any CSV with a header and times"
         self.app.main.query_one(Prompt).ask("smi", "log ", hint, beside, beside[0] if beside else "")
 
     @background("log")
     def open_log(self, path: str) -> None:
         """Read a log and lay it over the trace, away from the screen."""
-        from tracelane.core.overlay.align import LogOptions
-        from tracelane.core.overlay.lay_over import with_log
+        from tracelane.core.overlay.logs import LogOptions, with_log
 
         self.app.call_from_thread(self.app.say, f"reading {path} …")
         try:

@@ -24,8 +24,8 @@ class ArgumentColours:
 
     def keys(self, source: int, index: Index, colour_by: str, positions: np.ndarray) -> list[str]:
         """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
+        from tracelane.core.query.promoted_terms import argument_values
         from tracelane.core.query.scan import json_value_text  # few views are coloured so
-        from tracelane.core.query.values import argument_values
 
         name = colour_by.removeprefix(BY_ARGUMENT)
         wanted = positions.tolist()

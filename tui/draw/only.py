@@ -8,7 +8,7 @@ from functools import lru_cache
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.progress import CancelledCallback
-from tracelane.core.query.rank_titles import names_rank
+from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Trace
 
 from .ranks import by_rank, rank_heads

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tracelane.core.query.rank_titles import rank_titles
+from tracelane.core.query.titles import rank_titles
 from tracelane.core.trace import Process, Trace
 
 FOLD_RANKS = 4

@@ -18,13 +18,12 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.overlay.log_index import LogIndex
-from tracelane.core.query.busy import UNION_ROWS, lane_cells
+from tracelane.core.query.busy import UNION_ROWS, lane_cells, spans
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.leading_names import RowSlices, leading_names
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import instant_cells, sample_cells
-from tracelane.core.query.spans import spans
 from tracelane.core.trace import Lane, Trace
 
 from ..session import GapId, Selectable, Viewport

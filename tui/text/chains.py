@@ -11,8 +11,8 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.chains import chain_from
 from tracelane.core.index.store import Index
+from tracelane.core.query.chain import replays_of
 from tracelane.core.query.launches import Launched, Launches, kernels_under
-from tracelane.core.query.replays import replays_of
 from tracelane.core.trace import Trace
 
 MODULE = "nn.Module: "

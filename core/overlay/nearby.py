@@ -1,4 +1,4 @@
-"""Which logs lie beside a trace: offered, never opened unasked."""
+"""The telemetry logs in the folders of a trace: offered to the user, never opened without being asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_FILES = 1000
 """Files of a folder that are looked at for a log, at most."""
 
 
-def logs_beside(trace: Trace) -> list[Path]:
+def nearby_logs(trace: Trace) -> list[Path]:
     """Return the aiu-smi logs that lie in the folders of a trace's files, by their first line."""
     paths = [Path(source.path) for source in trace.sources]
     folders = dict.fromkeys(path.parent for path in paths if path.is_file())

@@ -1,4 +1,4 @@
-"""What lies over a trace: further sources, not its own, that change neither its time nor its clocks."""
+"""A trace with further sources (logs, computed counters) that leave its time and clocks as they are."""
 
 from __future__ import annotations
 

@@ -1,0 +1,139 @@
+"""Read telemetry logs, align their clocks with a trace's, lay them over it, and cut excerpts from them.
+
+The clock of a log is what the user says it is, else what fits best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.clock import Clocks
+from ..base.errors import UnreadableError, UsageError
+from ..base.private import open_regular, reason_of
+from ..telemetry.log import TelemetryLog, open_log
+from ..trace import Trace
+from .more_sources import NO_CLOCKS
+from .overlay import Overlay, PlacedLog
+from .wall import Wall
+from .zones import host_offset, zone_offset
+
+if TYPE_CHECKING:
+    from ..telemetry.clock_fit import Proposal
+    from ..telemetry.log import TelemetryLog
+    from .wall import Wall
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """What a person says of the logs; what is left out is proposed."""
+
+    zone: str = ""  # see zone_offset
+    lag_s: float | None = None  # by how much the log's clock runs ahead of the trace's
+    device_of: Mapping[str, str] = field(default_factory=dict)  # pid by the log's device
+
+
+def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
+    """Return the log's clock and which of its devices is which process: as given, else as it fits best.
+
+    Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
+    """
+    from ..telemetry.clock_fit import propose  # only here: without logs nothing of it is needed
+
+    time = wall.time
+    span = log.span
+    at = span[0] if span else 0
+    zone = zone_offset(options.zone, at) if options.zone else None
+    proposal = propose(log, time.busy, time.window, host_offset(at), zone)
+    if options.lag_s is not None:
+        reason = f"{proposal.reason.partition('; ')[0]}; its lag is given"
+        proposal = replace(proposal, lag_s=options.lag_s, confidence=1.0, reason=reason)
+    if span and not (
+        span[0] + proposal.shift_ns < time.window[1] and span[1] + proposal.shift_ns > time.window[0]
+    ):
+        proposal = replace(
+            proposal, confidence=0.0, reason=f"{proposal.reason}; so log and trace do not overlap"
+        )
+    named = {
+        card: _process(wall, card, pid) for card, pid in options.device_of.items() if card in log.devices
+    }
+    if named:
+        free = {c: p for c, p in proposal.device_of.items() if c not in named and p not in named.values()}
+        proposal = replace(proposal, device_of=dict(sorted({**free, **named}.items())))
+    return proposal
+
+
+def _process(wall: Wall, card: str, pid: str) -> str:
+    if pid in wall.devices:
+        return pid
+    known = ", ".join(wall.devices) or "none"
+    raise UsageError(f"{card}={pid}: no device of the trace has this pid; there is {known}")
+
+
+def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
+    """Read logs and lay them over a trace by the clock given or proposed.
+
+    Of each log the devices that the trace has are shown, all where it has none of them. Raises
+    UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
+    """
+    wall = Wall(trace)
+    if wall.base is None:
+        raise UsageError(wall.missing)
+    logs = [open_log(path) for path in paths]
+    check_cards(logs, options)
+    placed = []
+    for log in logs:
+        proposal = align(wall, log, options)
+        known = tuple(card for card in log.devices if card in proposal.device_of)
+        placed.append(PlacedLog(log, proposal, known or tuple(log.devices)))
+    return Overlay(trace, placed)
+
+
+def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:
+    """Return a trace with one more log over it, below those that lie there already; raises as `lay_over`."""
+    if not isinstance(trace, Overlay):
+        return lay_over(trace, [path], options)
+    more = lay_over(trace.own, [path], options)
+    return Overlay(trace.own, (*trace.placed, *more.placed))
+
+
+def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
+    """Raise UsageError where a device is given that no log has."""
+    cards = list(dict.fromkeys(card for log in logs for card in log.devices))
+    for card in options.device_of:
+        if card not in cards:
+            raise UsageError(f"no log has a device {card}; there is {', '.join(cards) or 'none'}")
+
+
+MOST_HEADING = 1 << 16
+"""Bytes before the first row that are taken for its heading."""
+
+
+def excerpt(overlay: Overlay, placed: PlacedLog, start: int, end: int, clocks: Clocks = NO_CLOCKS) -> bytes:
+    """Return heading and rows of a log whose intervals overlap [start, end), trace time, as they stand in it.
+
+    The rows are one piece of the file: what lies between two of them (messages, a repeated heading) comes
+    along. Empty where no row does. Raises UnreadableError where the log has gone.
+    """
+    log = placed.log
+    lines: set[int] = set()
+    for source, _, metric in overlay.metrics():
+        if overlay.log_of(source) is placed:
+            series = metric.series.shifted(clocks.offset(source))
+            lines.update(series.line[(series.end_ns > start) & (series.start_ns < end)].tolist())
+    if not lines:
+        return b""
+    offsets = log.line_offsets
+    first, last = np.searchsorted(log.row_lines, [min(lines), max(lines)]).tolist()
+    try:
+        with open(open_regular(log.path), "rb") as file:
+            heading = file.read(min(int(offsets[0]), MOST_HEADING))
+            file.seek(int(offsets[first]))
+            body = file.read(int(offsets[last]) - int(offsets[first])) + file.readline()
+    except OSError as error:
+        raise UnreadableError(f"{log.path}: {reason_of(error)}") from error
+    return heading + body
