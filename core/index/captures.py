@@ -38,6 +38,9 @@ class Member:
     stamp_ns: int | None = None
     time_ns: int = 0  # its stamp, else when it was changed last
     stem: str = ""
+    pid: int | None = None  # of the process that wrote it, where its name is Kineto's
+    start_ns: int | None = None  # when its first events begin, since 1970
+    job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
     source: Source | None = field(default=None, compare=False, repr=False)  # where it was looked into
 
     @property
@@ -54,7 +57,16 @@ class Member:
             rank=self.rank if told.rank is None else told.rank,
             world=told.world or self.world,
             host=told.host or self.host,
+            start_ns=told.start_ns,
+            job_rank=told.job_rank,
         )
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From its first events to when it was written (ns since 1970), None where either is not known."""
+        if self.start_ns is None or self.stamp_ns is None or self.start_ns >= self.stamp_ns:
+            return None
+        return self.start_ns, self.stamp_ns
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,9 @@ def members_of(files: Iterable[str | Path], told: Callable[[str | Path], Told]) 
         ranks = ranks_by_axes([facts[number].axes for number in numbers])
         for number, rank in zip(numbers, ranks):
             found[number] = replace(found[number], rank=rank)
+    for numbers in _by_run_of_jobs(found):
+        for number in numbers:
+            found[number] = replace(found[number], rank=found[number].job_rank)
     return found
 
 
@@ -144,7 +159,11 @@ def captures_of(members: Sequence[Member]) -> list[Capture]:
         for member in of_run:
             kind = stamped if member.stamp_ns is not None else loose if member.rank is None else named
             kind.append(member)
-        groups = [*_by_time(stamped), *_by_name(named)]
+        workers = [
+            member for member in stamped if member.rank is None and member.pid is not None and member.span
+        ]
+        stamped = [member for member in stamped if member not in workers]
+        groups = [*_by_span(workers), *_by_time(stamped), *_by_name(named)]
         groups.sort(key=lambda group: max(member.time_ns for member in group))
         if loose and groups:
             groups[-1].extend(loose)  # what tells neither rank nor time goes with the newest
@@ -177,7 +196,9 @@ def _member(path: str | Path, fact: NameFacts) -> Member:
         changed = 0
     time = changed if fact.stamp_ns is None else fact.stamp_ns
     place = axes_text(fact.axes)
-    return Member(path, run, fact.rank, fact.world, fact.host, place, fact.stamp_ns, time, fact.stem)
+    return Member(
+        path, run, fact.rank, fact.world, fact.host, place, fact.stamp_ns, time, fact.stem, fact.pid
+    )
 
 
 def _distinct(members: Sequence[Member], numbers: Sequence[int]) -> bool:
@@ -191,6 +212,42 @@ def _by_capture_of_places(members: Sequence[Member], facts: Sequence[NameFacts])
         if member.rank is None and fact.axes:
             groups.setdefault((member.run, member.stem), []).append(number)
     return list(groups.values())
+
+
+def _by_run_of_jobs(members: Sequence[Member]) -> list[list[int]]:
+    """Return the numbers of the FLEX job traces of each run in which no two are of the same rank."""
+    runs: dict[str, list[int]] = {}
+    for number, member in enumerate(members):
+        if member.rank is None and member.job_rank is not None:
+            runs.setdefault(member.run, []).append(number)
+    return [
+        numbers
+        for numbers in runs.values()
+        if len(numbers) > 1 and len({members[number].job_rank for number in numbers}) == len(numbers)
+    ]
+
+
+def _by_span(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of Kineto's files `host_pid.time` whose spans overlap: workers of one run, as of vLLM.
+
+    Each process comes once in a group. Where there are several they are ranks, numbered by host and pid.
+    """
+    groups: list[list[Member]] = []
+    reach = 0
+    for member in sorted(members, key=lambda member: member.span or (0, 0)):
+        start, end = member.span or (0, 0)
+        again = bool(groups) and any(one.stem == member.stem for one in groups[-1])
+        if not groups or start >= reach or again:
+            groups.append([])
+            reach = 0
+        groups[-1].append(member)
+        reach = max(reach, end)
+    return [_numbered_by_pid(group) if len(group) > 1 else group for group in groups]
+
+
+def _numbered_by_pid(members: Sequence[Member]) -> list[Member]:
+    ordered = sorted(members, key=lambda member: (member.host, member.pid or 0))
+    return [replace(member, rank=rank) for rank, member in enumerate(ordered)]
 
 
 def _by_time(members: Sequence[Member]) -> list[list[Member]]:

@@ -17,7 +17,7 @@ _WORKER = re.compile(r"(?<![a-z])worker[-_=]?(\d{1,7})", re.IGNORECASE)
 _AXIS = re.compile(r"-(TP|DP|PP|EP|CP)-(\d{1,7})(?![0-9A-Za-z])")
 _EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
-_HOST = re.compile(r"(?P<host>[A-Za-z][\w.\-]*?)_\d{1,10}\.$")
+_HOST = re.compile(r"(?P<host>[A-Za-z][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class NameFacts:
     axes: Mapping[str, int]
     stamp_ns: int | None  # ns since 1970
     host: str
+    pid: int | None  # of the process that wrote it, in Kineto's names
     stem: str  # the name without rank and stamp: alike for the files of one capture
 
 
@@ -53,7 +54,8 @@ def name_facts(path: str | Path) -> NameFacts:
     stem = name
     for pattern in (_EPOCH, _DATE, _RANK, _WORKER, _AXIS):
         stem = pattern.sub("#", stem)
-    return NameFacts(rank, world, axes, stamp, host["host"] if host else "", stem)
+    host_name, pid = (host["host"], int(host["pid"])) if host else ("", None)
+    return NameFacts(rank, world, axes, stamp, host_name, pid, stem)
 
 
 def rank_in(name: str) -> tuple[int | None, int | None]:

@@ -6,7 +6,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,30 @@ MOST_HEAD = 1 << 20
 MOST_MANIFEST = 256 << 20
 TAIL = 64 * 1024
 _BLOCK = 1 << 16
+_TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
+_PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
+_FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Recv))')
+"""As FLEX, the runtime of the AIU's older software, names what it does."""
+MOST_TIMES = 1000
+"""Times at the beginning of the events of which the first is the start of the trace."""
+EPOCH_NS = 10**18
+"""Times since 1970 lie beyond this (2001), times since the machine started before it."""
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
 
 @dataclass(frozen=True)
 class Told:
-    """Rank, number of ranks and host as the file says them, None or empty where it does not."""
+    """Rank, number of ranks and host as the file says them, None or empty where it does not.
+
+    `start_ns` is when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which
+    is the rank of its process.
+    """
 
     rank: int | None = None
     world: int | None = None
     host: str = ""
+    start_ns: int | None = None
+    job_rank: int | None = None
 
     @property
     def complete(self) -> bool:
@@ -65,7 +81,7 @@ def look_into(path: str | Path, index_dir: Path | None = None) -> tuple[Source |
         return None, NOTHING
     try:
         source = open_source(path)
-        said = told_by(_head(source))
+        said = _head(source)
         if not said.complete and source.seekable:
             said = _or(said, told_by(_tail(source)))
         if not said.complete:
@@ -89,19 +105,37 @@ class _Head:
         return self._stream.read(n) if self.offset < MOST_HEAD else b""
 
 
-def _head(source: Source) -> Mapping[str, Any]:
+def _head(source: Source) -> Told:
+    """Return what a file says by the keys before its events, and by its first events."""
     stream = source.open()
     try:
         window = Window(_Head(stream), _BLOCK)
         window.more()
         window.at = len(window.data) - len(window.data.lstrip())
         if window.data[window.at : window.at + 1] != b"{":
-            return {}
+            return Told(job_rank=_job_rank(window.data))
         reader = EnvelopeReader(window)
         reader.read_object()
-        return reader.values
+        start = _start_ns(reader.values, window.data[window.at :])
+        return replace(told_by(reader.values), start_ns=start)
     finally:
         stream.close()
+
+
+def _start_ns(keys: Mapping[str, Any], events: bytes) -> int | None:
+    """Return the least time of the first events in ns since 1970, None where it is told from no such time."""
+    times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
+    times = [time for time in times if time]
+    base = keys.get("baseTimeNanoseconds")
+    base = base if isinstance(base, int) and not isinstance(base, bool) else 0
+    start = base + int(min(times) * 1000) if times else 0
+    return start if EPOCH_NS < start < 10 * EPOCH_NS else None
+
+
+def _job_rank(events: bytes) -> int | None:
+    """Return the one pid of the first events of a FLEX job trace, None for other traces and other pids."""
+    pids = {match[1] for match in _PID.finditer(events)}
+    return int(pids.pop()) if len(pids) == 1 and _FLEX.search(events) else None
 
 
 def _tail(source: Source) -> Mapping[str, Any]:
@@ -136,6 +170,8 @@ def _or(one: Told, other: Told) -> Told:
         other.rank if one.rank is None else one.rank,
         other.world if one.world is None else one.world,
         one.host or other.host,
+        other.start_ns if one.start_ns is None else one.start_ns,
+        other.job_rank if one.job_rank is None else one.job_rank,
     )
 
 

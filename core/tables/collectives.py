@@ -13,6 +13,7 @@ from ..base.arrays import I64, AnyArray
 from ..index.store import Index
 from .attendance import Attendance
 from .devices import KERNEL_CATEGORIES
+from .flex import is_flex, sync_groups
 from .groups import dense
 from .kinds import COMMUNICATION
 from .work import promoted_values
@@ -109,6 +110,8 @@ def collectives_of(index: Index) -> tuple[int, Collectives]:
 
 def collectives_at(index: Index, level: int) -> Collectives:
     """Return the collectives that show in one way."""
+    if is_flex(index):
+        return _flex_collectives(index) if level == DEVICE else _no_collectives()
     categories = index.column("slices.category")
     if level == DEVICE:
         wanted = np.array([category in KERNEL_CATEGORIES for category in index.categories], np.bool_)
@@ -142,6 +145,44 @@ def collectives_at(index: Index, level: int) -> Collectives:
     ends = starts + index.duration(positions)
     return Collectives(
         positions[order], starts[order], ends[order], families, family[order], number, sequenced
+    )
+
+
+def _no_collectives() -> Collectives:
+    none = np.empty(0, np.int64)
+    return Collectives(none, none, none, (), none, none, ())
+
+
+def _flex_collectives(index: Index) -> Collectives:
+    """Return the collectives of a FLEX job trace: what a sync group sends and receives, first to last.
+
+    Where a group comes again, the k-th slice of each name belongs to its k-th collective.
+    """
+    groups = sync_groups(index)
+    if not groups:
+        return _no_collectives()
+    names = index.column("slices.name")
+    positions = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype))).astype(np.int64)
+    starts = index.column("slices.start")[positions].astype(np.int64)
+    order = np.lexsort((positions, starts))
+    positions, starts = positions[order], starts[order]
+    ends = starts + index.duration(positions)
+    parts: dict[tuple[str, int], list[int]] = {}
+    turns: dict[int, int] = {}
+    for place, name in enumerate(names[positions].tolist()):
+        turn = turns.get(name, 0)
+        turns[name] = turn + 1
+        parts.setdefault((groups[name], turn), []).append(place)
+    tags = list(dict.fromkeys(tag for tag, _ in parts))
+    ordered = sorted(parts, key=lambda key: parts[key][0])
+    return Collectives(
+        np.array([positions[parts[key][0]] for key in ordered], np.int64),
+        np.array([starts[parts[key]].min() for key in ordered], np.int64),
+        np.array([ends[parts[key]].max() for key in ordered], np.int64),
+        tuple((tag, _name(tag, DEVICE) or "collective") for tag in tags),
+        np.array([tags.index(tag) for tag, _ in ordered], np.int64),
+        np.array([turn for _, turn in ordered], np.int64),
+        (True,) * len(tags),
     )
 
 

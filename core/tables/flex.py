@@ -15,6 +15,8 @@ from ..index.store import Index
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Recv)|\bAllReduce\b")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""
+SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
+"""In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
 ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b")
 """One job from its start to its end: what repeats where jobs do."""
 _MARKS = (
@@ -39,6 +41,13 @@ def is_flex(index: Index) -> bool:
 def flex_work(index: Index) -> U32:
     """Return the numbers of the names that device work has in a FLEX job trace, ascending."""
     return _numbers(index, WORK)
+
+
+def sync_groups(index: Index) -> dict[int, str]:
+    """Return the sync group of each name (by its number) that tells one in a FLEX job trace."""
+    numbers = flex_work(index)
+    names = zip(numbers.tolist(), index.strings(numbers))
+    return {number: match[1] for number, name in names if (match := SYNC_GROUP.search(name))}
 
 
 def round_trips(index: Index) -> U32:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from .groups import Groups, Labels
 from .table import ARG, Column, Unit
 from .work import Work
 
+HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 NO_VALUE = "(none)"
 
 
@@ -35,9 +37,12 @@ def by_argument(key: str) -> Callable[[Work, Labels], I64]:
 
 
 def argument_numbers(work: Work, key: str) -> F64:
-    """Return an argument of each slice as a number, NaN where there is none."""
+    """Return an argument of each slice as a number, NaN where there is none; FLEX writes some as "0x1f"."""
     values = argument_values(work.index, key, work.positions)
-    numbers = (number_of(value) for value in values)
+    numbers = (
+        int(value, 16) if isinstance(value, str) and HEXADECIMAL.fullmatch(value) else number_of(value)
+        for value in values
+    )
     result: F64 = np.array([np.nan if number is None else float(number) for number in numbers], np.float64)
     return result
 

@@ -15,7 +15,9 @@ from .alignment import RankClock
 from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
 from .devices import KERNEL_CATEGORIES
+from .flex import is_flex
 from .groups import Groups
+from .kinds import KERNEL_TYPES
 from .rank_groups import host_of_source
 from .scope import Scope
 from .skew import Skew, skew
@@ -244,6 +246,8 @@ def compared_ranks(
 
 
 def _kernels(work: Work) -> int:
+    if is_flex(work.index):  # which has no categories
+        return int(np.count_nonzero(work.kinds() != KERNEL_TYPES.index("memory")))
     is_kernel = np.array([category in KERNEL_CATEGORIES for category in work.index.categories], np.bool_)
     return int(np.count_nonzero(is_kernel[work.categories]))
 

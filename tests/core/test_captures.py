@@ -267,3 +267,42 @@ def test_a_file_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert read_source.current_source(folder / "rank0.json", known) is known
     (folder / "rank0.json").write_text((folder / "rank0.json").read_text() + " ")
     assert read_source.current_source(folder / "rank0.json", known).size == known.size + 1
+
+
+def workers(folder: Path, *processes: tuple[int, float, float]) -> Path:
+    """Copy a real trace for each (pid, seconds later, seconds from then until it was written)."""
+    (real,) = CORPUS.glob("aiu/spyre_torch_profiler/jamie_mlp__upstream*")
+    whole = json.loads(real.read_bytes())
+    folder.mkdir()
+    for pid, later, until in processes:
+        whole["baseTimeNanoseconds"] += round(later * 1e9)
+        stamp = round(min(e["ts"] for e in whole["traceEvents"] if e.get("ts")) * 1000)
+        stamp += whole["baseTimeNanoseconds"] + round(until * 1e9)
+        path = folder / f"node-1_{pid}.{stamp}.pt.trace.json"
+        path.write_text(json.dumps(whole))
+        whole["baseTimeNanoseconds"] -= round(later * 1e9)
+    return folder
+
+
+@needs_corpus
+def test_processes_whose_spans_overlap_are_workers(tmp_path: Path) -> None:
+    """Files of processes that ran at once are ranks of one run, by pid, though written minutes apart."""
+    folder = workers(tmp_path / "run", (3003, 0, 2), (3001, 0.12, 90), (3002, 0.09, 300))
+    trace = open_trace([folder], index_dir=tmp_path / "index")
+    assert [trace.rank(source) for source in range(3)] == [0, 1, 2]
+    assert [Path(s.path).name[7:11] for s in trace.sources] == ["3001", "3002", "3003"]
+    assert len(trace.captures) == 1
+    trace.close()
+
+
+@needs_corpus
+def test_processes_one_after_another_are_captures(tmp_path: Path) -> None:
+    """Processes that ran one after another, and one that was profiled twice, are captures of their own."""
+    after = workers(tmp_path / "after", (3001, 0, 2), (3002, 10, 2))
+    trace = open_trace([after], index_dir=tmp_path / "index")
+    assert len(trace.captures) == 2 and len(trace.indexes) == 1
+    trace.close()
+    twice = workers(tmp_path / "twice", (3001, 0, 20), (3001, 10, 20))
+    trace = open_trace([twice], index_dir=tmp_path / "index")
+    assert len(trace.captures) == 2 and trace.rank(0) is None
+    trace.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.flex import is_flex
 from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.tables.steps import steps
@@ -101,3 +103,59 @@ def test_pids_that_are_no_ranks(pid: Any, tmp_path: Path) -> None:
     trace = Trace([index_of(events, tmp_path)])
     (device,) = breakdown(Scope(trace)).devices
     assert device.rank == 0 and device.busy_ns == 9_000
+
+
+def jobs_of_ranks(folder: Path, ranks: dict[int, int]) -> Path:
+    """Write a job trace of each rank, which comes so many µs late to its exchange, and return the folder."""
+    folder.mkdir()
+    for rank, late in ranks.items():
+        events = []
+        for at in range(0, 8000, 2000):
+            for name, ts, dur in (
+                ("Flex RoundTrip", 0, 1000),
+                ("addmm_MatMul Cmpt Exec", 200, 300),
+                ("SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]", 510 + late, 100 - late),
+                ("SenRdmaRecv_0 [sync=AllReduce_all_reduce_4_s3_r0x7_6]", 620, 80),
+            ):
+                tid = LANE + (name != "Flex RoundTrip")
+                attr = {"TS3": hex(at + ts), "TS4": str(at + ts + dur), "Power": "0x10"}
+                events += [
+                    begin(at + ts, name=name, pid=rank, tid=tid, attr=attr),
+                    end(at + ts + dur, pid=rank, tid=tid),
+                ]
+        (folder / f"p-{rank}-job-4.json").write_text(json.dumps(events))
+    return folder
+
+
+def test_jobs_of_several_ranks(tmp_path: Path) -> None:
+    """In files of several ranks pids are ranks, and a sync group is a collective: the late rank is named."""
+    trace = open_trace([jobs_of_ranks(tmp_path / "jobs", {3: 0, 5: 60, 6: 10})], index_dir=tmp_path / "i")
+    assert [trace.rank(source) for source in range(3)] == [3, 5, 6]
+    tables = analyse_ranks(Scope(trace))
+    worst = next(iter(tables["ranks"].rows()))
+    assert (worst["rank"], worst["last"]) == (5, 4)
+    groups = {(row["name"], row["group"], len(row["ranks"])) for row in tables["collectives"].rows()}
+    assert groups == {("all_reduce", "AllReduce_all_reduce_4_s3_r0x7_6", 3)}
+    assert [device.rank for device in breakdown(Scope(trace)).devices] == [3, 5, 6]
+    trace.close()
+
+
+def test_jobs_of_one_rank_stay_together(tmp_path: Path) -> None:
+    """Several jobs of one process are one trace, in which nothing is left out."""
+    folder = jobs_of_ranks(tmp_path / "jobs", {2: 0})
+    (folder / "p-2-job-5.json").write_bytes((folder / "p-2-job-4.json").read_bytes())
+    trace = open_trace([folder], index_dir=tmp_path / "i")
+    assert len(trace.indexes) == 2
+    trace.close()
+
+
+def test_counters_of_cycles_are_numbers(tmp_path: Path) -> None:
+    """TS1 to TS5 and Power are numbers, whether they stand as decimal or hexadecimal text."""
+    trace = open_trace([jobs_of_ranks(tmp_path / "jobs", {0: 0})], index_dir=tmp_path / "i")
+    table = kernels(Scope(trace), arguments=["TS3", "TS4", "Power"])
+    rows = {row["name"]: row for row in table.rows()}
+    row = rows["addmm_MatMul Cmpt Exec"]
+    starts = [200 + at for at in range(0, 8000, 2000)]
+    assert row["arg:TS3"] == sum(starts) and row["arg:TS4"] == sum(starts) + 4 * 300
+    assert row["arg:Power"] == 64
+    trace.close()
