@@ -25,6 +25,7 @@ from enum import IntEnum
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
+from ..base.intervals import merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
@@ -33,7 +34,7 @@ from .host import trace_starts
 from .scope import Scope, StepWork
 from .step_choice import Steps
 from .step_spans import StepSpans
-from .work import work_of
+from .work import Work, work_of
 
 
 class StepRule(IntEnum):
@@ -121,13 +122,53 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
     """Return the step of all device work of a trace, whatever the scope's range and filter."""
     works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
     result = {}
-    for source, (steps, places) in spans.of_source.items():
+    for source in range(len(scope.trace.indexes)):
         device = [work.positions for work in works if work.device.source == source]
         positions = np.unique(np.concatenate([scope.trace.launches(source).kernels, *device]))
+        if source not in spans.of_source:
+            none, rules = np.full(len(positions), -1, np.int64), np.zeros(len(positions), np.uint8)
+            result[source] = StepsOfWork(positions, none, rules)
+            continue
+        steps, places = spans.of_source[source]
         one = steps_of_work(scope, steps, positions)
         at = np.where(one.steps >= 0, places[np.maximum(one.steps, 0)], -1)
         result[source] = replace(one, steps=at)
     return WorkBySteps(result)
+
+
+def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
+    """Return the work of a device cut at the steps' windows, and the place of the step of each row.
+
+    A piece has a row for each step that it reaches into, and one of step -1 for what lies in no window.
+
+    A piece of no length counts where it stands, one that ends where a window begins does not.
+    """
+    by_start = np.argsort(work.starts, kind="stable")
+    starts, reach = work.starts[by_start], np.maximum.accumulate(work.ends[by_start])
+    rows, held = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for place, (low, high) in enumerate(zip(spans.starts.tolist(), spans.ends.tolist())):
+        # Before the first piece whose end or an earlier one's lies in the window nothing reaches into it.
+        first, last = np.searchsorted(reach, low), np.searchsorted(starts, high)
+        near = by_start[first:last]
+        inside = near[(work.starts[near] >= low) | (work.ends[near] > low)]
+        rows.append(np.sort(inside))
+        held.append(np.full(len(inside), place, np.int64))
+    all_rows, places = np.concatenate(rows), np.concatenate(held)
+    low, high = spans.starts[places], spans.ends[places]
+    cut_starts, cut_ends = np.maximum(work.starts[all_rows], low), np.minimum(work.ends[all_rows], high)
+    windows = merge(spans.starts, spans.ends)
+    rest = work.durations - windows.covered(work.starts, work.ends)
+    touched = np.zeros(len(work), np.bool_)
+    touched[all_rows] = True
+    outside = np.flatnonzero((rest > 0) | ~touched)
+    rows_of = np.concatenate([all_rows, outside])
+    order = np.argsort(rows_of, kind="stable")  # positions ascend, as everywhere
+    cut = replace(
+        work.take(rows_of[order]),
+        starts=np.concatenate([cut_starts, work.starts[outside]])[order],
+        ends=np.concatenate([cut_ends, work.starts[outside] + rest[outside]])[order],
+    )
+    return cut, np.concatenate([places, np.full(len(outside), -1, np.int64)])[order]
 
 
 def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps | None = None) -> Scope:

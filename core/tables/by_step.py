@@ -24,7 +24,7 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     labels, tables = [], []
     work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
-    for place, label in enumerate(steps.labels):
+    for place, label in enumerate(steps.titles):
         if low <= int(steps.starts[place]) and int(steps.ends[place]) <= high:
             labels.append(label)
             tables.append(make(scope_of_step(scope, steps, place, work)))

@@ -15,10 +15,11 @@ from ..index.store import Index
 from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text
 from ..read.promoted import PROMOTED, Kind
+from .attribution import work_by_steps
 from .by_step import STEP
 from .groups import Groups, concatenated
 from .scope import Scope
-from .step_spans import step_spans
+from .step_spans import StepSpans, step_spans
 from .table import ARG, Column, Table
 from .work import Work, work_of
 
@@ -81,7 +82,7 @@ def instances(
     data["stream"] = [work.stream_names[int(work.streams[at])] for work, at in picked]
     columns: tuple[Column, ...] = COLUMNS
     if (steps := step_spans(scope.trace, scope.clocks, scope.steps or None)) is not None:
-        own_steps = steps.holding(starts[ranked]).tolist()
+        own_steps = _steps_of_runs(scope, steps, picked, starts[ranked]).tolist()
         data["step"] = [steps.labels[at] if at >= 0 else "" for at in own_steps]
         columns = (*columns[:2], STEP, *columns[2:])
     for column in LAUNCHED_WITH:
@@ -113,6 +114,15 @@ def _matching(work: Work, pattern: Pattern, cancelled: CancelledCallback) -> I64
     short_hits = pattern.found_in([short_name(raw) for raw in names], cancelled)
     good = np.array(hits, np.bool_) | np.array(short_hits, np.bool_)
     return np.flatnonzero(good[which]) if len(which) else np.empty(0, np.int64)
+
+
+def _steps_of_runs(scope: Scope, steps: StepSpans, runs: list[tuple[Work, int]], starts: I64) -> I64:
+    """Return the place of the step of each run: that of its launch, by window that in which it starts."""
+    if scope.attribute == "window":
+        return steps.holding(starts)
+    launched = work_by_steps(scope, steps)
+    places = [launched.steps_at(work.device.source, work.positions[[at]]) for work, at in runs]
+    return np.concatenate(places) if places else np.empty(0, np.int64)
 
 
 def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.pattern import Pattern
 from ..base.short_names import short_name
-from .attribution import work_by_steps
+from .attribution import work_by_steps, work_in_windows
 from .devices import kernel_kinds, kernel_types
 from .groups import Groups, Labels, concatenated
 from .instances import Order, instances
@@ -86,28 +86,29 @@ def kernels(
     """Return the device work of a scope by name, short name, stream, type, kind, step or argument (as
     `arg:KEY`); most time first, with sum and mean of further arguments.
 
-    A step has the work that was launched in it (by window: that starts while it lasts on the host); what no
-    step has stands apart.
+    A step has the work that was launched in it, by window the part of all work that lies in its time on the
+    host (steps that overlap share it); what no step has stands apart.
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` and `kind` are "mixed" where there
     are several; a kind is "unknown" where no pattern knows the name.
     """
     works = work_of(scope)
     labels = Labels()
+    step_codes: list[I64] = []
+    if by == "step":
+        works, step_codes = _by_step(scope, works, labels)
     rows = {"name": _by_name(str), "short": _by_name(short_name), "stream": _by_stream}
     if by.startswith(ARG):
         rows[by] = by_argument(argument_key(by))
-    if by == "step":
-        rows["step"] = _by_step(scope)
     types = [np.minimum(work.kinds(rule), len(KERNEL_TYPES)) for work in works]
     kinds = [work.kinds(kernel_kinds) for work in works]
     type_names, kind_names = (*KERNEL_TYPES, NO_TYPE), kind_table().names
-    codes = []
+    codes = step_codes
     for work, type_codes, kind_codes in zip(works, types, kinds):
         if by == "type":
             codes.append(_by_code(type_codes, type_names, labels))
         elif by == "kind":
             codes.append(_by_code(kind_codes, kind_names, labels))
-        else:
+        elif by != "step":
             codes.append(rows[by](work, labels))
     groups = Groups(concatenated(codes), len(labels))
     stats = groups.statistics(concatenated([work.durations for work in works]))
@@ -174,22 +175,24 @@ def _by_stream(work: Work, labels: Labels) -> I64:
     return labels.codes(names)[work.streams]
 
 
-def _by_step(scope: Scope) -> Callable[[Work, Labels], I64]:
+def _by_step(scope: Scope, works: tuple[Work, ...], labels: Labels) -> tuple[tuple[Work, ...], list[I64]]:
+    """Return the work, by window cut at the edges of the steps, and the group of each row: its step."""
     steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
-    names = [] if steps is None else [f"step {label}" for label in steps.labels]
-    launched = work_by_steps(scope, steps) if steps is not None and scope.attribute == "launch" else None
-
-    def codes(work: Work, labels: Labels) -> I64:
-        if steps is None:
-            own_steps = np.full(len(work), -1, np.int64)
-        elif launched is None:
-            own_steps = steps.holding(work.starts)
-        else:
-            own_steps = launched.steps_at(work.device.source, work.positions)
-        present, places = np.unique(own_steps, return_inverse=True)
-        return labels.codes([names[at] if at >= 0 else OUTSIDE for at in present.tolist()])[places]
-
-    return codes
+    if steps is None:
+        places = [np.full(len(work), -1, np.int64) for work in works]
+    elif scope.attribute == "window":
+        windows = [work_in_windows(work, steps) for work in works]
+        works, places = tuple(work for work, _ in windows), [held for _, held in windows]
+    else:
+        launched = work_by_steps(scope, steps)
+        places = [launched.steps_at(work.device.source, work.positions) for work in works]
+    names = () if steps is None else steps.titles
+    codes = []
+    for held in places:
+        present, rows = np.unique(held, return_inverse=True)
+        titles = [f"step {names[at]}" if at >= 0 else OUTSIDE for at in present.tolist()]
+        codes.append(labels.codes(titles)[rows])
+    return works, codes
 
 
 def _by_code(codes: AnyArray, names: Sequence[str], labels: Labels) -> I64:

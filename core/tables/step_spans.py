@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +33,15 @@ class StepSpans:
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.labels)
+
+    @cached_property
+    def titles(self) -> tuple[str, ...]:
+        """The labels, those that repeat told apart as --step takes them: "decode (nth:3)"."""
+        counts = Counter(self.labels)
+        return tuple(
+            label if counts[label] == 1 else f"{label} (nth:{place})"
+            for place, label in enumerate(self.labels)
+        )
 
     def holding(self, times: I64) -> I64:
         """Return the place of the latest step that has begun at each time and lasts yet, -1 for none."""

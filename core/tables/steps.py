@@ -32,6 +32,7 @@ from .op_events import KINDS, OP, promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Column, Table, Tables, Value, Values
+from .work import work_of
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
 """TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
@@ -39,6 +40,11 @@ COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
 PERCENTILES = (50, 95, 99)
 COMPUTE, COMMUNICATION = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication")
+LAUNCH_NOTE = (
+    "{word} time belongs to the step that launched it (HTA cuts it at the step's window, as --attribute "
+    "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
+)
+WINDOW_NOTE = "{word} time is what lies in the step's time on the host, as in HTA, whoever launched it"
 RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
@@ -76,12 +82,16 @@ def steps(scope: Scope) -> StepResult:
 
 def _counted(scope: Scope) -> Table:
     chosen, parts = [], []
-    outside_ns = outside_slices = 0
+    outside_ns = outside_slices = overlap_ns = 0
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
         own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if own is None:
+            if scope.attribute == "launch":
+                for work in work_of(replace(scope, range=None, source=source)):
+                    outside_ns += work.total_ns
+                    outside_slices += len(work)
             continue
         inside = np.ones(len(own), np.bool_)
         if scope.range is not None:
@@ -91,6 +101,8 @@ def _counted(scope: Scope) -> Table:
         parts.append((own, np.flatnonzero(inside), step_columns(scope, own, sets)))
         if scope.attribute == "launch":
             outside = sets.steps_of_work.steps < 0
+            busy = merge(sets.work_start[~outside], sets.work_end[~outside]).length
+            overlap_ns += int(parts[-1][2]["device_busy_ns"].sum()) - busy
             outside_ns += int((sets.work_end - sets.work_start)[outside].sum())
             outside_slices += int(outside.sum())
     word = device_word(scope.trace)
@@ -126,8 +138,11 @@ def _counted(scope: Scope) -> Table:
         notes += (
             f"{outside_slices:,} {word} slices ({format_ns(outside_ns)}) belong to no step: launched outside",
         )
-    if scope.attribute == "launch" and chosen and any(data["device_slices"]):
-        notes += (f"{word} time belongs to the step that launched it; idle is told of the step's own window",)
+    if chosen and any(data["device_slices"]):
+        rule = LAUNCH_NOTE if scope.attribute == "launch" else WINDOW_NOTE
+        notes += (rule.format(word=word),)
+    if scope.attribute == "launch" and overlap_ns:
+        notes += (f"{word} work of steps overlaps by {format_ns(overlap_ns)}: busy times add up to more",)
     positions = [found.positions[at] for found, at, _ in parts]
     sources = [np.full(len(at), found.source) for found, at, _ in parts]
     return Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,19 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core import open_trace
-from tracelane.core.tables.attribution import StepsOfWork, scope_of_step, steps_of_work
+from tracelane.core.tables.attribution import StepsOfWork, scope_of_step, steps_of_work, work_by_steps
+from tracelane.core.tables.by_step import by_step
+from tracelane.core.tables.instances import instances
 from tracelane.core.tables.kernels import OUTSIDE, kernels
+from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.op_device import work_positions
-from tracelane.core.tables.scope import Attribute, Scope
+from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.tables.steps import steps
 from tracelane.core.trace import Trace
+from tracelane.tui.actions.view import first_session
+from tracelane.tui.controllers.tables import scope_of
 
 
 def attributed(trace: Trace) -> tuple[Steps, StepsOfWork]:
@@ -106,54 +112,136 @@ def test_launches_go_to_the_step_that_holds_them(seed: int, tmp_path: Path) -> N
         assert (marks.labels[step] if step >= 0 else None) == (None if latest is None else str(latest))
 
 
-@needs_corpus
-@pytest.mark.parametrize(
-    "name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "gpu/tl_vllm_decode_cudagraph_exec.json.gz"]
-)
-def test_the_sum_over_steps_and_outside_is_the_whole(name: str, corpus_cache: Path) -> None:
-    """Every piece of device work is in exactly one step or outside."""
-    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
-    marks, work = attributed(trace)
-    durations = trace.indexes[0].duration(work.positions)
-    inside = [int(durations[work.steps == n].sum()) for n in range(-1, len(marks))]
-    assert sum(inside) == int(durations.sum())
-    assert sum(inside[1:]) > 0
-    trace.close()
-
-
+SPYRE = CORPUS / "aiu" / "spyre_torch_profiler"
 STEPPED = (
     "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+    "gpu/hta_gpu_user_annotation.json.gz",
+    "gpu/hta_mtia_inference_rank0.json.gz",
+    "gpu/kineto2021_resnet50_strtid_memory.pt.trace.json.gz",
+    "gpu/tl_h100_qwen_infer.json.gz",
     "gpu/tl_mi300_resnet_train_rank0of8.json.gz",
+    "gpu/tl_sglang_decode_graph.json.gz",
+    "gpu/tl_vllm_decode_cudagraph_exec.json.gz",
+    "aiu/mlp_trace.json",
     "cpu/torch213_mlp_shapes_mem_stack_steps.json.gz",
+    "multirank/dlrm_8gpu_ranks0-3",
+    *(f"aiu/{SPYRE.name}/{path.name}" for path in (sorted(SPYRE.iterdir()) if SPYRE.is_dir() else [])),
 )
 
 
 @needs_corpus
-@pytest.mark.parametrize("attribute", ["launch", "window"])
 @pytest.mark.parametrize("name", STEPPED)
-def test_a_step_by_itself_is_its_row_of_the_table_by_step(
-    name: str, attribute: Attribute, corpus_cache: Path
-) -> None:
-    """By launch the kernels of one step alone come to what its row says; all rows come to the whole."""
-    if not (CORPUS / name).is_file():
-        pytest.skip(f"no {name} in the corpus")
+def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_cache: Path) -> None:
+    """Kernels by step, of one step, in the table of steps, the summary and the viewer are the same ones; over
+    all steps and what is outside they come to the whole, exactly.
+    """
     trace = open_trace([CORPUS / name], index_dir=corpus_cache)
-    scope = Scope(trace, attribute=attribute)
-    spans = step_spans(trace)
+    scope = Scope(trace, clocks=trace.clocks)
+    spans = step_spans(trace, trace.clocks)
+    assert spans is not None
+    nothing = {"count": 0, "total_ns": 0}
+    rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
+    work = work_by_steps(scope, spans)
+    for place, title in enumerate(spans.titles):
+        of_step = scope_of_step(scope, spans, place, work)
+        row = rows.get(f"step {title}", nothing)
+        alone = kernels(of_step).totals
+        assert (alone["count"], alone["total_ns"]) == (row["count"], row["total_ns"])
+        summed = metrics(of_step, ["kernels"])
+        assert summed["kernels.calls"].value == row["count"]
+        assert (summed["kernels.total"].value or 0) == row["total_ns"]
+        session = replace(first_session(trace, 80), range=of_step.range, clocks=trace.clocks)
+        shown = kernels(scope_of(trace, session)).totals
+        assert (shown["count"], shown["total_ns"]) == (row["count"], row["total_ns"])
+    whole = kernels(scope).totals
+    assert sum(row["count"] for row in rows.values()) == whole["count"]  # type: ignore[misc]
+    assert sum(row["total_ns"] for row in rows.values()) == whole["total_ns"]  # type: ignore[misc]
+    table = steps(scope).steps
+    for key, total in (("device_ns", "total_ns"), ("device_slices", "count")):
+        outside = table.totals["outside_ns" if key == "device_ns" else "outside_slices"]
+        assert int(table.numbers(key).sum()) + outside == whole[total]
+        assert outside == rows.get(OUTSIDE, nothing)[total]
+    by_rule = sum(table.numbers(f"by_{rule}") for rule in ("launch", "annotation", "start"))
+    assert (by_rule == table.numbers("device_slices")).all()
+    trace.close()
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", STEPPED)
+def test_by_window_a_step_has_what_lies_in_its_time(name: str, corpus_cache: Path) -> None:
+    """Cut at the windows, kernels by step are those of one step, and all parts come to the whole."""
+    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
+    scope = Scope(trace, clocks=trace.clocks, attribute="window")
+    spans = step_spans(trace, trace.clocks)
     assert spans is not None
     rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
-    for place, label in enumerate(spans.labels):
-        alone = kernels(scope_of_step(scope, spans, place))
-        row = rows.get(f"step {label}", {"count": 0, "total_ns": 0})
-        if attribute == "launch":
-            assert (alone.totals["count"], alone.totals["total_ns"]) == (row["count"], row["total_ns"])
-    whole = kernels(scope).totals
-    assert sum(row["count"] for row in rows.values()) == whole["count"]
-    assert sum(row["total_ns"] for row in rows.values()) == whole["total_ns"]
-    table = steps(scope).steps
-    if attribute == "launch":
-        busy = dict(zip(table.data["step"], np.asarray(table.data["device_ns"]).tolist()))
-        assert busy == {label: rows.get(f"step {label}", {"total_ns": 0})["total_ns"] for label in busy}
-        outside = rows.get(OUTSIDE, {"count": 0, "total_ns": 0})
-        assert table.totals["outside_ns"] == outside["total_ns"]
+    for place, title in enumerate(spans.titles):
+        row = rows.get(f"step {title}", {"count": 0, "total_ns": 0})
+        alone = kernels(scope_of_step(scope, spans, place)).totals
+        assert (alone["count"], alone["total_ns"]) == (row["count"], row["total_ns"])
+    total = sum(row["total_ns"] for row in rows.values())  # type: ignore[misc]
+    assert total == kernels(scope).totals["total_ns"]
     trace.close()
+
+
+def test_work_is_cut_at_windows_as_a_plain_loop_does(tmp_path: Path) -> None:
+    """With steps that overlap, touch and leave gaps each piece counts with its part in each step."""
+    pick = random.Random(3)
+    marks = [(0, 90), (60, 70), (130, 40), (170, 30), (260, 100)]
+    times = [(pick.randrange(0, 400), pick.choice([0, 1, 7, 60, 200])) for _ in range(200)]
+    events: list[dict[str, Any]] = [
+        complete(ts, dur, f"ProfilerStep#{n}", "user_annotation", tid=n) for n, (ts, dur) in enumerate(marks)
+    ]
+    events += [complete(ts, dur, f"k{n}", "kernel", pid=0, tid=n) for n, (ts, dur) in enumerate(times)]
+    trace = Trace([index_of(events, tmp_path)])
+    rows = {row["name"]: row for row in kernels(Scope(trace, attribute="window"), by="step").rows()}
+    for n, (low, dur) in enumerate(marks):
+        high = low + dur
+        parts = [
+            min(ts + length, high) - max(ts, low)
+            for ts, length in times
+            if low <= ts < high or (ts < low < ts + length)
+        ]
+        row = rows[f"step {n}"]
+        assert (row["count"], row["total_ns"]) == (len(parts), 1000 * sum(parts))
+    outside = sum(
+        sum(not any(low <= at < low + dur for low, dur in marks) for at in range(ts, ts + length))
+        for ts, length in times
+    )
+    assert rows[OUTSIDE]["total_ns"] == 1000 * outside
+
+
+def test_steps_of_one_name_are_rows_of_their_own(tmp_path: Path) -> None:
+    """Steps that an engine calls by their kind are told apart as --step takes them."""
+    events = [complete(100 * n, 90, "step[DECODE bs=4]", "user_annotation") for n in range(3)]
+    events += [complete(100 * n + 10, 10 + n, "k", "kernel", pid=0) for n in range(3)]
+    trace = Trace([index_of(events, tmp_path)])
+    rows = {row["name"]: row["total_ns"] for row in kernels(Scope(trace), by="step").rows()}
+    assert sorted(rows.values()) == [10_000, 11_000, 12_000]
+    assert all("(nth:" in str(name) for name in rows)
+    assert len(by_step(Scope(trace), kernels)) == 3
+
+
+def test_runs_of_kernels_tell_the_step_of_their_launch(tmp_path: Path) -> None:
+    """A run's step is the one that launched it, by window the one in which it starts."""
+    events = [complete(100 * n, 100, f"ProfilerStep#{n}", "user_annotation") for n in range(2)]
+    events += [complete(90, 2, "launch", "cuda_runtime", args={"correlation": 1})]
+    events += [complete(120, 30, "k", "kernel", pid=0, args={"correlation": 1})]
+    trace = Trace([index_of(events, tmp_path)])
+    for attribute, step in (("launch", "0"), ("window", "1")):
+        table, _ = instances(Scope(trace, attribute=attribute), "k")  # type: ignore[arg-type]
+        assert [row["step"] for row in table.rows()] == [step]
+
+
+def test_a_file_without_steps_is_outside(tmp_path: Path) -> None:
+    """Of two files of which one has no steps, the other's device work is outside of all of them."""
+    own = [complete(0, 100, "ProfilerStep#0", "user_annotation"), complete(10, 20, "k", "kernel", pid=0)]
+    other = [complete(10, 30, "k", "kernel", pid=0)]
+    trace = Trace([index_of(own, tmp_path / "a"), index_of(other, tmp_path / "b")])
+    scope = Scope(trace)
+    rows = {row["name"]: row["total_ns"] for row in kernels(scope, by="step").rows()}
+    assert rows == {"step 0": 20_000, OUTSIDE: 30_000}
+    assert steps(scope).steps.totals["outside_ns"] == 30_000
+    spans = step_spans(trace)
+    assert spans is not None
+    assert kernels(scope_of_step(scope, spans, 0)).totals["total_ns"] == 20_000

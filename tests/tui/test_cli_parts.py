@@ -18,7 +18,7 @@ from tracelane.tui.cli.main import command_names, main, tracelane
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
 CHOICE = ("--run", "--capture", "--rank")
-WITHOUT_TRACE = ("cache", "demo")
+WITHOUT_TRACE = ("cache", "demo", "history")
 WITHOUT_STEPS = ("index", "info")
 MS = 1000
 

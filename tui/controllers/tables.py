@@ -40,7 +40,8 @@ Key = tuple[object, ...]
 def scope_of(
     trace: Trace, session: Session, cancelled: CancelledCallback = never, left: Hits | None = None
 ) -> Scope:
-    """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave.
+    """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave. A range
+    that is a step's time exactly means the step: the device work that it launched, whenever it ran.
 
     `left` is what the filter leaves, if it is known already: else it may have to look through the arguments
     in the file. Raises Cancelled.
@@ -55,23 +56,23 @@ def scope_of(
         where = matches(trace, parse(session.filter), session.clocks, cancelled).where
     if session.only:
         lanes = tuple(sorted(only_lanes(trace, session.only)))
-    label = "" if session.range is None else _step_label(trace, session, session.range)
-    return Scope(
-        trace,
-        session.range,
-        lanes,
-        where,
-        session.clocks,
-        label=label,
-        steps=session.steps,
-        cancelled=cancelled,
+    scope = Scope(
+        trace, session.range, lanes, where, session.clocks, steps=session.steps, cancelled=cancelled
     )
+    return scope if session.range is None else _of_step(scope, session.range)
 
 
-def _step_label(trace: Trace, session: Session, span: tuple[int, int]) -> str:
-    """Return what the step is called that takes this time exactly, "" where none does."""
-    steps = step_marks(trace, session.clocks, session.steps)
-    return next((step.title for step in steps if (step.start, step.end) == span), "")
+def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
+    """Return a scope narrowed to the step that takes this time exactly, the same scope where none does."""
+    marks = step_marks(scope.trace, scope.clocks, scope.steps)
+    if all((mark.start, mark.end) != span for mark in marks):
+        return scope
+    from tracelane.core.tables.attribution import scope_of_step
+    from tracelane.core.tables.step_spans import step_spans
+
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
+    spans = [] if steps is None else list(zip(steps.starts.tolist(), steps.ends.tolist()))
+    return scope if steps is None or span not in spans else scope_of_step(scope, steps, spans.index(span))
 
 
 class TableController:
