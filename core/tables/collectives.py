@@ -26,7 +26,9 @@ ALIKE = 2.0
 """Shifts whose scatter is within so many times the least are told apart by how far they move the clock."""
 SCATTER_NS = 1000
 
-_KERNEL = re.compile(r"(?:nccl|rccl|mscclpp|msccl)(?:Dev)?Kernel_?([A-Za-z]+?)(?:_|\(|<|$)", re.IGNORECASE)
+_KERNEL = re.compile(
+    r"(?:nccl|rccl|mscclpp|msccl)(?:Dev)?Kernel_?([A-Za-z]{1,64}?)(?:_|\(|<|$)", re.IGNORECASE
+)
 _CALL = re.compile(r"^(?:gloo|mpi|ucc|hccl|xccl|oneccl|nccl):_?(\w+)")
 _AIU = re.compile(r"^aiuCommsColl([A-Za-z]+?)(?:\d*)$", re.IGNORECASE)
 _HCOLL = re.compile(r"hcoll[_: ]*([a-z_]+)?", re.IGNORECASE)

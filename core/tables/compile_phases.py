@@ -39,7 +39,7 @@ _PHASE_OF = (
 """What the names begin with; a row of no such name belongs to the phase of the row around it."""
 COMPILERS = re.compile(r"(_compile\.compile_inner|backward\._backward_impl)( \(dynamo_timed\))")
 """One such row is one compilation: of a frame, of a backward graph that was left for later."""
-COMPILE_ID = re.compile(r".*_data:.*\bcompile_id=(\S+)")
+COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 
 PHASE_COLUMNS = (

@@ -38,7 +38,7 @@ GB = 1e9
 WORDS = {"HOST": "H", "DEVICE": "D"}
 _KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
 _ROCM = re.compile(r"Copy(Host|Device)To(Host|Device)", re.IGNORECASE)
-_MEMORY = re.compile(r"\(([^()]*?)\s*->\s*([^()]*?)\)")
+_MEMORY = re.compile(r"\(([^()>]*)->([^()]*)\)")
 
 
 ALLOCATION = "Allocation"
@@ -52,7 +52,7 @@ def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
     if aiu and name in ALLOCATION_NAMES:
         return ALLOCATION, ""
     way = _MEMORY.search(name)
-    memory = f"{way[1]} → {way[2]}" if way else ""
+    memory = f"{way[1].strip()} → {way[2].strip()}" if way else ""
     if match := _KIND.search(name):
         return match[0], memory
     if rocm := _ROCM.search(name):

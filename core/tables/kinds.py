@@ -88,7 +88,7 @@ KINDS: tuple[KernelKind, ...] = (
     _kind(
         "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
         r"index(_|ing_|select|FuncLarge|put)|gather|scatter|embedding|dropout|pool|rotary|rope|fill|\bcast",
-        r"transpose|permute|pad\b|nchw_?to_?nhwc|nhwc_?to_?nchw|act_and_mul|scale\w*tensor",
+        r"transpose|permute|pad\b|nchw_?to_?nhwc|nhwc_?to_?nchw|act_and_mul|scale\w{0,64}tensor",
         r"SubTensorOp|kv_?cache|Relayout|Reshape",
         r"\b(add|sub|mul|div|neg|exp|relu|gelu|silu|tanh|sigmoid)(_\d+)? Cmpt",
     ),

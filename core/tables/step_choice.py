@@ -31,11 +31,13 @@ KNOWN = (
     ("SGLang's step[…]", re.compile(_SGLANG)),
 )
 """(what it is called, the names) that engines are known to mark their iterations with."""
+LONGEST = 1000
+"""Characters of an iteration's name; these patterns would take long to say no to more."""
 GRAPHS = re.compile(
     r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
 )
 NUMBERS = re.compile(r"\d+")
-COMPILING = re.compile(r"\(dynamo_timed\)$|_data: (?:.*, )?compile_id=")
+COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
 """How torch.compile marks what compiling takes: it repeats, and is no iteration."""
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
 HIDDEN = GROUPS["device"] | GROUPS["python"]
@@ -137,7 +139,7 @@ def _alike(name: str) -> str:
 
 
 def _is(pattern: re.Pattern[str], text: str) -> bool:
-    return pattern.fullmatch(text) is not None
+    return len(text) <= LONGEST and pattern.fullmatch(text) is not None
 
 
 def _distinct(numbers: AnyArray) -> list[int]:
@@ -256,7 +258,7 @@ def _label(name: str) -> tuple[str, str]:
     if name.startswith(STEP_NAME):
         return name[len(STEP_NAME) :], ""
     for _, pattern in KNOWN:
-        match = pattern.fullmatch(name)
+        match = pattern.fullmatch(name) if len(name) <= LONGEST else None
         if match:
             facts = match.groupdict()
             if facts.get("context") is not None:
