@@ -18,10 +18,15 @@ GAP = 1.75
 NEIGHBOURS = 5
 """The usual interval at a row is the median over this many rows around it."""
 NO_TIME = np.iinfo(np.int64).min
+LAST = 1 << 62
+"""ns since 1970 that no stamp reaches (the year 2116): sums and differences of two fit into 64 bits."""
+_MOST_DIGITS = 20
 
 _EPOCH = re.compile(rb"[+]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _COMPACT = re.compile(rb"\d{8}[ T]\d\d:\d\d:\d\d([.,]\d+)?")
 _CIVIL = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[ T]+\d\d:\d\d:\d\d([.,]\d+)?")
+_READABLE = re.compile(rb"(?:1[89]\d\d|20\d\d|210\d)-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.]\d+)?")
+"""A time without a zone, in years that 64 bits of ns hold."""
 _ZONED = re.compile(rb".*\d\d:\d\d(:\d\d([.,]\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)")
 _OTHER_FORMATS = (
     "%m/%d/%Y %H:%M:%S.%f",
@@ -74,20 +79,19 @@ def _civil(texts: list[bytes]) -> Stamps:
     fraction = any(b"." in t or b"," in t for t in texts)
     if fraction:
         texts = [t.replace(b",", b".") for t in texts]
+    # numpy warns of zones and wraps years that 64 bits do not hold around: it sees neither.
+    texts = [t if _READABLE.fullmatch(t) else b"" for t in texts]
     try:
-        ns = np.array(texts, dtype=np.bytes_).astype("datetime64[ns]").astype(np.int64)
-        ns[np.fromiter((len(t) < 19 for t in texts), bool, len(texts))] = NO_TIME
+        ns = np.array(texts, dtype="S29").astype("datetime64[ns]").astype(np.int64)
     except ValueError:
         ns = np.fromiter((_civil_one(t) for t in texts), np.int64, len(texts))
     return Stamps(ns, StampKind.LOCAL, not fraction)
 
 
 def _civil_one(text: bytes) -> int:
-    if len(text) < 19:
-        return int(NO_TIME)
     try:
         return int(np.datetime64(text.decode("ascii"), "ns").astype(np.int64))
-    except (ValueError, UnicodeDecodeError):
+    except ValueError:
         return int(NO_TIME)
 
 
@@ -99,19 +103,29 @@ def _epoch(cells: Sequence[bytes]) -> Stamps:
     ns = np.full(len(cells), NO_TIME, np.int64)
     for i, cell in enumerate(usable):
         if cell:
-            if b"e" in cell.lower():
-                ns[i] = round(float(cell) * scale)
-            else:
-                head, _, tail = cell.partition(b".")
-                # Digits, not a float: an epoch in seconds has only some 200 ns left in 64 bits.
-                ns[i] = int(head) * scale + (round(int(tail) * scale / 10 ** len(tail)) if tail else 0)
+            ns[i] = _epoch_ns(cell, scale)
     whole = unit == SECOND and all(b"." not in c for c in usable)
     return Stamps(ns, StampKind.UTC if unit else StampKind.RELATIVE, whole)
 
 
+def _epoch_ns(cell: bytes, scale: int) -> int:
+    """Return a number of units of `scale` ns each in ns; NO_TIME where 64 bits do not hold it."""
+    if b"e" in cell.lower():
+        value = float(cell) * scale
+        return round(value) if value < LAST else int(NO_TIME)
+    head, _, tail = cell.partition(b".")
+    if len(head) > _MOST_DIGITS:
+        return int(NO_TIME)
+    # Digits, not a float: an epoch in seconds has only some 200 ns left in 64 bits.
+    tail = tail[:_MOST_DIGITS]
+    ns = int(head) * scale + (round(int(tail) * scale / 10 ** len(tail)) if tail else 0)
+    return ns if ns < LAST else int(NO_TIME)
+
+
 def _of_datetime(moment: datetime) -> int:
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * SECOND + since.microseconds * 1_000
+    ns = (since.days * 86_400 + since.seconds) * SECOND + since.microseconds * 1_000
+    return ns if -LAST < ns < LAST else int(NO_TIME)
 
 
 def _zoned(cell: bytes) -> int:

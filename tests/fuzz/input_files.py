@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import shutil
 import sys
@@ -28,6 +29,7 @@ from tests.forms import kineto_classic, kineto_new
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
+from tracelane.tui.config import read_config
 
 CODES = {0, 1, 2, 64}
 MOST_SECONDS = 20.0
@@ -110,6 +112,8 @@ class Inputs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.trace = small_file(folder)
+        self.settings = folder / "config" / "tracelane" / "config.toml"
+        self.settings.parent.mkdir(parents=True)
         demo = write_demo(folder / "demo")
         self.demo = demo[0]
         self.log = (folder / "demo" / "aiu-smi.log").read_bytes()[:20_000]
@@ -160,7 +164,7 @@ class Inputs:
         yield ["view", str(self.demo), "--smi", str(path), "--width", "100", *index]
 
     def settings_files(self, choose: random.Random) -> Iterator[Sequence[str]]:
-        """Write damaged marks and limits, and yield commands that read them."""
+        """Write damaged marks, limits and settings, and yield commands that read them."""
         marks = {
             "schema": 1,
             "traces": [str(self.trace)],
@@ -171,9 +175,14 @@ class Inputs:
             b'[max]\n"kernels.calls" = 400\n"device.busy_ns" = "250ms"\n[min]\n"device.busy_share" = "80%"\n'
         )
         (self.folder / "limits.toml").write_bytes(mutate_bytes(limits, choose))
+        settings = b'theme = "light"\neighths = true\n[cache]\nlimit = "20G"\n[keys]\nzoom-in = "z,ctrl+z"\n'
+        self.settings.write_bytes(mutate_bytes(settings, choose))
+        read_config(self.settings)
+        yield ["cache", "list"]
         index = ["--index-dir", str(self.folder / "sound")]
         yield ["view", str(self.trace), "--marks", str(self.folder / "marks.json"), *index]
         yield ["check", str(self.trace), "--limits", str(self.folder / "limits.toml"), *index]
+        self.settings.unlink()
 
 
 def laid_out(events: list[Any], layout: str) -> bytes:
@@ -220,7 +229,27 @@ def _is_control(character: str) -> bool:
 def fuzz_files(seconds: float, seed: int, folder: Path, most: int | None = None) -> FuzzResult:
     """Try inputs for so many seconds, or so many inputs at most; each is known by seed and number."""
     inputs, result = Inputs(folder), FuzzResult()
-    deadline, number = time.monotonic() + seconds, 0
+    deadline = time.monotonic() + seconds
+    with places_in(folder):
+        run_inputs(inputs, result, deadline, seed, most)
+    return result
+
+
+@contextlib.contextmanager
+def places_in(folder: Path) -> Iterator[None]:
+    """Have settings and cache lie in a folder."""
+    before = dict(os.environ)
+    os.environ.update(XDG_CONFIG_HOME=str(folder / "config"), XDG_CACHE_HOME=str(folder / "cache"))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def run_inputs(inputs: Inputs, result: FuzzResult, deadline: float, seed: int, most: int | None) -> None:
+    """Make one input after the other and note what is wrong with what commands make of it."""
+    number = 0
     while time.monotonic() < deadline and (most is None or number < most):
         choose = random.Random(f"{seed} {number}")
         number += 1
@@ -230,8 +259,7 @@ def fuzz_files(seconds: float, seed: int, folder: Path, most: int | None = None)
             if wrong := problem_of(arguments):
                 result.wrong.append(f"seed {seed}, input {number - 1}: {' '.join(arguments)}: {wrong}")
                 print(result.wrong[-1], file=sys.stderr)
-        shutil.rmtree(folder / "index", ignore_errors=True)
-    return result
+        shutil.rmtree(inputs.folder / "index", ignore_errors=True)
 
 
 if __name__ == "__main__":
