@@ -68,6 +68,8 @@ class Stage(PacedApp):
         """Why its index was discarded, where that is the reason."""
         self.wanted_capture: int | None = None
         """The number of the capture to be opened next, 1: the newest."""
+        self.wanted_rank: int | None = None
+        """Of a picture of many ranks the one to be opened next."""
 
     @property
     def main(self) -> Screen[None]:

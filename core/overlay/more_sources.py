@@ -22,6 +22,7 @@ class TraceWithMore(Trace):
         """Put more indexes behind those of a trace."""
         self.own = own
         super().__init__([*own.indexes, *more], own.members, own.captures, own.shown_capture)
+        self.opens = own.opens
 
     @property
     def alignment(self) -> Alignment:

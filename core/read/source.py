@@ -247,6 +247,11 @@ def open_source(
         raise UnreadableError(f"{name!r}: {error}") from error
 
 
+def spooled_source(name: str, pipe: IO[bytes]) -> Source:
+    """Return what a pipe holds as a source of a name. Raises UnreadableError."""
+    return _spooled(name, pipe, None, no_progress, never)
+
+
 def current_source(
     path: str | Path,
     known: Source | None,

@@ -94,8 +94,8 @@ def refused_rank(facts: Mapping[str, Any], reason: str) -> RankSummary:
 def summarised(trace: Trace, facts: Mapping[str, Any], trace_bytes: int) -> RankSummary:
     """Return the summary of a trace of one rank; `facts` say which file it is.
 
-    It takes no more bytes than `summary_room` allows: the kernels that take least, lanes and the last collectives
-    are left out for that, and the facts say so. Raises Cancelled.
+    It takes no more bytes than `summary_room` allows: the kernels that take least, lanes and the last
+    collectives are left out for that, and the facts say so. Raises Cancelled.
     """
     room = summary_room(trace_bytes)
     whole = _Whole(trace, facts)

@@ -49,6 +49,8 @@ class Trace(TraceSlices):
 
     missing: Mapping[int, str] = MappingProxyType({})
     """Why some of the sources are not there yet."""
+    opens: Mapping[str, int] = MappingProxyType({})
+    """Of a picture of many ranks: by a lane's tid which rank it stands for, and Enter opens."""
 
     def __init__(
         self,

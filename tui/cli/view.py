@@ -72,6 +72,9 @@ class Asked(NamedTuple):
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
 @click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
 @click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
+@click.option(
+    "--traces", "traces_of_store", metavar="WHERE", default="", help="Where the traces of a store lie."
+)
 @click.option("--wait", "waits", is_flag=True, help="Open traces once they are complete, wait until then.")
 @choice_options
 @smi_options
@@ -93,6 +96,7 @@ def view(
     tz: str | None,
     fresh: bool,
     waits: bool,
+    traces_of_store: str,
     log_file: str | None,
     logs: tuple[str, ...],
     log_zone: str | None,
@@ -151,7 +155,7 @@ def view(
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
 
-    viewing = Viewing(traces, index_options, choice, prepare)
+    viewing = Viewing(traces, index_options, choice, prepare, traces_of_store)
     with viewer_host(log_file) as host:
         opened = viewing.open(index_options.force)
         if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .opened import is_store_path
 from .opening import Made, is_alone, open_alone, show, show_while_indexing, trace_alone
 from .opening_several import open_several, show_while_gathering, trace_meant
 from .options import STDIN
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.indexing import Indexing
     from tracelane.core.index.options import IndexOptions
+    from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.host import Host
@@ -34,8 +36,13 @@ class Viewing:
         options: IndexOptions,
         choice: Choice,
         prepare: Callable[[Trace, Carried | None], Prepared],
+        traces_of_store: str = "",
     ) -> None:
-        """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown."""
+        """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown;
+        `traces_of_store`: where the traces of a store lie.
+        """
+        self._traces_of_store = traces_of_store
+        self._store: CaptureStore | None = None
         self._traces, self._choice = traces, choice
         self._options = options
         self._prepare = prepare
@@ -46,6 +53,8 @@ class Viewing:
     def open(self, force: bool = False) -> Trace | Indexing | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
         options = self._options.with_force(force)
+        if len(self._traces) == 1 and is_store_path(self._traces[0]):
+            return self._open_store(options)
         if can_draw() and is_alone(self._traces, self._choice):
             self._made = trace_alone
             return open_alone(self._traces[0], self._made, self._title, options)
@@ -77,7 +86,12 @@ class Viewing:
                 app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
                 app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
-            if app.wanted_capture is not None:
+            if app.wanted_rank is not None:
+                self._show_rank(app.wanted_rank, app.theme, host)
+                from tracelane.tui.carried import carried
+
+                before = carried(app.trace, app.session, app.theme, app.store.history)
+            elif app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
                 if app.damage is not None:
@@ -89,6 +103,35 @@ class Viewing:
             else:
                 return
             opened = self.open()
+
+    def _open_store(self, options: IndexOptions) -> Trace:
+        from tracelane.core.store.opened import open_store
+        from tracelane.core.store.picture import picture_of_store
+
+        self._store = self._store or open_store(self._traces[0])
+        return picture_of_store(self._store, options)
+
+    def _show_rank(self, place: int, theme: str, host: Host) -> None:
+        """Show one rank of the store until the user leaves it; what fails is said over all ranks."""
+        from tempfile import TemporaryDirectory
+
+        from tracelane.core.base.errors import TracelaneError
+        from tracelane.core.store.picture import opened_rank
+        from tracelane.tui.text.progress import ProgressBar
+
+        if self._store is None:
+            return
+        with TemporaryDirectory(prefix="tracelane-rank-") as folder:
+            try:
+                with ProgressBar(self._store.ranks[place].title) as progress:
+                    trace = opened_rank(
+                        self._store, place, Path(folder), self._traces_of_store, self._options, progress
+                    )
+            except TracelaneError as error:
+                self._notes = (str(error),)
+                return
+            app = show(self._prepared(trace, None), theme, host)
+            app.trace.close()
 
     def _note_damage(self, damage: DamagedIndexError) -> None:
         """Have it said that an index is built anew; raises the damage where that did not help."""

@@ -37,8 +37,12 @@ class SelectionController:
         }
 
     def do_details(self) -> None:
-        """Select what lies at the cursor; show its details; zoom to it."""
+        """Select what lies at the cursor; show its details; zoom to it. A rank among many opens."""
         session = self.store.session
+        if session.focus is not None and session.focus.lane.tid in self.store.trace.opens:
+            self.app.wanted_rank = self.store.trace.opens[session.focus.lane.tid]
+            self.app.exit()
+            return
         if session.selection is None:
             session = select.at_cursor(
                 self.store.trace, session, self.store.layout_now, self.store.lane_lines, self.store.left

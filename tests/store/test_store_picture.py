@@ -1,0 +1,131 @@
+"""A store in the viewer: a line per rank, the one waited for marked, Enter opens a rank and q comes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete
+from tests.rank_files import rank_files
+from tests.store.test_store_tables import store_of
+from tests.tui.cli_process import on_terminal, tracelane
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.store.collect import collect, one_after_another, planned
+from tracelane.core.store.opened import open_store
+from tracelane.core.store.picture import marked_ranks, opened_rank, picture_of_store, trace_path
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
+LATE = 2
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Four ranks on two hosts, of which one comes 300 µs after the others to every collective."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for rank in range(4):
+        late = 300 if rank == LATE else 0
+        events = [
+            complete(1000 * n, 900, f"ProfilerStep#{n}", "user_annotation", pid=5, tid=5) for n in range(5)
+        ]
+        for n in range(5):
+            events.append(complete(1000 * n + 100 + late, 500 - late, REDUCE, "kernel", pid=0, tid=7))
+            events.append(complete(1000 * n + 700, 100, "gemm", "kernel", pid=0, tid=7))
+        info = {"rank": rank, "world_size": 4}
+        text = {"distributedInfo": info, "host_name": f"node{rank // 2}", "traceEvents": events}
+        (folder / f"rank{rank}.json").write_text(json.dumps(text))
+    return folder
+
+
+def test_every_rank_has_a_line_and_the_one_waited_for_a_mark(traces: Path, tmp_path: Path) -> None:
+    """Hosts are processes; what the others do while they wait is called so; steps stand on top."""
+    store = open_store(str(store_of(traces, tmp_path / "store")))
+    assert marked_ranks(store) == {LATE}
+    trace = picture_of_store(store)
+    assert [process.name for process in trace.processes] == ["steps of rank 0", "node1", "node0"]
+    titles = [lane.title for lane in trace.lanes]
+    assert titles == ["steps", "rank 2 ◀", "rank 3", "rank 0", "rank 1"]
+    assert [trace.opens.get(lane.tid) for lane in trace.lanes] == [None, 2, 3, 0, 1]
+    waiting = {
+        lane.title
+        for lane in trace.lanes
+        for row in trace.rows(lane)
+        if any("waits" in trace.name(row, at) for at in range(row.count))
+    }
+    assert waiting == {"rank 0", "rank 1", "rank 3"}
+    assert len(trace.steps) == 5
+    trace.close()
+
+
+def test_a_picture_is_printed_where_there_is_no_terminal(traces: Path, tmp_path: Path) -> None:
+    """With the notes on the rank that is waited for."""
+    done = tracelane(str(store_of(traces, tmp_path / "store")), "--height", "20")
+    assert done.returncode == 0
+    assert "rank 3" in done.stdout and "rank 2 ◀: the others wait 4.5 ms for it" in done.stdout
+
+
+@pytest.mark.slow
+def test_enter_opens_the_rank_at_the_cursor_and_q_comes_back(traces: Path, tmp_path: Path) -> None:
+    """Its own trace, in the viewer as ever; then all ranks again, and q leaves."""
+    store = store_of(traces, tmp_path / "store")
+    down = "\x1b[1;2B"
+    play = (("Nothing is selected", 3 * down), ("node0", "\r"), ("thread 7", "q"), ("node1", "Q"))
+    played = on_terminal(str(store), play=play)
+    assert played.code == 0
+
+
+def test_a_rank_opens_from_its_index_or_its_trace(traces: Path, tmp_path: Path) -> None:
+    """With an index in the store nothing else is needed; else the trace, where it lay when it was collected,
+    or in a folder that is named; else one line.
+    """
+    folder = tmp_path / "store"
+    plan = planned([str(traces)], str(folder), with_index=True)
+    list(collect(plan, str(folder), one_after_another))
+    store = open_store(str(folder))
+    moved = traces.rename(tmp_path / "moved")
+    trace = opened_rank(store, 1, tmp_path / "unpacked")
+    assert [lane.slices for lane in trace.lanes] == [10, 5]
+    trace.close()
+    for index in (folder / "indexes").iterdir():
+        index.unlink()
+    with pytest.raises(UnreadableError, match=r"the trace of rank 1 is not there: name --traces"):
+        opened_rank(store, 1, tmp_path / "none")
+    trace = opened_rank(store, 1, tmp_path / "none", str(moved))
+    assert [lane.slices for lane in trace.lanes] == [10, 5]
+    trace.close()
+
+
+@pytest.mark.parametrize("name", ["../secret.json", "/etc/passwd", "a/../../b", "", "a\0b"])
+def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
+    """A store that came from somebody else names no file outside of the traces' folder."""
+    store = open_store(str(store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store")))
+    rank = store.ranks[0]
+    hostile = type(rank)(rank.record, rank.shelf, rank.member, {**rank.facts, "name": name})
+    with pytest.raises(UnreadableError, match="no name that a trace may have"):
+        trace_path(store, hostile)
+
+
+def test_archives_that_hold_anything_else_are_refused(traces: Path, tmp_path: Path) -> None:
+    """Only plain files of an index are unpacked, and only into its folder."""
+    import io
+    import tarfile
+
+    folder = tmp_path / "store"
+    list(collect(planned([str(traces)], str(folder), with_index=True), str(folder), one_after_another))
+    path = sorted((folder / "indexes").iterdir())[0]
+    for name, kind in (
+        ("../x.table", tarfile.REGTYPE),
+        ("x.table", tarfile.SYMTYPE),
+        ("x.py", tarfile.REGTYPE),
+    ):
+        body = io.BytesIO()
+        with tarfile.open(fileobj=body, mode="w") as archive:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, "/etc/passwd"
+            archive.addfile(entry)
+        path.write_bytes(body.getvalue())
+        with pytest.raises(UnreadableError, match="which is no part of an index"):
+            opened_rank(open_store(str(folder)), 0, tmp_path / f"unpacked{name[0]}{kind!r}")
+    assert not (tmp_path / "x.table").exists()
