@@ -16,6 +16,7 @@ from tracelane.core.trace import Trace
 
 from .actions import view
 from .config import DARK_THEME, Config, read_config
+from .controllers.comparing import CompareController
 from .controllers.counters import CounterController
 from .controllers.cutting import CutController
 from .controllers.device_clocks import DeviceClockController
@@ -23,6 +24,7 @@ from .controllers.drawing import DrawingController
 from .controllers.findings import FindingsController
 from .controllers.hits import HitsController
 from .controllers.logs import LogController
+from .controllers.longest import LongestController
 from .controllers.marks import MarkController
 from .controllers.mouse import MouseController
 from .controllers.navigation import NavigationController
@@ -43,7 +45,7 @@ from .lanes import messages
 from .lanes.look import glyphs
 from .panels.panel import Panel
 from .prepared import OneFile, SeveralFiles
-from .screens.main import MainScreen
+from .screens.main import ASKING, MainScreen
 from .screens.palette import CommandProvider
 from .session import Session
 from .session_store import SessionStore, SourceState
@@ -100,17 +102,20 @@ class TracelaneApp(Stage):
         self.cutting = CutController(self, store)
         self.saving = SaveController(self, store, SliceSaver(self, store), self.marking)
         self.navigation = NavigationController(self, store, self.searching, self.panels)
+        self.drawing.escape_text = self.navigation.escape_text
         self.prompts = PromptController(self, store, self.marking)
+        comparing = CompareController(self, store, self.marking)
         for controller in (
             *(self.panels, self.selection, self.searching, self.marking, self.tables, self.hit_list),
             *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
-            *(self.saving, self.navigation, self.prompts),
+            *(self.saving, self.navigation, self.prompts, comparing),
             *(RankController(self, store), SourceController(self, store)),
+            LongestController(self, store, self.selection),
         ):
             self.handlers.update(controller.commands())
         for typed in (
             *(self.searching, self.marking, self.device_clocks, self.logs, self.steps, self.cutting),
-            *(self.saving, self.prompts),
+            *(self.saving, self.prompts, comparing),
         ):
             self.verbs.update(typed.verbs())
         store.subscribe(self.counters.follow_clocks)
@@ -122,6 +127,7 @@ class TracelaneApp(Stage):
             self.findings.look_for_findings,
             self.device_clocks.look_at_device_clocks,
             self.counters.compute_wanted_lanes,
+            self.drawing.look_at_busy_shares,
         ]
         self.opening = None if isinstance(source, Trace) else self._opening_of(source)
         self.use_command_palette = True
@@ -188,6 +194,10 @@ class TracelaneApp(Stage):
     def _lanes_composed(self) -> None:
         self.drawing.fill()
 
+    @on(MainScreen.Focused)
+    def _focused(self) -> None:
+        self.drawing.fill_footer()
+
     @on(MainScreen.Relaid)
     def _relaid(self) -> None:
         self.drawing.share_room()
@@ -198,7 +208,13 @@ class TracelaneApp(Stage):
 
     @on(Prompt.Left)
     def _prompt_left(self) -> None:
+        self.searching.give_up()
         self.prompts.left()
+
+    @on(Prompt.Typed)
+    def _prompt_typed(self, message: Prompt.Typed) -> None:
+        if message.purpose == "search":
+            self.searching.typed(message.text)
 
     @on(Prompt.Answered)
     def _prompt_answered(self, message: Prompt.Answered) -> None:
@@ -270,6 +286,13 @@ class TracelaneApp(Stage):
         """Show a panel, from a click on its tab."""
         if self.opening is None or not self.opening.takes_panel(name):
             self.panels.show(name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys of commands that ask for a line to the line that is open already."""
+        asking = action == "command" and parameters and parameters[0] in ASKING
+        if asking and isinstance(self.screen, MainScreen):
+            return not any(prompt.is_open for prompt in self.screen.query(Prompt).results())
+        return super().check_action(action, parameters)
 
     def action_command(self, command_id: str) -> None:
         """Do a command of the table, from a key."""

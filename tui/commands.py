@@ -248,6 +248,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
         is_typed=True,
         words="only hide slices",
     ),
+    Command(
+        "longest",
+        "Longest kernel",
+        ("L",),
+        "Select the longest device work of the range, else of all; again: the next longest",
+        _FIND,
+        words="slowest kernel top maximum",
+    ),
     # -- ranges, gaps, comparing
     Command(
         "range",
@@ -282,9 +290,18 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="idle wait bubble why",
     ),
     Command(
+        "compare",
+        "Compare A with B",
+        ("c",),
+        "Ask for two steps or ranges (3 4): tables grow Δ columns; empty: stop comparing",
+        _RANGE,
+        forms=(("A B", "Compare B with A: step numbers, mark:NAME, range, all; alone: stop"),),
+        words="diff difference delta baseline versus",
+    ),
+    Command(
         "baseline",
         "Use as baseline",
-        ("c",),
+        (),
         "Hold tables against the range, else the step: they grow Δ columns; again: drop it",
         _RANGE,
         words="compare diff",
@@ -325,6 +342,22 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="problems issues advice read report",
     ),
     *map(_panel, TABS),
+    Command(
+        "panel-ops",
+        "Table by op",
+        ("3",),
+        "Show PyTorch's table of ops of the range, or all; again: by shape, module",
+        _TABLES,
+        words="operators key_averages",
+    ),
+    Command(
+        "panel-kernels",
+        "Table by kernel",
+        ("4",),
+        "Show the device work of the range, or all, by kernel",
+        _TABLES,
+        words="gpu device work",
+    ),
     Command(
         "maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back", _TABLES
     ),
@@ -571,6 +604,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME", _VIEWER
     ),
+    Command(
+        "messages",
+        "Messages",
+        (),
+        "List what was said since the trace was opened",
+        _VIEWER,
+        words="log notes errors warnings",
+    ),
     Command("captures", "Captures", (), "List the captures that lie together; Enter opens another", _VIEWER),
     Command("reload", "Reload", ("R",), "Read the trace again if a file of it has changed", _VIEWER),
     Command(
@@ -626,7 +667,6 @@ FORMER_KEYS: Final[dict[str, str]] = {
     "P": "fold-process",
     "X": "hide-alike",
     "H": "hidden",
-    "L": "legend",
     "Z": "ruler",
     "left_curly_bracket": "log-earlier",
     "right_curly_bracket": "log-later",

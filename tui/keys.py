@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from .commands import COMMANDS, FORMER_KEYS, Command, command, key_text
+from .session import Session
 
 
 def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
@@ -29,6 +31,40 @@ def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
         if entry.footer and keys:
             pairs.append((key_text(keys[0]), entry.footer))
     return pairs
+
+
+def state_keys(
+    session: Session, in_table: bool, escape: str, remapped: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Return (key, short title) pairs of what the present state offers, help always first; `escape` is what
+    Esc does.
+    """
+    if in_table:
+        pairs = [("←→", "sort"), ("Enter", "go"), *_pairs({"copy": "copy", "maximise": "maximise"}, remapped)]
+        pairs += _pairs({"other-pane": "lanes"}, remapped)
+    elif session.anchor is not None:
+        pairs = _pairs({"range": "end", "panel-table": "table", "focus": "zoom"}, remapped)
+    else:
+        walk = {"next-hit": "next hit", "previous-hit": "before", "hits": "list"} if session.search else {}
+        pairs = _pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
+    escapes = [("Esc", escape)] if escape else []
+    asked = {key for key, _ in pairs}
+    rest = [pair for pair in footer_keys(remapped) if pair[0] not in asked]
+    first = [pair for pair in rest if pair[1] == "help"]
+    return [*first, *escapes, *pairs, *(pair for pair in rest if pair not in first)]
+
+
+AIMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "range": {"panel-table": "table", "focus": "zoom", "compare": "compare", "mark": "mark"},
+    "step": {"focus": "zoom", "panel-table": "table", "next-gap": "idle there", "compare": "compare"},
+    "selection": {"launch": "launch", "kernel": "kernel", "focus": "zoom", "copy": "copy"},
+}
+"""What the footer offers after a range, a step or a selection was chosen."""
+
+
+def _pairs(titles: Mapping[str, str], remapped: Mapping[str, str]) -> list[tuple[str, str]]:
+    keys = {command_id: keys_of(command(command_id), remapped) for command_id in titles}
+    return [(key_text(own[0]), titles[command_id]) for command_id, own in keys.items() if own]
 
 
 def unbound_message(key: str, character: str | None) -> str:

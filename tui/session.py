@@ -142,4 +142,5 @@ class Session:
     filter: str = ""  # filter language; what does not match is not drawn
     steps: str = ""  # name of the slices that are taken for steps; empty: those that are found
     flows: bool = False  # all flows in view are drawn, not the selection's alone
+    aim: str = ""  # what was chosen last, and keys mean: "range", "selection", "step" (at the cursor)
     zone: str = ""  # of wall times: a name, an offset, UTC; empty: this machine's

@@ -144,7 +144,7 @@ class SessionStore:
 
     def go(self, session: Session, together: str = "") -> None:
         """Change the session and remember the one before."""
-        session = ranges.extended(self._session, session)
+        session = ranges.aimed(self._session, ranges.extended(self._session, session))
         if session != self._session:
             self.has_moved = True
             self.history = self.history.left(self._session, together, monotonic())

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from tracelane.core.base.errors import DamagedIndexError, TracelaneError
 from tracelane.core.base.safe_text import safe
 
+from .actions.lanes import lane_change_text
 from .actions.refusal import Refusal
 from .actions.table import MOVES, TOGETHER
 from .commands import Command
@@ -19,7 +20,9 @@ from .jobs import JobRunner
 from .keys import shown_keys
 from .session_store import SessionStore
 from .terminal.pacing import PacedApp
-from .widgets.bars import Footer
+from .widgets.bars import MessageLine
+
+MESSAGES_KEPT = 500
 
 
 class Opening(Protocol):
@@ -62,6 +65,8 @@ class Stage(PacedApp):
         """What shows the files while they are read, None once all are."""
         self.is_filled = False
         """Whether the lanes' screen has all its widgets."""
+        self.messages: list[str] = []
+        """What was said, the newest last."""
         self.wants_reload = False
         """Whether the trace is to be opened anew, once the App has left."""
         self.damage: DamagedIndexError | None = None
@@ -81,18 +86,50 @@ class Stage(PacedApp):
         """Whether the screen's widgets are there: not yet at the start, no more while the App closes."""
         return self.is_filled and bool(self.screen_stack)
 
-    def say(self, text: str) -> None:
-        """Show a message in the footer until the next command."""
-        if self.screen_stack:
-            for footer in self.main.query(Footer).results():
-                footer.message = safe(text)
+    def say(self, text: str, stays: bool = False) -> None:
+        """Show a message until the next command, or, where it `stays`, until it is dismissed; an empty one
+        takes the last answer away.
+        """
+        text = safe(text)
+        if text:
+            self.messages.append(text)
+            del self.messages[:-MESSAGES_KEPT]
+        if not self.screen_stack:
+            return
+        for line in self.main.query(MessageLine).results():
+            if stays:
+                line.answer, line.notices = "", (*(one for one in line.notices if one != text), text)
+            else:
+                line.answer = text
+
+    @property
+    def message(self) -> str:
+        """What is being said."""
+        lines = self.main.query(MessageLine).results() if self.screen_stack else ()
+        return next((line.text for line in lines), "")
+
+    @property
+    def has_notice(self) -> bool:
+        """Whether something is said that stays until it is dismissed."""
+        lines = self.main.query(MessageLine).results() if self.screen_stack else ()
+        return any(line.notices for line in lines)
+
+    def withdraw(self, text: str) -> None:
+        """Take away a message that holds no more."""
+        for line in self.main.query(MessageLine).results():
+            line.notices = tuple(one for one in line.notices if one != safe(text))
+
+    def dismiss_messages(self) -> None:
+        """Take away what is being said."""
+        for line in self.main.query(MessageLine).results():
+            line.answer, line.notices = "", ()
 
     def keys_shown(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""
         return shown_keys(entry, self.config.keys)
 
     def run_command(self, command_id: str) -> None:
-        """Do a command of the table; what cannot be done is said in the footer."""
+        """Do a command of the table; what cannot be done is said."""
         self.say("")
         if self.opening is not None and self.opening.takes(command_id):
             return
@@ -100,7 +137,7 @@ class Stage(PacedApp):
         self.attempt(lambda: self._do(command_id))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Do something that may be refused; the refusal is said in the footer."""
+        """Do something that may be refused; the refusal is said."""
         try:
             action()
         except DamagedIndexError as error:
@@ -115,4 +152,8 @@ class Stage(PacedApp):
         if move is None:
             self.handlers[command_id]()
         else:
-            self.store.go(move(self.store.scene), TOGETHER.get(command_id, ""))
+            scene = self.store.scene
+            self.store.go(move(scene), TOGETHER.get(command_id, ""))
+            text = lane_change_text(command_id, scene.session, self.store.session, scene.layout, scene.height)
+            if text:
+                self.say(text)

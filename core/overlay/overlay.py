@@ -178,6 +178,19 @@ class Overlay(TraceWithMore):
         value = None if series.missing[sample] else float(series.value[sample])
         return Reading(metric, series.device, value, start, end, line, one.log.line_text(line))
 
+    def device_readings(self, process: Process, time: int, clocks: Clocks = NO_CLOCKS) -> list[Reading]:
+        """Return what the logs say of a process's device at a trace time, in the metrics shown at first."""
+        readings = []
+        for _, place, metric in self.metrics():
+            lane = self.lanes[place]
+            device = self._device_of(lane.process) if metric.chosen else None
+            if device is None or (device.source, device.process) != (process.source, process.number):
+                continue
+            reading = self.reading(self.row(place, 0), time, clocks)
+            if reading is not None and reading.value is not None and reading.start <= time < reading.end:
+                readings.append(reading)
+        return readings
+
     # -- a sample holds over its interval -------------------------------------------------------------------
 
     def bounds(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:

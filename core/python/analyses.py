@@ -28,7 +28,7 @@ class AnalysisMethods:
     def range(
         self,
         *,
-        by: Literal["name", "lane"] = "name",
+        by: Literal["name", "lane", "category"] = "name",
         where: str | None = None,
         step: int | str | None = None,
         lanes: str | None = None,
@@ -36,7 +36,8 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say what happens in a stretch of time, or in the whole trace: per name and category, or per lane.
+        """Say what happens in a stretch of time, or in the whole trace: per name and category, per lane, or
+        per category.
 
         by: Rows.
         """

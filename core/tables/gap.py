@@ -68,6 +68,11 @@ class WorkGaps:
         long = np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least))
         return low + int(long[0]) if len(long) else None
 
+    def begin_of(self, time: int) -> int | None:
+        """Return where the gap begins that a time lies in; None where there is work."""
+        place = int(np.searchsorted(self.ends, time, "right"))
+        return int(self.starts[place]) if place < len(self.ends) and self.starts[place] <= time else None
+
     def longest(self, within: tuple[int, int] | None) -> int | None:
         """Return the longest gap, the first of equals: of a range the longest that lies in it wholly, without
         such a one that of which most lies in it.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
+from ..base.ids import SliceId
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
@@ -17,7 +19,9 @@ from ..query.scan import json_value_text
 from ..read.promoted import PROMOTED, Kind
 from .attribution import work_by_steps
 from .by_step import STEP
+from .devices import kernel_types
 from .groups import Groups, concatenated
+from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 from .table import ARG, Column, Table
@@ -104,6 +108,47 @@ def instances(
         sources=np.array([work.device.source for work, _ in picked], np.int64),
     )
     return table, _histogram(scope, durations)
+
+
+@dataclass(frozen=True)
+class LongWork:
+    """A slice of device work and how long it took in a scope, ns."""
+
+    id: SliceId
+    duration: int
+
+
+def longest_work(scope: Scope, count: int) -> list[LongWork]:
+    """Return the longest runs of kernels in a scope, the longest first, of equals the earliest; where there
+    are only copies, the longest of these. Raises Cancelled.
+    """
+    works = work_of(scope)
+    kernels = [work for work in (work.take(np.flatnonzero(~_is_copy(work))) for work in works) if len(work)]
+    candidates = []
+    for work in kernels or works:
+        lengths = work.durations
+        places = np.arange(len(lengths))
+        if len(lengths) > count:
+            least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
+            places = np.flatnonzero(lengths >= least)
+        places = places[np.lexsort((work.starts[places], -lengths[places]))[:count]]
+        ordinals = work.index.column("slices.ordinal")[work.positions[places]]
+        source = work.device.source
+        candidates += [
+            (-length, start, source, ordinal)
+            for length, start, ordinal in zip(
+                lengths[places].tolist(), work.starts[places].tolist(), ordinals.tolist()
+            )
+        ]
+    candidates.sort()
+    return [LongWork(SliceId(source, ordinal), -length) for length, _, source, ordinal in candidates[:count]]
+
+
+def _is_copy(work: Work) -> AnyArray:
+    """Tell which slices copy or set memory, by their category or name."""
+    kinds = kernel_types(work.index, work.names, work.categories)
+    is_copy: AnyArray = kinds == KERNEL_TYPES.index("memory")
+    return is_copy
 
 
 def _matching(work: Work, pattern: Pattern, cancelled: CancelledCallback) -> I64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,15 +38,25 @@ LANE_COLUMNS = (
     Column("busy_ns", "busy", "ns"),
     Column("share", "busy share", "share"),
 )
+CATEGORY_COLUMNS = (
+    Column("category", "category", "text"),
+    Column("names", "names", "count"),
+    Column("count", "count", "count"),
+    Column("self_ns", "self", "ns"),
+    Column("share", "share", "share"),
+    Column("max_ns", "max", "ns", statistic=True),
+)
 UNKNOWN = np.int64(-1)
 FAR = np.iinfo(np.int64).max
 
 
 def analyse_range(scope: Scope, by: str = "name") -> Tables:
-    """Return what happens in a scope by name and category, or by lane."""
+    """Return what happens in a scope by name and category, by lane, or by category."""
 
     def table() -> Table:
-        return lane_table(scope).sort("busy_ns") if by == "lane" else range_table(scope).sort("self_ns")
+        if by == "lane":
+            return lane_table(scope).sort("busy_ns")
+        return (category_table(scope) if by == "category" else range_table(scope)).sort("self_ns")
 
     return Tables(scope.text, scope.origin, {"range": table})
 
@@ -70,6 +80,41 @@ def range_table(scope: Scope) -> Table:
             group = groups[chunk.source] = _Groups(chunk.index)
         group.add(chunk)
     return _as_table(scope, groups)
+
+
+def category_table(scope: Scope) -> Table:
+    """Return per category: names, count, self (ns inside the range), its share, max; each row's slice is the
+    longest.
+    """
+    names = range_table(scope)
+    places = {category: place for place, category in enumerate(dict.fromkeys(names.texts("category")))}
+    of_row = np.array([places[category] for category in names.texts("category")], np.int64)
+
+    def summed(key: str) -> I64:
+        sums = np.zeros(len(places), np.int64)
+        np.add.at(sums, of_row, names.numbers(key))
+        return sums
+
+    longest = np.zeros(len(places), np.int64)  # the row with the longest slice
+    order = np.argsort(names.numbers("max_ns"), kind="stable")
+    longest[of_row[order]] = order
+    own = summed("self_ns")
+    return replace(
+        names,
+        title="Slices by category",
+        columns=CATEGORY_COLUMNS,
+        data={
+            "category": [category or "(none)" for category in places],
+            "names": np.bincount(of_row, minlength=len(places)),
+            "count": summed("count"),
+            "self_ns": own,
+            "share": own / max(1, int(own.sum())),
+            "max_ns": names.numbers("max_ns")[longest],
+        },
+        positions=None if names.positions is None else names.positions[longest],
+        sources=None if names.sources is None else names.sources[longest],
+        keys=("category",),
+    )
 
 
 def lane_table(scope: Scope) -> Table:

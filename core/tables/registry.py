@@ -95,28 +95,33 @@ def loaded(path: str) -> Callable[..., Any]:
 
 
 TABS = (
-    Tab("ops", "3", "Ops", "Ops", "Show PyTorch's table of ops of the range, or all"),
-    Tab("kernels", "4", "Kern", "Kernels", "Show the device work of the range, or all, by name"),
+    Tab(
+        "table",
+        "t",
+        "Tab",
+        "Table",
+        "Show what took time in the range, or all, by name; again: by lane",
+    ),
     Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),
     Tab("time", "6", "Time", "Device time", "Show the devices' time; again: idle, gaps, launches"),
     Tab("memory", "7", "Mem", "Memory", "Show the allocators; again: their peaks; again: copies"),
     Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
     Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
-    Tab("table", "t", "Tab", "Table", "Show the range, or all, by name; again: by lane"),
 )
 ANALYSES = (
     Analysis(
         "range",
         "range_table:analyse_range",
         "Table",
-        "Say what happens in a stretch of time, or in the whole trace: per name and category, or per "
-        "lane.\n\n"
+        "Say what happens in a stretch of time, or in the whole trace: per name and category, per lane, or "
+        "per category.\n\n"
         "Slices that the edges cut count by their part inside; times are in ns in JSON and CSV.",
-        (Option("by", "Rows.", "name", ("name", "lane")),),
+        (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
         panels=(
-            TablePanel("table", "Table", "range", "no slices here", "self_ns"),
-            TablePanel("lanes-busy", "Lanes", "range", "no slices here", "busy_ns", (("by", "lane"),)),
+            TablePanel("table", "Name", "range", "no slices here", "self_ns"),
+            TablePanel("lanes-busy", "Lane", "range", "no slices here", "busy_ns", (("by", "lane"),)),
+            TablePanel("categories", "Category", "range", "no slices here", "self_ns", (("by", "category"),)),
         ),
         metrics="range_table:range_metrics",
         metric_group="trace",
@@ -158,8 +163,14 @@ ANALYSES = (
             ),
             Option("by", "A table for each step, one below the other.", choices=("step",)),
         ),
-        tab="ops",
-        panels=(TablePanel("ops", "Ops", "ops", "no ops here", "self_cpu_ns"),),
+        tab="table",
+        panels=(
+            TablePanel("ops", "Op", "ops", "no ops here", "self_cpu_ns"),
+            TablePanel("ops-shape", "Shape", "ops", "no ops here", "self_cpu_ns", (("group_by", "shape"),)),
+            TablePanel(
+                "ops-module", "Module", "ops", "no ops here", "self_cpu_ns", (("group_by", "module"),)
+            ),
+        ),
         rows=STEP_ROWS,
         sort="ops:sort_column",
         metrics="ops:op_metrics",
@@ -233,8 +244,8 @@ ANALYSES = (
             ),
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
-        tab="kernels",
-        panels=(TablePanel("kernels", "Kernels", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
+        tab="table",
+        panels=(TablePanel("kernels", "Kernel", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",

@@ -161,7 +161,7 @@ class TraceLanes:
         if row.kind is RowKind.SAMPLES:
             return row.series
         column = "slices.name" if row.kind is RowKind.SLICES else "instants.name"
-        return index.string(int(index.column(column)[self._place(row, at)]))
+        return index.string(int(index.column(column)[self.position(row, at)]))
 
     def label(self, row: Row, at: int) -> str:
         """Return the short name of the slice or instant at an index within its row."""
@@ -169,7 +169,8 @@ class TraceLanes:
 
     # -- inner --------------------------------------------------------------------------------------------
 
-    def _place(self, row: Row, at: int) -> int:
+    def position(self, row: Row, at: int) -> int:
+        """Return the position of what stands at an index within a row; IndexError outside the row."""
         if not 0 <= at < row.count:
             raise IndexError(at)
         return int(self.indexes[row.source].rows[row.number]["first"]) + at

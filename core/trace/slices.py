@@ -40,7 +40,7 @@ class TraceSlices(TraceLanes):
         """Return (start, end) in trace time of what lies at an index within its row."""
         index, offset = self.indexes[row.source], clocks.offset(row.source, row.pid)
         start = int(lookup.row_starts(index, row.number)[at])
-        ns = int(index.duration([self._place(row, at)])[0]) if row.kind is RowKind.SLICES else 0
+        ns = int(index.duration([self.position(row, at)])[0]) if row.kind is RowKind.SLICES else 0
         return start + offset, start + ns + offset
 
     def slice_at(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
@@ -65,11 +65,11 @@ class TraceSlices(TraceLanes):
 
     def slice_id(self, row: Row, at: int) -> SliceId:
         """Return the identity of the slice at an index within its row."""
-        return self._id(row.source, self._place(row, at))
+        return self.slice_id_of(row.source, self.position(row, at))
 
     def id_at(self, source: int, position: int) -> SliceId:
         """Return the identity of the slice at a position in a source's index."""
-        return self._id(source, position)
+        return self.slice_id_of(source, position)
 
     def ordinal(self, row: Row, at: int) -> int:
         """Return the event ordinal of what lies at an index within its row, of any kind."""
@@ -79,7 +79,7 @@ class TraceSlices(TraceLanes):
             RowKind.INSTANTS: "instants.ordinal",
             RowKind.SAMPLES: "samples.ordinal",
         }[row.kind]
-        return int(index.column(column)[self._place(row, at)])
+        return int(index.column(column)[self.position(row, at)])
 
     def find(self, slice_id: SliceId) -> tuple[Row, int] | None:
         """Return (row, index within the row) of a slice, None when there is no such slice."""
@@ -113,7 +113,7 @@ class TraceSlices(TraceLanes):
         """Return the innermost slice that contains this one whole."""
         position = self._position(slice_id)
         parent = None if position is None else self.indexes[slice_id.source].parent(position)
-        return None if parent is None else self._id(slice_id.source, parent)
+        return None if parent is None else self.slice_id_of(slice_id.source, parent)
 
     def ancestors(self, slice_id: SliceId, limit: int = 1000) -> list[SliceId]:
         """Return the slices around this one, innermost first, at most `limit`."""
@@ -121,7 +121,7 @@ class TraceSlices(TraceLanes):
         if position is None:
             return []
         around = lookup.ancestors(self.indexes[slice_id.source], position, limit)
-        return [self._id(slice_id.source, ancestor) for ancestor in around]
+        return [self.slice_id_of(slice_id.source, ancestor) for ancestor in around]
 
     def child_at(self, slice_id: SliceId, time: int, clocks: Clocks = NO_CLOCKS) -> SliceId | None:
         """Return the direct child that covers a time, else the one nearest to it."""
@@ -130,8 +130,8 @@ class TraceSlices(TraceLanes):
             return None
         row, at = place
         index = self.indexes[row.source]
-        child = lookup.child_at(index, self._place(row, at), self._lane_time(row, time, clocks))
-        return None if child is None else self._id(row.source, child)
+        child = lookup.child_at(index, self.position(row, at), self._lane_time(row, time, clocks))
+        return None if child is None else self.slice_id_of(row.source, child)
 
     def children(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceId]:
         """Return the direct children in time order, at most `limit`."""
@@ -139,7 +139,7 @@ class TraceSlices(TraceLanes):
         if position is None:
             return []
         children = lookup.children(self.indexes[slice_id.source], position, limit)
-        return [self._id(slice_id.source, child) for child in children]
+        return [self.slice_id_of(slice_id.source, child) for child in children]
 
     # -- one slice in full --------------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class TraceSlices(TraceLanes):
         return [
             SliceFlow(
                 flow.category,
-                None if flow.source_position is None else self._id(source, flow.source_position),
-                None if flow.target_position is None else self._id(source, flow.target_position),
+                None if flow.source_position is None else self.slice_id_of(source, flow.source_position),
+                None if flow.target_position is None else self.slice_id_of(source, flow.target_position),
             )
             for flow in ask(self.indexes[source], position, limit)
         ]
@@ -212,7 +212,7 @@ class TraceSlices(TraceLanes):
                 Link(
                     link.role,
                     link.via,
-                    self._id(source, link.position),
+                    self.slice_id_of(source, link.position),
                     name,
                     short_name(name),
                     category,
@@ -253,7 +253,8 @@ class TraceSlices(TraceLanes):
 
     # -- inner --------------------------------------------------------------------------------------------
 
-    def _id(self, source: int, position: int) -> SliceId:
+    def slice_id_of(self, source: int, position: int) -> SliceId:
+        """Return the identity of the slice at a position of a source."""
         slice_id = SliceId(source, int(self.indexes[source].column("slices.ordinal")[position]))
         self._remember(slice_id, position)
         return slice_id

@@ -18,7 +18,6 @@ from tests.waiting import PATIENCE_S
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
-from tracelane.tui.widgets.bars import Footer
 
 POLL_S = 0.01
 
@@ -58,7 +57,7 @@ def screen_text(app: App[Any]) -> str:
 
 def message(app: TracelaneApp) -> str:
     """Return what the footer says."""
-    return app.main.query_one(Footer).message
+    return app.message
 
 
 async def wait_until(pilot: Pilot[Any], holds: Callable[[], bool], what: str = "the condition") -> None:

@@ -1,4 +1,4 @@
-"""A baseline: kept by key, seen on the ruler, and every table held against it."""
+"""A baseline: kept by a command, seen on the ruler, and every table held against it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ def trace(tmp_path: Path) -> Trace:
 
 
 async def test_kept_and_dropped(trace: Trace) -> None:
-    """c keeps the step at the cursor, else the range; the same again is dropped, Esc drops it last, u brings
-    it back.
+    """The command keeps the step at the cursor, else the range; the same again is dropped, Esc drops it last,
+    u brings it back.
     """
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         app.store.session = replace(app.session, cursor=trace.span[1])
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline is None and "no step at the cursor" in message(app)
         first, second = trace.steps[:2]
         app.store.session = replace(app.session, cursor=first.start)
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline == (first.start, first.end)
         assert "╞" in screen_text(app) and "baseline" in screen_text(app)
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline is None and "no baseline" in message(app)
-        await pilot.press("c", ">", "r", "c")
+        app.run_command("baseline")
+        await pilot.press(">", "r")
+        app.run_command("baseline")
         assert app.session.baseline == app.session.range == (second.start, second.end)
         await pilot.press("escape")
         assert app.session.range is None and app.session.baseline is not None
@@ -52,12 +57,15 @@ async def test_an_annotation_before_the_step(trace: Trace) -> None:
     async with open_viewer(trace, (120, 50)) as (app, pilot):
         step = trace.steps[1]
         app.action_jump(step.id.source, step.id.ordinal)
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline == (step.start, step.end)
         app.action_jump(0, 14)
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline is None
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         assert app.session.baseline == (step.start, step.end)
 
 
@@ -66,7 +74,8 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
     async with open_viewer(trace, (160, 50)) as (app, pilot):
         first, second = trace.steps[:2]
         app.store.session = replace(app.session, cursor=first.start)
-        await pilot.press("c", ">", "r")
+        app.run_command("baseline")
+        await pilot.press(">", "r")
         for name in PANELS:
             app.action_panel(name)
             await wait_until_idle(app, pilot)
@@ -86,7 +95,8 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
             name = str(row["name"])
             sides = [int(side[name]["total_ns"] or 0) if name in side else 0 for side in (now, past)]
             assert row["total_ns_delta"] == sides[0] - sides[1]
-        await pilot.press("c")
+        app.run_command("baseline")
+        await pilot.pause()
         await wait_until_idle(app, pilot)
         plain = app.main.query_one("#table", TablePane).shown_table
         assert plain is not None and not any(column.change for column in plain.columns)
@@ -96,7 +106,8 @@ async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     """Sorting by a Δ column puts the largest change first, whatever its sign."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):
         app.store.session = replace(app.session, range=(START, START + 14 * MS))
-        await pilot.press("c", "escape", "t")
+        app.run_command("baseline")
+        await pilot.press("escape", "t")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#table", TablePane)
         table = pane.shown_table

@@ -14,7 +14,6 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
-from tracelane.tui.widgets.bars import Footer
 
 
 async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
@@ -23,7 +22,7 @@ async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
     app.screen.query_one("Prompt Input").value = line
     await pilot.press("enter")
     await wait_until_idle(app, pilot)
-    return app.main.query_one(Footer).message
+    return app.message
 
 
 async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.view import offered_log
 from tracelane.tui.config import Config
-from tracelane.tui.widgets.bars import LEAST_PATH, with_short_path
 
 INTERVAL_NS = 100_000_000
 
@@ -83,28 +82,8 @@ async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
         assert len(app.trace.placed) == 1
 
 
-@pytest.mark.parametrize(
-    ("message", "width", "shown"),
-    [
-        ("saved /tmp/a.csv", 20, "saved /tmp/a.csv"),
-        ("nothing to shorten in here", 10, "nothing to shorten in here"),
-        (f"saved /{'d' * 60}/table.csv: 3 rows", 60, f"saved /{'d' * 22}…{'d' * 12}/table.csv: 3 rows"),
-        (f"/{'d' * 60}/table.csv is there already: give another name", 60, None),
-    ],
-)
-def test_a_path_in_a_message_gives_way(message: str, width: int, shown: str | None) -> None:
-    """Of a message that does not fit the path is shortened in its middle, so that what is said stays."""
-    found = with_short_path(message, width)
-    if shown is not None:
-        assert found == shown
-    else:
-        path, _, rest = found.partition(" ")
-        assert (len(path), rest) == (LEAST_PATH, "is there already: give another name")
-        assert path.endswith("table.csv")
-
-
 async def test_moving_a_log(overlay: Overlay) -> None:
-    """{ and } move the log by its sampling interval, :smi-offset sets its lag, u takes both back."""
+    """Two commands move the log by its sampling interval, :smi-offset sets its lag, u takes both back."""
     source = overlay.log_sources[0]
     proposed = overlay.placed[0].proposal.lag_s
     app = TracelaneApp(overlay, config=Config())

@@ -164,7 +164,9 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
 async def test_the_view_as_a_command_line(trace: Trace) -> None:
     """`:copy view` gives a line that, taken apart by the command line's own rules, shows the same time."""
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("home", "c", "w", "w", "v", "right", "v", ":")
+        await pilot.press("home")
+        app.run_command("baseline")
+        await pilot.press("w", "w", "v", "right", "v", ":")
         await pilot.press(*"only stream", "enter", ":", *"steps aten::linear", "enter", ":")
         await pilot.press(*"copy view", "enter")
         await pilot.pause()

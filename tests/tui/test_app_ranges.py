@@ -113,7 +113,7 @@ async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there:
         await pilot.press(*key)
         await wait_until_idle(app, pilot)
         assert app.session.panel == panel and shown_there in screen_text(app)
-        await pilot.press("t", "t")
+        await pilot.press("1", "t", "t")
         await wait_until_idle(app, pilot)
         assert "Busy share" in screen_text(app)
 

@@ -28,7 +28,7 @@ from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.screens.pick import PickScreen
-from tracelane.tui.widgets.bars import Bar, Footer
+from tracelane.tui.widgets.bars import Bar
 
 EVENTS = [
     complete(100 * i + 10 * j, 8, f"{name}{j}", cat, tid=tid, args={"Ev Idx": i})
@@ -80,7 +80,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "mm")
-        assert app.main.query_one(Footer).message.startswith("8 slices found, 64 µs together")
+        assert app.message.startswith("8 slices found, 64 µs together")
         assert "/mm: 8" in header(app)
         assert [mark for name, mark in runs_of(app, 0)] == [name[0] == "m" for name, _ in runs_of(app, 0)]
         assert all(mark for _, mark in runs_of(app, 1))
@@ -92,11 +92,11 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
             await pilot.press("n")
             seen.append(app.session.selection)
         assert seen == [SliceId(0, 0), SliceId(0, 2), SliceId(0, 3)]
-        assert app.main.query_one(Footer).message == "hit 3 of 8"
+        assert app.message == "hit 3 of 8: mm0, 8 µs, thread 1"
         await pilot.press("N")
         assert app.session.selection == SliceId(0, 2)
         await pilot.press("N", "N")
-        assert "the first of 8 hits" in app.main.query_one(Footer).message
+        assert "the first of 8 hits" in app.message
         await pilot.press("escape")
         await wait_until_idle(app, pilot)
         assert app.session.search == "" and app.session.selection is not None
@@ -121,7 +121,7 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
         await pilot.press("asterisk")
         await wait_until_idle(app, pilot)
         assert app.session.search == "name='add1'"
-        assert app.main.query_one(Footer).message.startswith("4 slices found")
+        assert app.message.startswith("4 slices found")
 
 
 async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
@@ -139,7 +139,7 @@ async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
         await pilot.press("right")
         assert {first, app.session.selection} == {SliceId(0, 7), SliceId(0, 10)}, "what is hidden is passed"
         await pilot.press("right")
-        assert "the last one on this row" in app.main.query_one(Footer).message
+        assert "the last one on this row" in app.message
         await typed(app, pilot, "colon", "filter")
         assert "hidden" not in header(app) and len(runs_of(app, 0)) >= 8
 
@@ -177,11 +177,11 @@ async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "dur>1")
-        assert "ns, us, ms or s" in app.main.query_one(Footer).message and app.session.search == ""
+        assert "ns, us, ms or s" in app.message and app.session.search == ""
         await typed(app, pilot, "slash", "nosuchname")
-        assert "no slice matches nosuchname" in app.main.query_one(Footer).message
+        assert "no slice matches nosuchname" in app.message
         await pilot.press("n")
-        assert "no slice matches" in app.main.query_one(Footer).message
+        assert "no slice matches" in app.message
 
 
 def rows_listed(app: TracelaneApp) -> list[tuple[str, str]]:
@@ -200,7 +200,7 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
         await pilot.press("z")
-        assert "nothing is searched for" in app.main.query_one(Footer).message
+        assert "nothing is searched for" in app.message
         await typed(app, pilot, "slash", "mm")
         await pilot.press("z")
         await pilot.pause(PANEL_DELAY * 2)
@@ -252,7 +252,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
         await wait_until(pilot, lambda: app.searching.hits is not None, "hits")
         assert "/arg.nothing: 4 in 25%" in header(app)
         await pilot.press("n")
-        assert app.main.query_one(Footer).message.endswith("of 4")
+        assert " of 4: " in app.message
         await pilot.press("escape")
         await wait_until_idle(app, pilot)
         assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"

@@ -110,7 +110,7 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await pilot.press("w", "w", "w")
     await wait_until_idle(app, pilot)
     assert app.session.viewport != before.viewport
-    await pilot.press("t")
+    await pilot.press("1", "t")
     await wait_until_idle(app, pilot)
     assert app.session.panel == "table"
     assert "Self" in screen_text(app)

@@ -30,7 +30,6 @@ from tracelane.tui.draw.layout import lane_key
 from tracelane.tui.prepared import OneFile, Prepared
 from tracelane.tui.screens.opening import QUESTION, OpeningScreen, StopQuestion
 from tracelane.tui.session import RowKey, Session, Viewport
-from tracelane.tui.widgets.bars import Footer
 
 
 def events() -> list[dict[str, object]]:
@@ -113,7 +112,7 @@ async def until_opened(app: TracelaneApp, pilot: Pilot[None]) -> None:
 
 
 def told(app: TracelaneApp) -> str:
-    return app.screen_stack[0].query_one(Footer).message
+    return app.message
 
 
 async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> No
         assert after.focus is not None and after.focus.lane.tid == "1"
         now = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
         assert lanes.index("thread 1") == now.index("thread 1")
-        assert "all 803 events read" in screen_text(app) and "provisional" not in screen_text(app)
+        assert "39.96 ms" in screen_text(app) and "provisional" not in screen_text(app)
         assert told(app) == "a note"
         await pilot.press("enter")
         assert app.session.selection is not None
@@ -233,7 +232,7 @@ async def test_what_needs_the_index_says_so(running: Scripted, tmp_path: Path) -
         assert "nothing has been read yet" in told(app)
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
-        for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Ops")):
+        for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Table by op")):
             await pilot.press(key)
             assert told(app).startswith(title) and "when the index is there" in told(app)
         await pilot.press("ö")

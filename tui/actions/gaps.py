@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
+from tracelane.core.tables.devices import devices
 from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
 from tracelane.core.trace import Row
 
-from ..session import Session
+from ..draw.layout import lane_key
+from ..session import RowKey, Session
 from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
 from .select import first_row, select
@@ -25,13 +27,17 @@ def next_one(scene: Scene) -> Session:
     thing = None
     if session.selection is not None:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
-    on_device = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks) is not None
+    gaps = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks)
+    on_device = gaps is not None
     time, after = session.cursor, None
-    if thing is not None and (thing.row.lane == row.lane if on_device else thing.row.number == row.number):
+    least = max(1, session.viewport.span // max(1, session.viewport.width))
+    if session.aim == "step":  # why the device waits there: the gap that the step begins in
+        begin = None if gaps is None else gaps.begin_of(time)
+        time, least = (time, least) if begin is None else (begin, 1)
+    elif thing is not None and (thing.row.lane == row.lane if on_device else thing.row.number == row.number):
         time = thing.end
         if thing.is_gap:
             after = int(scene.trace.indexes[row.source].rows[thing.row.number]["first"]) + thing.index
-    least = max(1, session.viewport.span // max(1, session.viewport.width))
     gap = next_gap_on_lane(scene.trace, row, time, session.clocks, least, after)
     if gap is None:
         raise Refusal(f"no gap of a cell ({format_ns(least)}) or more from here on: zoom in for shorter ones")
@@ -48,11 +54,24 @@ def select_longest_gap(scene: Scene) -> Session:
 
 
 def _row(scene: Scene) -> Row:
-    key = scene.session.focus or first_row(scene.layout, scene.session, scene.height)
+    key = scene.session.focus or _device_row(scene)
+    key = key or first_row(scene.layout, scene.session, scene.height)
     row = None if key is None else row_of(scene.layout, key)
     if row is None or row.kind is not RowKind.SLICES:
         raise Refusal("gaps are between slices: ↑ ↓ choose a row of them")
     return row
+
+
+def _device_row(scene: Scene) -> RowKey | None:
+    """Return the first row of the first lane on which a device works, None where there is none to be seen."""
+    for device in devices(scene.trace):
+        for number in device.lanes:
+            key = RowKey(lane_key(scene.trace.lanes[number]), 0)
+            if scene.layout.y_of(key) is not None:
+                gaps = scene.trace.work_gaps(scene.trace.lanes[number], scene.session.clocks)
+                if gaps is not None and len(gaps.starts):
+                    return key
+    return None
 
 
 def _selected(scene: Scene, gap: GapBounds) -> Session:

@@ -77,6 +77,32 @@ def _lines(layout: Layout) -> list[Line | None]:
     return [*layout.pinned, *map(layout.line, range(layout.height))]
 
 
+CHANGES = {
+    "fold": "folded or opened",
+    "fold-process": "its process is folded or opened",
+    "expand": "opened in full, or back",
+    "pin": "stays at the top",
+    "hide": "is hidden",
+    "hide-alike": "and lanes like it are hidden",
+}
+
+
+def lane_change_text(command_id: str, before: Session, now: Session, layout: Layout, height: int) -> str:
+    """Return what a command has done to the focused lane, and how it is undone; empty for other commands."""
+    if command_id not in CHANGES or before == now:
+        return ""
+    what = CHANGES[command_id]
+    if command_id == "pin" and len(now.pinned) < len(before.pinned):
+        what = "is released"
+    folds = len(now.folded) - len(before.folded), len(now.unfolded) - len(before.unfolded)
+    if command_id in ("fold", "fold-process"):
+        opened = folds[0] < 0 or folds[1] > 0
+        what = f"{'its process ' if command_id == 'fold-process' else ''}is {'open' if opened else 'folded'}"
+    elif command_id == "expand":
+        what = "is open to its full depth" if folds[1] > 0 else "is as deep as before"
+    return f"{focused_line(layout, with_focus(before, layout, height)).title} {what}: u undoes it"
+
+
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Fold or open the process that the focused lane belongs to."""
     session = with_focus(session, layout, height)

@@ -30,17 +30,37 @@ def begun_or_ended(scene: Scene) -> Session:
 
 
 def of_selection(scene: Scene) -> Session:
-    """Take the selection's time as the range, without one that of the step at the cursor."""
+    """Take the selection's time as the range, or that of the step at the cursor where it was gone to last or
+    nothing is selected.
+    """
     session = scene.session
-    if session.selection is None:
-        step = _step(scene)
-        if step is None:
-            raise Refusal("nothing is selected: v begins a range at the cursor")
-        return replace(session, range=step, anchor=None)
-    found = _selected(scene)
-    if found is None:
+    span = _step(scene) if session.aim == "step" or session.selection is None else _selected(scene)
+    if span is None and session.aim == "step":
+        span = _selected(scene)
+    if span is None and session.selection is None:
+        raise Refusal("nothing is selected: v begins a range at the cursor")
+    if span is None:
         raise Refusal("the selection is not in this trace")
-    return replace(session, range=found, anchor=None)
+    return replace(session, range=span, anchor=None)
+
+
+def aimed(before: Session, session: Session) -> Session:
+    """Return the session after a move with what was chosen last: a range, a selection, else as it was."""
+    aim = session.aim
+    if session.range not in (None, before.range):
+        aim = "range"
+    elif session.selection not in (None, before.selection):
+        aim = "selection"
+    elif (aim == "range" and session.range is None) or (aim == "selection" and session.selection is None):
+        aim = ""
+    return session if aim == session.aim else replace(session, aim=aim)
+
+
+def aimed_span(scene: Scene) -> tuple[int, int] | None:
+    """Return the time of what was chosen last: of a step or a range; None for a selection, or nothing."""
+    if scene.session.aim == "step":
+        return _step(scene)
+    return scene.session.range if scene.session.aim == "range" else None
 
 
 def extended(before: Session, session: Session) -> Session:
@@ -51,11 +71,11 @@ def extended(before: Session, session: Session) -> Session:
 
 
 def baseline(scene: Scene) -> Session:
-    """Keep the range as baseline, else the selected annotation, else the step at the cursor, else the
-    selection; the one that is the baseline already is dropped.
+    """Keep the step or range that was chosen last as baseline, else the range, the selected annotation, the
+    step at the cursor, the selection; the one that is the baseline already is dropped.
     """
     session = scene.session
-    kept = session.range or _noted(scene) or _step(scene) or _selected(scene)
+    kept = aimed_span(scene) or session.range or _noted(scene) or _step(scene) or _selected(scene)
     if kept is None:
         raise Refusal("no range, no selection and no step at the cursor: v begins a range")
     return replace(session, baseline=None if session.baseline == kept else kept, anchor=None)

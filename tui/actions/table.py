@@ -42,8 +42,13 @@ def _lanes(move: Callable[[Trace, Session, Layout, int], Session]) -> Move:
 
 
 def fit_selection(scene: Scene) -> Session:
-    """Zoom to the selection, else to the range; without either, or if that is done already, fit all."""
+    """Zoom to the step, range or selection that was chosen last; without any, or if that is done already, fit
+    all.
+    """
     session = scene.session
+    span = ranges.aimed_span(scene)
+    if span is not None:
+        return view.zoomed_to(scene.trace, session, *span)
     if session.selection is not None:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
         if thing is None:
@@ -87,7 +92,7 @@ def _step(direction: int) -> Move:
     def move(scene: Scene) -> Session:
         before = scene.session
         steps = step_marks(scene.trace, before.clocks, before.steps)
-        session = view.stepped(scene.trace, before, steps, direction)
+        session = replace(view.stepped(scene.trace, before, steps, direction), aim="step", anchor=None)
         if before.range is None or before.range not in ((step.start, step.end) for step in steps):
             return session
         # A range that is a step goes on to the next one with the cursor.

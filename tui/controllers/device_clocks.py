@@ -16,7 +16,6 @@ from ..jobs import background
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..widgets.bars import Footer
 
 HINT = "the command “Estimate the device's clock” moves it"
 
@@ -67,5 +66,4 @@ class DeviceClockController:
 
     def _told(self, trace: Trace, told: Sequence[str]) -> None:
         if self.app.composed and self.store.trace is trace:
-            said = self.app.main.query_one(Footer).message
-            self.app.say("; ".join([*told, said] if said else told))
+            self.app.say("; ".join(told), stays=True)

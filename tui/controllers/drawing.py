@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
 from textual.geometry import Size
+from textual.widget import Widget
+from textual.worker import get_current_worker
 
+from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.overlay.counters import files_of
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
 
 from ..actions import focus, view
 from ..actions.logs import on_log
@@ -19,7 +24,8 @@ from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
 from ..fitting import fit_to_screen
-from ..keys import clashes, footer_keys
+from ..jobs import background
+from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
@@ -31,9 +37,17 @@ from ..screens.main import MainScreen
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..widgets.bars import Bar
+from ..steps import step_marks
+from ..widgets.bars import Bar, Footer
+from ..widgets.prompt import Prompt
+from ..widgets.table import VirtualTable
 from .marks import MarkController
 from .panels import PanelController
+
+FEW_DEVICES = 3
+"""So many have their busy share in the header each."""
+MOST_SLICES = 3_000_000
+"""Busy shares of larger traces are not counted beside the keys."""
 
 
 class DrawingController:
@@ -49,12 +63,17 @@ class DrawingController:
         self.marking = marking
         self.header: Callable[[], tuple[Text, ...]] = self.trace_header
         """Returns the pieces of the header."""
+        self.busy_shares: list[str] = []
+        """What the header says of devices, once that is known."""
+        self.escape_text: Callable[[], str] = str
+        """Returns what Esc would do now."""
         self.header_notes: list[Callable[[], list[Text]]] = []
         """Return what stands in the header beside the trace's name."""
         self.on_ready: list[Callable[[], object]] = []
         """Called once the whole trace is on the screen."""
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
+        self._focused_before: Widget | None = None
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
         store.subscribe(self.draw_session)
         store.subscribe_trace(self.draw_trace)
@@ -81,15 +100,17 @@ class DrawingController:
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         notes = [*self.notes, *(note for source in trace.sources for note in source.notes)]
         if complaints or notes:
-            self.app.say("; ".join((*complaints, *notes)))
+            self.app.say("; ".join((*complaints, *notes)), stays=True)
         elif trace.has_outliers:
             left, right = trace.opening_span
             low, high = trace.span
             self.app.say(
                 f"showing {format_ns(right - left)} of {format_ns(high - low)}: "
-                "the rest lies far away; 0 shows all"
+                "the rest lies far away; 0 shows all",
+                stays=True,
             )
         self.share_room()
+        self.fill_footer()
         self.app.show_frames()
         self.store.search_changed()
         self.look_into_trace()
@@ -129,14 +150,62 @@ class DrawingController:
         ).rstrip()
         state, well = ledger_state(files_of(trace.sources))
         left, right = trace.span
-        lanes = len(trace.lanes)
+        steps = len(step_marks(trace, self.store.session.clocks, self.store.session.steps))
         return (
             Text(f" {title}{more}", "bold"),
             *(note for notes in self.header_notes for note in notes()),
-            Text(state, "" if well else "bold yellow"),
+            *([] if well else [Text(state, "bold yellow")]),
             Text(format_ns(right - left)),
-            Text(f"{format_count(lanes)} lane{'s' if lanes != 1 else ''}"),
+            *([Text(f"{format_count(steps)} step{'s' if steps != 1 else ''}")] if steps else []),
+            *map(Text, self.busy_shares),
         )
+
+    @background("busy shares")
+    def look_at_busy_shares(self) -> None:
+        """Say, after the first picture, which share of its time each device worked."""
+        from tracelane.core.tables.breakdown import breakdown  # nothing of it is needed at the start
+
+        trace, worker = self.store.trace, get_current_worker()
+        if sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+            return  # too many for a thread beside the keys: the table of device time tells it
+        scope = Scope(
+            self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
+        )
+        try:
+            devices = breakdown(scope).devices
+        except Cancelled:
+            return
+        if not worker.is_cancelled:
+            shares = [
+                (f"{one.label} {one.device}" if one.label == "device" else one.label, one.share(one.busy_ns))
+                for one in devices
+            ]
+            self.app.call_from_thread(self._have_busy_shares, trace, shares)
+
+    def _have_busy_shares(self, trace: Trace, shares: Sequence[tuple[str, float | None]]) -> None:
+        if self.store.trace is not trace:
+            return
+        known = [(title, share) for title, share in shares if share is not None]
+        if len(known) > FEW_DEVICES:
+            low, high = min(share for _, share in known), max(share for _, share in known)
+            self.busy_shares = [f"{len(known)} devices busy {100 * low:.0f} to {100 * high:.0f} %"]
+        else:
+            self.busy_shares = [f"{safe(title)} busy {100 * share:.1f} %" for title, share in known]
+        self.fill_header()
+
+    def fill_footer(self) -> None:
+        """Say in the footer what keys do just now."""
+        if self.app.composed:
+            if any(prompt.is_open for prompt in self.app.main.query(Prompt).results()):
+                keys = [("Enter", "do it"), ("Esc", "leave it"), ("↑↓", "what was typed before")]
+            else:
+                keys = self._state_keys()
+            for footer in self.app.main.query(Footer).results():
+                footer.keys = tuple(keys)
+
+    def _state_keys(self) -> list[tuple[str, str]]:
+        in_table = isinstance(self.app.main.focused, VirtualTable)
+        return state_keys(self.store.session, in_table, self.escape_text(), self.app.config.keys)
 
     # -- changes --------------------------------------------------------------------------------------------
 
@@ -164,6 +233,7 @@ class DrawingController:
             main.query_one(Panel).choose(now.panel)
         if self._room(before) != self._room(now):
             self.share_room()
+        self.fill_footer()
         moved = (before.cursor, before.focus) != (now.cursor, now.focus)
         if _panel_state(before) != _panel_state(now) or (moved and on_log(self.store.trace, now)):
             self.panels.panel_soon()
@@ -181,12 +251,15 @@ class DrawingController:
 
     def maximise(self) -> None:
         """Share the lines out as `maximised` says; the arrows go along."""
-        self.share_room()
         main = self.app.main
-        panel = main.query_one(Panel)
-        main.set_focus(panel.body(self.store.session.panel) if self.app.maximised else None)
-        if not self.app.maximised:
-            main.set_focus(main.query_one(LaneCanvas))
+        if self.app.maximised:
+            self._focused_before = main.focused
+        self.share_room()
+        panel = main.query_one(Panel).body(self.store.session.panel)
+        if self.app.maximised:
+            main.set_focus(panel)
+        else:  # where it was: in the lanes, or in the panel, which may be another one by now
+            main.set_focus(self._focused_before if isinstance(self._focused_before, LaneCanvas) else panel)
 
     def resize_time_area(self, message: TimeAreaResized) -> None:
         """Keep the place in another size of the lane area."""

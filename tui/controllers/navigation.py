@@ -64,30 +64,52 @@ class NavigationController:
         session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
         self.store.session = replace(session, anchor=None)
 
-    def _close_top(self) -> bool:
-        main = self.app.main
-        if self.app.maximised:
-            self.app.maximised = False
-        elif self.store.session.panel == "legend":
-            self.panels.do_legend()
-        elif main.focused is not None and main.focused is not main.query_one(LaneCanvas):
-            main.set_focus(main.query_one(LaneCanvas))
-        else:
-            return False
-        return True
+    def closers(self) -> list[tuple[str, Callable[[], object]]]:
+        """Return what Esc does, in its order: in words, and what does it."""
+        main, session, go = self.app.main, self.store.session, self.store.go
+        canvas = main.query_one(LaneCanvas)
+        in_panel = main.focused is not None and main.focused is not canvas
+        steps: list[tuple[bool, str, Callable[[], object]]] = [
+            (self.app.has_notice, "message", self.app.dismiss_messages),
+            *((bool(holds), what, close) for holds, what, close in self._top(canvas, in_panel)),
+            (self.searching.looked_through is not None, "stop search", self.searching.stop_search),
+            (self.searching.asks_titles, "stop", self.searching.stop_titles),
+            (bool(session.search), "end search", lambda: go(replace(session, search=""))),
+            (session.range is not None, "drop range", lambda: go(ranges.without_range(session))),
+            (session.selection is not None, "drop selection", lambda: go(select.without_selection(session))),
+            (session.baseline is not None, "stop comparing", lambda: go(replace(session, baseline=None))),
+        ]
+        return [(what, close) for holds, what, close in steps if holds]
+
+    def _top(self, canvas: LaneCanvas, in_panel: bool) -> list[tuple[bool, str, Callable[[], object]]]:
+        """Return what lies on top of the lanes."""
+        return [
+            (self.app.maximised, "smaller panel", self._unmaximise),
+            (self.store.session.panel == "legend", "close legend", self.panels.do_legend),
+            (in_panel, "lanes", lambda: self.app.main.set_focus(canvas)),
+        ]
+
+    def _unmaximise(self) -> None:
+        self.app.maximised = False
+
+    def escape_text(self) -> str:
+        """Return what Esc would do now, empty for nothing."""
+        return next((what for what, _ in self.closers()), "")
 
     def do_close(self) -> None:
         """Close what is on top, then drop the search, the range, the selection, the baseline."""
-        if self._close_top() or self.searching.stop_search() or self.searching.stop_titles():
-            return
-        if self.store.session.search:
-            self.store.go(replace(self.store.session, search=""))
-        elif self.store.session.range is not None:
-            self.store.go(ranges.without_range(self.store.session))
-        elif self.store.session.selection is not None:
-            self.store.go(select.without_selection(self.store.session))
-        elif self.store.session.baseline is not None:
-            self.store.go(replace(self.store.session, baseline=None))
+        for _, close in self.closers()[:1]:
+            close()
+
+    def _close_top(self) -> bool:
+        main = self.app.main
+        canvas = main.query_one(LaneCanvas)
+        in_panel = main.focused is not None and main.focused is not canvas
+        for holds, _, close in self._top(canvas, in_panel):
+            if holds:
+                close()
+                return True
+        return False
 
     def do_close_or_quit(self) -> None:
         """Close what is on top; if nothing is, quit."""

@@ -230,7 +230,11 @@ class PanelController:
 
     def turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
-        self.show(next_panel(key, self.store.session.panel))
+        self.show_or_say(next_panel(key, self.store.session.panel))
+
+    def show_or_say(self, name: str) -> None:
+        """Show a panel, or say that there is no room for it."""
+        self.show(name)
         self.app.call_after_refresh(self._say_if_no_room)
 
     def _say_if_no_room(self) -> None:

@@ -53,6 +53,7 @@ class PromptController:
             "palette": self.do_palette,
             "help": self.do_help,
             "hidden": self.do_hidden,
+            "messages": self.do_messages,
             "show-all": self.do_show_all,
             "quiet": self.do_quiet,
             **{entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed},
@@ -116,11 +117,15 @@ class PromptController:
         frame = time_frame(
             self.store.trace, session.clocks, session.zone, self.marking.marks_seen, session.steps
         )
+        if text.strip().isdigit():  # a time has a unit, so this is a step
+            text = f"step:{text.strip()}"
         start, end = parse_span(text, frame)
         if text.strip().startswith("mark:"):
             self.marking.go_to_mark(Mark(start, end))
         else:
-            self.store.go(view.go_to(self.store.trace, self.store.session, start))
+            session = view.go_to(self.store.trace, self.store.session, start)
+            is_step = text.strip().startswith("step:")
+            self.store.go(replace(session, aim="step") if is_step else session)
 
     def _go_to_event(self, source: int, ordinal: int) -> None:
         """Select what the event with this number is drawn as."""
@@ -173,6 +178,17 @@ class PromptController:
         from ..screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self.app.config.keys))
+
+    def do_messages(self) -> None:
+        """List what was said, the newest first."""
+        said = self.app.messages[::-1]
+        if not said:
+            raise Refusal("nothing was said yet")
+        columns = [ColumnView("Message", 0, lambda row: said[row])]
+        self.app.push_screen(
+            PickScreen("Messages, the newest first", columns, len(said), hint="Enter shows it again"),
+            lambda row: None if row is None else self.app.say(said[row]),
+        )
 
     def do_hidden(self) -> None:
         """List what is hidden; choosing a line shows it again."""

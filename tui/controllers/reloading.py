@@ -18,7 +18,6 @@ from tracelane.core.index.verification import Verification
 from ..commands import command
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..widgets.bars import Footer
 
 TICK_S = 0.05
 PATIENCE_S = 5.0
@@ -104,12 +103,13 @@ class ReloadController:
         changes = () if self._watch is None else self._watch.changes
         if changes == self._changes_seen or not self.app.composed:
             return
-        told = self.app.main.query_one(Footer).message
-        fresh = told == self._news if self._changes_seen else not told
+        before = self._news if self._changes_seen else ""
         self._changes_seen = changes
         self._tell()
-        if fresh:  # nothing else is being said, or this, as it was before
-            self.app.say(self._news if changes else "")
+        if before:
+            self.app.withdraw(before)
+        if changes:
+            self.app.say(self._news, stays=True)
 
     @property
     def _news(self) -> str:

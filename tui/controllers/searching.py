@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from rich.text import Text
+from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -18,9 +19,10 @@ from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import Hit, Hits, SearchProgress, find
 from tracelane.core.trace import Trace
 
-from ..actions import lanes
+from ..actions import focus, lanes, select, view
 from ..actions.refusal import Refusal
 from ..draw.labels import fit_middle
+from ..draw.layout import layout_of
 from ..draw.only import ask_titles
 from ..draw.overview import hit_cells
 from ..jobs import background
@@ -35,6 +37,10 @@ from ..widgets.prompt import Prompt
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
 NOTE_CELLS = 24
+TYPING_S = 0.15
+"""Keys at rest for so long are searched for."""
+CONTEXT = 8
+"""A hit that lies under a cell is zoomed to, so that it takes one part in so many of the view."""
 
 
 ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]
@@ -54,6 +60,9 @@ class SearchController:
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
+        self._before: Session | None = None  # what was seen before a line was opened
+        self._typing: Timer | None = None
+        self._shows_first = False  # whether the first hit is to be brought into view
         store.subscribe_search(self.search_again)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
@@ -74,12 +83,51 @@ class SearchController:
         }
 
     def do_search(self) -> None:
-        """Ask what to search for."""
+        """Ask what to search for; what is typed is searched for at once."""
+        self._before = self.store.session
         self.app.main.query_one(Prompt).ask("search", "/", HINT)
+
+    def typed(self, text: str) -> None:
+        """Search for what stands in the line, once the keys are at rest."""
+        if self._typing is not None:
+            self._typing.stop()
+        self._typing = self.app.set_timer(TYPING_S, partial(self._preview, text))
+
+    def _preview(self, text: str) -> None:
+        """Show what would be found, without a place in the history."""
+        if self._before is None or not self.app.composed:
+            return
+        try:
+            query = parse(text).text if text else ""
+        except TracelaneError:
+            return  # half a term: it is not typed to its end
+        if query != self.store.session.search:
+            self._shows_first = bool(query)
+            self.store.session = replace(self._before, search=query)
+
+    def give_up(self) -> None:
+        """Go back to what was seen before the line was opened."""
+        before, self._before = self._before, None
+        if self._typing is not None:
+            self._typing.stop()
+        if before is not None and self.store.session != before:
+            self._shows_first = False
+            self.store.session = before
 
     def search_for(self, text: str) -> None:
         """Search for what a text means; UsageError where it means nothing."""
+        before, self._before = self._before, None
+        if self._typing is not None:
+            self._typing.stop()
         wanted = parse(text).text
+        if before is not None and wanted == self.store.session.search:
+            # It was found while it was typed: only the place in the history is missing.
+            seen = self.store.session
+            self.store.place(before)
+            self.store.go(seen)
+            self._say_found()
+            return
+        self._shows_first = True
         if wanted == self.store.session.search and self.stopped_at is not None:
             self.search_again()
         elif wanted == self.store.session.search and self.hits is not None:
@@ -113,8 +161,8 @@ class SearchController:
             None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
         )
         if thing is not None and isinstance(identity, SliceId):
-            first = int(self.store.trace.indexes[identity.source].rows[thing.row.number]["first"])
-            found = step(thing.start, identity.source, first + thing.index)
+            place = self.store.trace.position(thing.row, thing.index)
+            found = step(thing.start, identity.source, place)
         else:
             found = step(self.store.session.cursor)
         if found is None:
@@ -123,14 +171,37 @@ class SearchController:
         self._show_hit(found, hits)
 
     def _show_hit(self, hit: Hit, hits: Hits) -> None:
-        index = self.store.trace.indexes[hit.source]
-        identity = SliceId(hit.source, int(index.column("slices.ordinal")[hit.position]))
+        identity = self.store.trace.slice_id_of(hit.source, hit.position)
         thing = thing_by_id(self.store.trace, self.store.session.clocks, identity)
         if thing is None:
             raise Refusal("that slice is not in this trace")
-        self.store.session = replace(self.store.session, cursor=thing.start)
+        session = replace(self.store.session, cursor=thing.start, panel="details")
+        length = thing.end - thing.start
+        if length * session.viewport.width < session.viewport.span:  # under a cell: too small to be seen
+            margin = max(1, length) * (CONTEXT - 1) // 2
+            session = view.zoomed_to(self.store.trace, session, thing.start - margin, thing.end + margin)
+        self.store.session = replace(session, cursor=thing.start)
         self.store.select(thing)
-        self.app.say(f"hit {format_count(hit.rank)} of {format_count(hits.count)}")
+        name = safe(self.store.trace.label(thing.row, thing.index))
+        self.app.say(
+            f"hit {format_count(hit.rank)} of {format_count(hits.count)}: {name}, {format_ns(length)}, "
+            f"{safe(thing.lane.title)}"
+        )
+
+    def _show_first(self, hits: Hits) -> None:
+        """Bring the first hit of the view, else the first after it, else the first of all, into view."""
+        trace, session = self.store.trace, self.store.session
+        hit = hits.next(session.viewport.start) or hits.next(trace.span_at(session.clocks)[0])
+        thing = None
+        if hit is not None:
+            thing = thing_by_id(trace, session.clocks, trace.slice_id_of(hit.source, hit.position))
+        if thing is None:
+            return
+        if not session.viewport.start <= thing.start < session.viewport.end:
+            session = view.go_to(trace, session, thing.start)
+        session = replace(select.unhidden(trace, session, thing), focus=thing.key)
+        layout = layout_of(trace, session, self.store.layout_now)
+        self.store.session = focus.in_view(session, layout, self.store.lane_lines)
 
     # -- titles ---------------------------------------------------------------------------------------------
 
@@ -242,6 +313,9 @@ class SearchController:
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:
+            if self._shows_first and hits is not None and hits.count:
+                self._shows_first = False
+                self._show_first(hits)
             self._say_found()
         elif not told:
             self.app.say("looking through the file: Esc stops")

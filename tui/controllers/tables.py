@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
-from tracelane.core.base.units import format_ns
 from tracelane.core.query.hits import Hits
 from tracelane.core.tables.delta import delta, delta_to_first
 from tracelane.core.tables.registry import PANELS
@@ -18,7 +17,6 @@ from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
 from ..actions import ranges
-from ..actions.table import Scene
 from ..draw.only import only_lanes
 from ..jobs import background
 from ..panels.table import TablePane, columns_of
@@ -30,6 +28,8 @@ from ..widgets.table import ColumnView, VirtualTable
 from .panels import PanelController
 from .selection import SelectionController
 
+OPS = ("ops", "ops-shape", "ops-module")
+"""The panels that are tables of ops."""
 KEPT = 8
 """Tables that are kept, so that going back to a range shows it at once."""
 
@@ -99,7 +99,6 @@ class TableController:
             "panel-memory": self.do_panel_memory,
             "panel-ranks": self.do_panel_ranks,
             "panel-compile": self.do_panel_compile,
-            "baseline": self.do_baseline,
             "panel-table": self.do_panel_table,
         }
 
@@ -168,17 +167,29 @@ class TableController:
         if jump is None:
             self.app.say("this row has no single slice to go to")
             return
-        source, position = jump
-        ordinal = int(self.store.trace.indexes[source].column("slices.ordinal")[position])
-        self.selection.jump(source, ordinal)
+        identity = self.store.trace.slice_id_of(*jump)
+        self.selection.jump(identity.source, identity.ordinal)
 
     def do_panel_ops(self) -> None:
-        """Show the ops."""
-        self.panels.turn_to("3")
+        """Show the table by op; again: by shape, by module."""
+        self._turn_table(OPS)
 
     def do_panel_kernels(self) -> None:
-        """Show the kernels."""
-        self.panels.turn_to("4")
+        """Show the table by kernel."""
+        self._turn_table(("kernels",))
+
+    def _turn_table(self, names: Sequence[str]) -> None:
+        """Show the first of these panels, or the next of them; after going to a step, of that step."""
+        self._take_step()
+        shown = self.store.session.panel
+        place = names.index(shown) + 1 if shown in names else 0
+        self.panels.show_or_say(names[place % len(names)])
+
+    def _take_step(self) -> None:
+        """Take the step that was gone to last as the range."""
+        session = self.store.session
+        if session.aim == "step" and (span := ranges.aimed_span(self.store.scene)) is not None:
+            self.store.go(replace(session, range=span, anchor=None))
 
     def do_panel_steps(self) -> None:
         """Show the steps."""
@@ -200,22 +211,7 @@ class TableController:
         """Show what torch.compile did; again: its regions, graphs, steps, code, phases."""
         self.panels.turn_to("8")
 
-    def do_baseline(self) -> None:
-        """Keep the range or the step as baseline, or drop it."""
-        before = self.store.session.baseline
-        self.store.go(
-            ranges.baseline(
-                Scene(self.store.trace, self.store.session, self.store.layout_now, self.store.lane_lines)
-            )
-        )
-        now = self.store.session.baseline
-        if now is None:
-            self.app.say("no baseline any more")
-        elif now != before:
-            self.app.say(
-                f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed"
-            )
-
     def do_panel_table(self) -> None:
-        """Show what happens in the range, by name; again: how busy its lanes are."""
+        """Show what took time in the range, by name; again: by lane, category, op …"""
+        self._take_step()
         self.panels.turn_to("t")

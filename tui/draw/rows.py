@@ -107,6 +107,10 @@ class LaneEdges:
     per_eighth: F64  # eighths of a cell that a ns takes
 
 
+DIMMED = "quiet"
+"""The colour of what a search does not match."""
+
+
 class RowReader:
     """Draws rows of one trace, each once per window.
 
@@ -286,18 +290,18 @@ class RowReader:
     def _with_hits(
         self, runs: tuple[Run, ...], source: int, number: int, edges: LaneEdges
     ) -> tuple[Run, ...]:
+        if self._marked is None or not self._marked.hits.count:
+            return runs
         view = self._view(self._marked, source, number)
-        if view is None or not view.count:
-            return runs
-        touched = view.cells(edges.array).count > 0
-        if not touched.any():
-            return runs
+        touched = None if view is None or not view.count else view.cells(edges.array).count > 0
+        if view is None or touched is None or not touched.any():
+            return tuple(run._replace(key=DIMMED) for run in runs)
         places = np.array([run.place for run in runs], np.int64)
         is_hit = np.isin(places, view.indices).tolist()
         return tuple(
             run._replace(flags=run.flags | HIT)
             if (hit if run.flags & WHOLE else bool(touched[run.left : run.right].any()))
-            else run
+            else run._replace(key=DIMMED)
             for run, hit in zip(runs, is_hit)
         )
 

@@ -123,6 +123,7 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, found: SliceDetail) -
     end_event = "" if found.end_ordinal is None else f", its end {format_count(found.end_ordinal)}"
     fields = [
         Field("duration", format_ns(found.duration, 9)),
+        *_telemetry_fields(trace, stamps, thing),
         Field("self", format_ns(found.self_time, 9) + share),
         *_launch_fields(trace, stamps, found.id, found.category),
         Field("category", found.category or NONE),
@@ -179,6 +180,20 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
     delay, wait = told
     fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
+
+
+def _telemetry_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
+    """Return what logs say of the device that a slice ran on, at its middle: power and the like."""
+    if not isinstance(trace, Overlay):
+        return []
+    middle = (thing.start + thing.end) // 2
+    return [
+        Field(
+            reading.metric.column.label,
+            f"{reading.value:g} in a sample of {format_ns(reading.end - reading.start)}",
+        )
+        for reading in trace.device_readings(thing.lane.process, middle, stamps.clocks)
+    ]
 
 
 def _start_fields(stamps: TimeWriter, thing: Thing) -> list[Field]:

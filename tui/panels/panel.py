@@ -36,9 +36,13 @@ GROUPS = (
     TabGroup("1", "Det", (("details", "Details"),)),
     TabGroup("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
     *map(_group, TABS),
-    TabGroup("z", "Fnd", (("hits", "Found"),)),
-    TabGroup("L", "", (("legend", "Legend"),)),
+    TabGroup("z", "Hits", (("hits", "Hits"),)),
+    TabGroup("", "", (("legend", "Legend"),)),
 )
+TABLE_KEY, TABLE_TITLE = "t", "Table"
+"""The tab whose panels are one table, grouped by something else each."""
+SUB_TAB = 5
+"""Characters of a title where there is little room."""
 NO_TABLES = ("details", "findings", "problems", "legend")
 """Panels that are no table."""
 
@@ -55,22 +59,46 @@ def next_panel(key: str, shown: str) -> str:
 
 
 def tabs(chosen: str, width: int) -> tuple[Text, ...]:
-    """Return the tabs, by their short names where the full ones do not fit; the chosen one in full."""
-    full = [_tab(group, chosen, short=False) for group in GROUPS]
-    if sum(len(tab) + len(GAP) for tab in full) > width:
-        return (Text(" ").join(_tab(group, chosen, short=True) for group in GROUPS),)
-    return (*full, Text("T maximises", "dim"))
+    """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
+    by their keys alone.
+    """
+    for short in range(SHORTEST + 1):
+        groups = [group for group in GROUPS if group.key or chosen in dict(group.panels)]
+        line = [_tab(group, chosen, short) for group in groups]
+        if sum(len(tab) + len(GAP) for tab in line) <= width or short == SHORTEST:
+            break
+    own = line[[chosen in dict(group.panels) for group in groups].index(True)]
+    while len(line) > 1 and sum(len(tab) + len(GAP) for tab in line) > width + len(GAP):
+        del line[-1 if line[-1] is not own else -2]  # the chosen one stays
+    hint = Text("T maximises", "dim")
+    with_hint = (*line, hint)
+    return with_hint if sum(len(tab) + len(GAP) for tab in with_hint) <= width else tuple(line)
 
 
-def _tab(group: TabGroup, chosen: str, short: bool) -> Text:
+KEYS_ALONE, SHORTEST = 2, 3
+"""How often names of tabs are shortened: to short names, to their keys, then to one of the chosen key's."""
+
+
+def _tab(group: TabGroup, chosen: str, short: int) -> Text:
     titles = dict(group.panels)
-    title = titles.get(chosen, group.short if short else group.panels[0][1])
-    name = chosen if chosen in titles else group.panels[0][0]
-    if chosen in titles and len(titles) > 1:  # pressing its key again shows the next
-        title += f" {list(titles).index(chosen) + 1}/{len(titles)}"
-    return Text(f"{group.key} {title}".rstrip(), "reverse bold" if chosen in titles else "").on(
-        click=f"app.panel('{name}')"
-    )
+    first, first_title = group.panels[0]
+    if chosen not in titles:
+        name = (first_title if group.key != TABLE_KEY else TABLE_TITLE, group.short, "", "")[short]
+        return _link(f"{group.key} {name}".rstrip(), first)
+    line = Text(f"{group.key} ", "bold")
+    if short == SHORTEST and len(titles) > 1:
+        place = f" {list(titles).index(chosen) + 1}/{len(titles)}"
+        return line.append_text(_link(titles[chosen] + place, chosen, "reverse bold"))
+    for number, (name, title) in enumerate(titles.items()):
+        if number:
+            line.append("·", "dim")
+        cut = title if short < KEYS_ALONE or name == chosen else title[:SUB_TAB]
+        line.append_text(_link(cut, name, "reverse bold" if name == chosen else "underline"))
+    return line
+
+
+def _link(text: str, name: str, style: str = "") -> Text:
+    return Text(text, style).on(click=f"app.panel('{name}')")
 
 
 def made_pane(name: str) -> Widget:

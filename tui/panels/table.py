@@ -9,9 +9,10 @@ from textual.containers import Vertical
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.export.formats import is_left, shown_in
+from tracelane.core.tables.delta import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.table import Table, Value
 
 from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable
@@ -27,6 +28,9 @@ MEASURED = 1000
 FEW = 200
 """Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
 NO_HITS = "nothing found"
+ARROWS = ("  ", " ▲", " ▼")
+"""Behind a change: none, more, less; -1 is the last."""
+MORE, LESS = "table--more", "table--less"
 
 
 class TablePane(Vertical):
@@ -60,9 +64,14 @@ class TablePane(Vertical):
         self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
 
     def show(self, table: Table, columns: list[ColumnView], sort: str) -> None:
-        """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first."""
+        """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first; one
+        that is compared at first by how much that changed.
+        """
         rows = self.table
         order, kept = rows.sorted_by, self.shown_table
+        if PRESENCE in table.data and (kept is None or PRESENCE not in kept.data):
+            changes = [column.key for column in shown_columns(table) if column.change]
+            order, sort = None, delta_key(sort) if delta_key(sort) in changes else next(iter(changes), sort)
         rows.show(columns, len(table))
         keys = [column.key for column in shown_columns(table)]
         descending = True
@@ -128,14 +137,36 @@ def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
         least = max(least, max(map(len, written), default=0))
     else:
         least = max(WIDTHS[column.unit], least)
+    if column.change:
+        least += len(ARROWS[0])
+
+    def cell_text(row: int) -> str:
+        value = table.value(row, column.key)
+        return shown_in(table, column, value) + (_arrow(value) if column.change else "")
+
+    def style(row: int) -> str:
+        return ("", MORE, LESS)[_sign(table.value(row, column.key))]
+
     return ColumnView(
         column.heading,
         0 if wide else least,
-        lambda row: shown_in(table, column, table.value(row, column.key)),
+        cell_text,
         right=not text,
         keys=_sort_keys(table, column),
         least=least,
+        style=style if column.change else None,
     )
+
+
+def _sign(value: Value) -> int:
+    """Return 1 for more, -1 for less, 0 for neither."""
+    if not isinstance(value, int | float) or value != value:
+        return 0
+    return (value > 0) - (value < 0)
+
+
+def _arrow(value: Value) -> str:
+    return ARROWS[_sign(value)]
 
 
 def _sort_keys(table: Table, column: TableColumn) -> AnyArray:

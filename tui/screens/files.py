@@ -11,9 +11,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tracelane.core.base.safe_text import safe
-
-from ..widgets.bars import Bar, Footer
+from ..widgets.bars import Bar, Footer, MessageLine
 from .main import bindings
 
 
@@ -44,7 +42,7 @@ class FilesScreen(Screen[None]):
     """Header with progress, the files, footer."""
 
     DEFAULT_CSS = """
-    FilesScreen { layout: vertical; overflow: hidden; }
+    FilesScreen { layout: vertical; overflow: hidden; layers: base above; }
     FilesScreen > #header { background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings()
@@ -62,12 +60,9 @@ class FilesScreen(Screen[None]):
         yield Bar(header, id="header")
         yield FileList(lines)
         yield Footer(self._keys, id="footer")
+        yield MessageLine()
 
     def show(self, header: Sequence[Text], lines: Sequence[Text]) -> None:
         """Show how far the work is."""
         self.query_one("#header", Bar).pieces = tuple(header)
         self.query_one(FileList).show(lines)
-
-    def say(self, text: str) -> None:
-        """Show a message in the footer until the next command."""
-        self.query_one("#footer", Footer).message = safe(text)

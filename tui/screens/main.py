@@ -17,14 +17,24 @@ from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
 from ..panels.panel import Panel
-from ..widgets.bars import Bar, Footer
+from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
+
+ASKING = frozenset({"search", "command-line", "go-to", "compare"})
+"""Commands that open a line to type in: at once, so that keys that arrive together with theirs get there."""
 
 
 def bindings() -> list[BindingType]:
     """Return the table's commands as bindings, with ids so that users can remap them."""
     return [
-        Binding(",".join(entry.keys), f"app.command('{entry.id}')", entry.title, show=False, id=entry.id)
+        Binding(
+            ",".join(entry.keys),
+            f"app.command('{entry.id}')",
+            entry.title,
+            show=False,
+            id=entry.id,
+            priority=entry.id in ASKING,
+        )
         for entry in COMMANDS
         if entry.keys
     ]
@@ -34,7 +44,8 @@ class MainScreen(Screen[None]):
     """Header, minimap, ruler, lanes, panel, prompt, footer."""
 
     DEFAULT_CSS = """
-    MainScreen { layout: vertical; overflow: hidden; }
+    MainScreen { layout: vertical; overflow: hidden; layers: base above; }
+    MainScreen.-asking > MessageLine { offset-y: -1; }
     MainScreen > #header { background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings()
@@ -42,6 +53,9 @@ class MainScreen(Screen[None]):
 
     class Composed(Message):
         """All widgets are there."""
+
+    class Focused(Message):
+        """Another part of the screen takes the keys."""
 
     class Relaid(Message):
         """The screen has another size."""
@@ -63,6 +77,7 @@ class MainScreen(Screen[None]):
         yield Panel(id="panel")
         yield Prompt(id="prompt")
         yield Footer(self._keys, id="footer")
+        yield MessageLine()
 
     def on_mount(self) -> None:
         """Tell the App."""
@@ -86,6 +101,13 @@ class MainScreen(Screen[None]):
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)
+        # What is said lies over the lowest lanes; over the panel only where that is all there is.
+        below = room.footer + (0 if maximised else room.panel)
+        self.query_one(MessageLine).styles.margin = (0, 0, below, 0)
+
+    def on_descendant_focus(self) -> None:
+        """Tell the App that keys do something else now."""
+        self.post_message(self.Focused())
 
     def on_resize(self, event: events.Resize) -> None:
         """Tell the App."""

@@ -31,7 +31,7 @@ from ..lanes.look import glyphs
 from ..lanes.sketch_canvas import SketchCanvas
 from ..session import Session
 from ..text.progress import StagePace, drawn_bar
-from ..widgets.bars import Bar, Footer
+from ..widgets.bars import Bar, Footer, MessageLine
 from .answer import AnswerScreen
 from .main import bindings
 
@@ -96,7 +96,7 @@ class OpeningScreen(Screen[None]):
     """Header with progress, minimap, ruler, lanes, footer; ends by saying how indexing ended."""
 
     DEFAULT_CSS = """
-    OpeningScreen { layout: vertical; overflow: hidden; }
+    OpeningScreen { layout: vertical; overflow: hidden; layers: base above; }
     OpeningScreen > #header { background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings()
@@ -132,6 +132,7 @@ class OpeningScreen(Screen[None]):
         yield Bar(id="header")
         yield SketchCanvas()
         yield Footer(self._keys, id="footer")
+        yield MessageLine()
 
     def on_mount(self) -> None:
         """Begin to watch."""
@@ -214,8 +215,8 @@ class OpeningScreen(Screen[None]):
     # -- commands -------------------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show a message in the footer until the next command."""
-        self.query_one("#footer", Footer).message = safe(text)
+        """Show a message until the next command."""
+        self.query_one(MessageLine).answer = safe(text)
 
     def run_command(self, command_id: str) -> bool:
         """Do a command that needs no index; False where it is none of these."""

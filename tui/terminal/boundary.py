@@ -45,8 +45,8 @@ class BoundedApp(App[None]):
         self._reporting = False
         self._looked = 0.0, 0.0
 
-    def say(self, text: str) -> None:
-        """Show a message."""
+    def say(self, text: str, stays: bool = False) -> None:
+        """Show a message, one that `stays` until it is dismissed."""
         self.notify(text)
 
     @property
@@ -64,7 +64,7 @@ class BoundedApp(App[None]):
         try:
             text = self._logged(error)
             if self.can_go_on:
-                self.say(text)
+                self.say(text, stays=True)
             elif self.trouble is None and self.return_code is None:
                 self.trouble = error
                 self.exit(return_code=1)

@@ -1,19 +1,14 @@
-"""The header line, the panel's tab line and the footer: one line of text each."""
+"""The header line, the panel's tab line, the footer: one line of text each; and what is said."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..draw.labels import fit_middle
-
 GAP = "  "
-LEAST_PATH = 24
-"""A path is not shortened further: too little of it would be left to know it by."""
 
 
 class Bar(Widget):
@@ -49,28 +44,15 @@ def fit_pieces(pieces: Sequence[Text], width: int) -> Text:
     return line
 
 
-def with_short_path(message: str, width: int) -> str:
-    """Return a message with its longest path shortened in the middle, so that it fits if it can."""
-    over = cell_len(message) - width
-    paths = [word for word in message.split(" ") if "/" in word]
-    if over <= 0 or not paths:
-        return message
-    path = max(paths, key=cell_len)
-    room = max(LEAST_PATH, cell_len(path) - over)
-    return message if room >= cell_len(path) else message.replace(path, fit_middle(path, room))
-
-
 class Footer(Widget):
-    """A few keys; or, until the next key, what happened."""
+    """What keys do just now, the most useful first."""
 
     DEFAULT_CSS = """
     Footer { height: 1; width: 1fr; background: $footer-background; color: $footer-foreground; }
     Footer > .footer--key { color: $footer-key-foreground; text-style: bold; }
-    Footer > .footer--message { color: $text-warning; }
     """
-    COMPONENT_CLASSES = {"footer--key", "footer--message"}  # noqa: RUF012 - as Textual declares it
+    COMPONENT_CLASSES = {"footer--key"}  # noqa: RUF012 - as Textual declares it
 
-    message: reactive[str] = reactive("")
     keys: reactive[tuple[tuple[str, str], ...]] = reactive(())
 
     def __init__(self, keys: Sequence[tuple[str, str]], *, id: str | None = None) -> None:
@@ -79,14 +61,42 @@ class Footer(Widget):
         self.set_reactive(Footer.keys, tuple(keys))
 
     def render(self) -> Text:
-        """Draw the message if there is one, else the keys."""
-        if self.message:
-            width = max(1, self.size.width)
-            style = self.get_component_rich_style("footer--message", partial=True)
-            text = Text(with_short_path(self.message, width), style=style)
-            text.truncate(width, overflow="ellipsis")
-            return text
+        """Draw as many keys as there is room for."""
         style = self.get_component_rich_style("footer--key", partial=True)
         return fit_pieces(
             [Text.assemble((key, style), " ", title) for key, title in self.keys], self.size.width
         )
+
+
+class MessageLine(Widget):
+    """What is said, on lines of its own over the lowest lines of what is there; never cut.
+
+    An answer to a key goes with the next command; a notice stays until it is dismissed.
+    """
+
+    DEFAULT_CSS = """
+    MessageLine {
+        layer: above; dock: bottom; margin: 0 0 1 0; width: 1fr; height: auto; max-height: 60%;
+        background: $footer-background; color: $text-warning; display: none;
+    }
+    """
+    answer: reactive[str] = reactive("", layout=True)
+    notices: reactive[tuple[str, ...]] = reactive((), layout=True)
+
+    @property
+    def text(self) -> str:
+        """What is to be read."""
+        return self.answer or "\n".join(self.notices)
+
+    def watch_answer(self) -> None:
+        """Show the line, or nothing."""
+        self.display = bool(self.text)
+
+    def watch_notices(self) -> None:
+        """Show the line, or nothing."""
+        self.display = bool(self.text)
+
+    def render(self) -> Text:
+        """Draw all of it, on as many lines as it takes."""
+        text = Text(self.text, overflow="fold")
+        return text if self.answer else text.append("  Esc closes", "dim")

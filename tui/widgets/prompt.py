@@ -70,6 +70,13 @@ class Prompt(Horizontal):
         text: str
 
     @dataclass
+    class Typed(Message):
+        """What stands in the line has changed."""
+
+        purpose: str
+        text: str
+
+    @dataclass
     class Left(Message):
         """The line was closed without an answer."""
 
@@ -103,11 +110,19 @@ class Prompt(Horizontal):
         line.before = self._before.setdefault(purpose, [])
         line.place = len(line.before)
         self.display = True
+        self.screen.set_class(True, "-asking")
         self.screen.set_focus(line)
 
     def close(self) -> None:
         """Hide the line."""
         self.display = False
+        self.screen.set_class(False, "-asking")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Tell what is typed."""
+        event.stop()
+        if self.is_open:
+            self.post_message(self.Typed(self._purpose, event.value.strip()))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand over what was typed."""

@@ -44,18 +44,27 @@ class ColumnView:
     right: bool = False
     keys: AnyArray | None = None
     least: int = 0  # cells of a column of no fixed width at least; 0: the table's own number
+    style: Callable[[int], str] | None = None  # the component class of a row's cell, "" for the row's own
 
 
 class VirtualTable(ScrollView, can_focus=True):
     """Rows of text with a cursor; a click on a heading or ← → sorts, numbers greatest first; Space turns."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--row"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "table--heading",
+        "table--cursor",
+        "table--row",
+        "table--more",
+        "table--less",
+    }
     DEFAULT_CSS = """
     VirtualTable {
         height: 1fr;
         scrollbar-size-vertical: 1;
         & > .table--heading { color: $text-muted; text-style: bold; }
         & > .table--cursor { background: $primary 30%; }
+        & > .table--more { color: $text-warning; }
+        & > .table--less { color: $text-success; }
         &:focus > .table--cursor { background: $primary; color: $text; }
     }
     """
@@ -177,8 +186,17 @@ class VirtualTable(ScrollView, can_focus=True):
         name = "table--cursor" if place == self.cursor else "table--row"
         row = int(self._order[place])
         return self._strip(
-            lambda number: safe(self._columns[number].text(row)), width, self.get_component_rich_style(name)
+            lambda number: safe(self._columns[number].text(row)),
+            width,
+            self.get_component_rich_style(name),
+            style_of=None if place == self.cursor else lambda number: self._style_of(number, row),
         )
+
+    def _style_of(self, number: int, row: int) -> Style | None:
+        """Return the style of a cell, None where it is the row's."""
+        style = self._columns[number].style
+        name = "" if style is None else style(row)
+        return self.get_component_rich_style(name) if name else None
 
     def _heading(self, number: int) -> str:
         title = self._columns[number].title
@@ -222,17 +240,29 @@ class VirtualTable(ScrollView, can_focus=True):
         behind = bool(placed) and placed[-1][0] + 1 < len(self._columns)
         return ("‹" if before else "") + ("›" if behind else "")
 
-    def _strip(self, text_of: Callable[[int], str], width: int, style: Style, end: str = "") -> Strip:
-        line = Text(no_wrap=True, end="")
+    def _strip(
+        self,
+        text_of: Callable[[int], str],
+        width: int,
+        style: Style,
+        end: str = "",
+        style_of: Callable[[int], Style | None] | None = None,
+    ) -> Strip:
+        line = Text(no_wrap=True, end="", style=style)
         for number, size in self._placed(width):
             cell = Text(text_of(number).replace("\n", " "), no_wrap=True, end="")
             cell.truncate(size, overflow="ellipsis")
             blank = " " * (size - cell.cell_len)
             right = self._columns[number].right
-            line.append((" " * GAP if number else "") + (blank + cell.plain if right else cell.plain + blank))
+            line.append(
+                (" " * GAP if number else "") + (blank + cell.plain if right else cell.plain + blank),
+                None if style_of is None else style_of(number),
+            )
         line.truncate(max(0, width - len(end)), pad=bool(end))
         line.append(end)
-        return Strip([Segment(line.plain, style)]).adjust_cell_length(width, style)
+        if not line.spans:
+            return Strip([Segment(line.plain, style)]).adjust_cell_length(width, style)
+        return Strip(line.render(self.app.console)).adjust_cell_length(width, style)
 
     # -- actions --------------------------------------------------------------------------------------------
 

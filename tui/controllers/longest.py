@@ -1,0 +1,86 @@
+"""Going to the longest work of devices, then to the next longest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import Cancelled
+from tracelane.core.base.units import format_count, format_ns
+
+from ..actions.refusal import Refusal
+from ..jobs import background
+from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
+from .selection import SelectionController
+from .tables import scope_of
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.instances import LongWork
+
+MOST = 1000
+"""So many are walked."""
+
+
+class LongestController:
+    """The command that goes to the longest work."""
+
+    def __init__(self, app: Stage, store: SessionStore, selection: SelectionController) -> None:
+        """Know of no work yet."""
+        self.app = app
+        self.store = store
+        self.selection = selection
+        self._longest: Sequence[LongWork] = ()
+        self._of: tuple[object, ...] | None = None  # what they are the longest of
+        self._place = 0
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {"longest": self.do_longest}
+
+    def do_longest(self) -> None:
+        """Select the longest work; right after that, the next longest."""
+        session = self.store.session
+        if self._of != self._key(session):
+            self._find(session, self._key(session))
+            return
+        selected = session.selection
+        last = self._longest[self._place] if self._longest else None
+        again = last is not None and selected is not None and selected == last.id
+        self._go_to(self._place + 1 if again else 0)
+
+    def _key(self, session: Session) -> tuple[object, ...]:
+        return session.range, session.only, session.filter, session.clocks, len(self.store.trace.sources)
+
+    @background("longest")
+    def _find(self, session: Session, key: tuple[object, ...]) -> None:
+        from tracelane.core.tables.instances import longest_work  # nothing of it is needed at the start
+
+        worker = get_current_worker()
+        scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
+        try:
+            longest = longest_work(scope, MOST)
+        except Cancelled:
+            return
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._have_longest, key, longest)
+
+    def _have_longest(self, key: tuple[object, ...], longest: Sequence[LongWork]) -> None:
+        self._of, self._longest = key, longest
+        self.app.attempt(lambda: self._go_to(0))
+
+    def _go_to(self, place: int) -> None:
+        if not self._longest:
+            raise Refusal("no device work here")
+        if place >= len(self._longest):
+            raise Refusal(f"these were the {format_count(len(self._longest))} longest")
+        self._place, work = place, self._longest[place]
+        self.store.session = replace(self.store.session, panel="details")
+        self.selection.jump(work.id.source, work.id.ordinal)
+        which = "longest" if place == 0 else f"{format_count(place + 1)}. longest"
+        where = "in the range" if self.store.session.range is not None else "of all"
+        self.app.say(f"{which} {where}: {format_ns(work.duration)}; b: its launch, L: the next longest")
