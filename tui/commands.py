@@ -110,7 +110,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         ("g",),
         "Ask for a time (+12.5ms, @µs, 09:28:06.1), step:4 or 4, mark:NAME or #slice",
         _TIME,
-        "go to",
         forms=(("TIME", "Go to a time, step, mark or slice number, as with g"),),
         typed="goto",
         words="jump seek",
@@ -367,6 +366,23 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     # -- lanes
     Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", _LANES, "fold"),
+    Command(
+        "preset",
+        "Lanes: which, in which order",
+        ("L",),
+        "Everything, devices first; devices; devices and the threads that launch; as in the file",
+        _LANES,
+        "lanes",
+        words="order device host",
+    ),
+    Command(
+        "python-frames",
+        "Python frames",
+        ("P",),
+        "Leave Python frames out; again: show them",
+        _LANES,
+        words="stack python hide",
+    ),
     Command("fold-process", "Fold the process", (), "Fold or open the whole process of the lane", _LANES),
     Command("expand", "Open in full", ("e",), "Open the lane to its full depth; again: back", _LANES),
     Command(

@@ -134,6 +134,9 @@ class Session:
     clocks: Clocks = field(default_factory=Clocks)
     panel: str = "details"
     panel_size: int = 8
+    preset: str = "auto"  # which lanes in which order: everything, devices, launching, file; auto: as opened
+    devices_first: bool = False  # what auto means: everything with devices first, or as the file orders it
+    device_rows: int = FOLD_ROWS  # rows that device lanes open with
     show_quiet: bool = False
     host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"

@@ -170,7 +170,7 @@ class SessionStore:
     @property
     def layout_now(self) -> Layout:
         """The lines of the present session."""
-        self._laid_out = layout_of(self.trace, self._session, self._laid_out)
+        self._laid_out = layout_of(self.trace, self._session, self._laid_out, self.whole_left)
         return self._laid_out
 
     @property
@@ -190,5 +190,5 @@ class SessionStore:
     def select(self, thing: Thing) -> None:
         """Select a thing, in sight."""
         session = select.unhidden(self.trace, self._session, thing)
-        layout = layout_of(self.trace, session, self._laid_out)
+        layout = layout_of(self.trace, session, self._laid_out, self.whole_left)
         self.go(select.select(self.trace, session, layout, self.lane_lines, thing))

@@ -44,6 +44,8 @@ def settled(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -
         panel=session.panel,
         show_quiet=session.show_quiet,
         host_rows=session.host_rows,
+        device_rows=session.device_rows,
+        devices_first=session.devices_first,
         ruler=session.ruler,
         flows=session.flows,
     )

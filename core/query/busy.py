@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,36 @@ def lane_cells(index: Index, lane_number: int, edges: Sequence[int] | I64, offse
             np.maximum(busy, below.busy, out=busy)
             np.maximum(count, below.count, out=count)
     return Cells(count, top.longest, top.category, busy)
+
+
+def work_cells(
+    index: Index,
+    lane_number: int,
+    edges: Sequence[int] | I64,
+    offset: int = 0,
+    leaving_out: Collection[int] = (),
+) -> Cells:
+    """Return the cells of a device's lane, in which slices of some categories (annotations) are no work.
+
+    Work on a stream follows one another, whatever rows it lies in: its time adds up. Cells without work are
+    empty; category and longest are those of the row that works most there.
+    """
+    lane = index.lanes[lane_number]
+    first, rows = int(lane["first_row"]), int(lane["rows"])
+    width = len(edges) - 1
+    busy, most, count = (np.zeros(width, np.int64) for _ in range(3))
+    longest, category = (np.full(width, -1, np.int64) for _ in range(2))
+    bounds = clipped_edges(edges)
+    for number in range(first, first + min(rows, UNION_ROWS)):
+        if _is_slices(index, number):
+            cells = row_cells(index, number, edges, offset, leaving_out)
+            works = cells.busy > 0
+            better = works & (cells.busy > most)
+            longest[better], category[better] = cells.longest[better], cells.category[better]
+            most[better] = cells.busy[better]
+            busy += cells.busy
+            np.maximum(count, np.where(works, cells.count, 0), out=count)
+    return Cells(count, longest, category, np.minimum(busy, bounds[1:] - bounds[:-1]))
 
 
 def busy_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,8 +106,14 @@ def clipped_edges(edges: Sequence[int] | I64, offset: int = 0) -> I64:
     return np.array([min(max(int(edge) - offset, LOWEST), GREATEST) for edge in edges], np.int64)
 
 
-def row_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
-    """Return what W cells of a row of slices show.
+def row_cells(
+    index: Index,
+    row_number: int,
+    edges: Sequence[int] | I64,
+    offset: int = 0,
+    leaving_out: Collection[int] = (),
+) -> Cells:
+    """Return what W cells of a row of slices show; categories in `leaving_out` count as no busy time.
 
     `edges`: W + 1 ascending times in trace time, ns, of any magnitude; `offset`: trace time - lane time.
     """
@@ -141,6 +147,8 @@ def row_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset:
     else:
         spent = spent_in(blocks, row_categories) if blocks else _spent_few(index, touch, row_categories)
         np.add.at(spent.reshape(-1), shares[0], shares[1])
+        if leaving_out:
+            spent[:, np.isin(row_categories, list(leaving_out))] = 0
         spent_some, lines = spent[some], np.arange(len(some))
         most = spent_some.argmax(axis=1) if len(some) else np.empty(0, np.int64)
         tied = spent_some[lines, of_longest] == spent_some[lines, most]

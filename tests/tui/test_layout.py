@@ -9,6 +9,7 @@ import pytest
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Trace
+from tracelane.tui.actions.focus import in_view
 from tracelane.tui.draw.layout import (
     FOLD_LANES,
     Layout,
@@ -233,3 +234,34 @@ def test_a_frame_does_not_depend_on_the_trace() -> None:
     made = 0
     assert len(layout.lines(60_000, 50)) == 50
     assert made <= 50
+
+
+def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
+    """The last line says how many lanes are below it, the thumb goes from top to end, a row that has scrolled
+    to the top has its lane's title; where all is seen there is none of it.
+    """
+    trace = fake_trace([LaneSpec(f"t{n}", rows=3) for n in range(10)])
+    layout = Layout(trace, SESSION)
+    shown = layout.visible(0, 11)
+    assert shown[-1] is not None and shown[-1].title == "7 more lanes below"
+    assert layout.thumb(0, 11).start == 0
+    scrolled = layout.visible(2, 11)
+    assert scrolled[0] is not None and scrolled[0].title == "t0" and scrolled[0].depth == 1
+    end = layout.height - 11
+    assert layout.visible(end, 11)[-1] == layout.line(layout.height - 1)
+    assert layout.thumb(end, 11).stop == 11
+    assert not layout.says_more(0, layout.height) and not layout.thumb(0, layout.height)
+
+
+def test_the_focus_is_never_under_the_line_that_counts() -> None:
+    """Whatever row is focused, scrolling to it shows it and not the line that says what is below."""
+    trace = fake_trace([LaneSpec(f"t{n}", rows=3) for n in range(10)])
+    layout = Layout(trace, SESSION)
+    for y in range(layout.height):
+        line = layout.line(y)
+        assert line is not None
+        if line.row_key is not None:
+            session = in_view(replace(SESSION, focus=line.row_key), layout, 11)
+            assert any(
+                one is not None and one.holds(line.row_key) for one in layout.visible(session.scroll, 11)
+            )

@@ -1,45 +1,80 @@
-"""What opens folded: host lanes give way until an accelerator's lanes are on the first screen."""
+"""What opens first, and folded: devices and what launches to them are on the first screen."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.corpus import CORPUS, needs_corpus
 from tests.tui.fake_trace import LaneSpec, fake_trace
-from tracelane.core.trace import Trace
-from tracelane.tui.draw.layout import Layout, toggle_fold
-from tracelane.tui.draw.opening import DEVICE_LINES, LEAST_HOST_ROWS, with_devices_in_view
-from tracelane.tui.session import FOLD_ROWS, Session, Viewport
+from tracelane.core.index.format import RowKind
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.lanes import next_preset, toggle_frames
+from tracelane.tui.actions.view import first_session
+from tracelane.tui.draw.layout import Layout, LineKind, lane_key, toggle_fold
+from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
+from tracelane.tui.draw.presets import PRESETS, device_lanes, launching_lanes
+from tracelane.tui.fitting import fit_to_screen
+from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)
 LABELS = ("CPU", "AIU 0")
 
 
-def device_y(trace: Trace, session: Session) -> int:
-    """The line of the device process's title."""
-    found = Layout(trace, session).y_of_process(trace.processes[1])
-    assert found is not None
-    return found
+def tops(trace: Trace, session: Session, process: int) -> list[int]:
+    """The lines of the first rows of a process's lanes."""
+    layout = Layout(trace, session)
+    found = [layout.y_of(RowKey(lane_key(trace.lanes[place]), 0)) for place in trace.processes[process].lanes]
+    return [y for y in found if y is not None]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 40])
 @pytest.mark.parametrize("rows", [1, 4, 5, 9, 60])
 @pytest.mark.parametrize("height", [8, 16, 17, 18, 40, 200])
 def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: int) -> None:
-    """The device's first lines are in view, and host lanes are no less deep than that needs."""
+    """All device lanes are in view; where not all lanes fit they come first, as deep as there is room."""
     trace = fake_trace(
         [LaneSpec(f"t{i}", rows=rows) for i in range(threads)],
         [LaneSpec("stream 0", rows=2), LaneSpec("stream 1", rows=30)],
         labels=LABELS,
     )
     session = with_devices_in_view(trace, SESSION, height)
-    assert device_y(trace, session) + DEVICE_LINES < height
-    depth = session.host_rows
-    assert depth == 0 or LEAST_HOST_ROWS <= depth <= FOLD_ROWS
-    if depth < FOLD_ROWS:
-        deeper = replace(session, host_rows=depth + 1 if depth else LEAST_HOST_ROWS)
-        assert device_y(trace, deeper) + DEVICE_LINES >= height
+    first, second = tops(trace, session, 1)
+    assert second < height
+    assert session.devices_first == (Layout(trace, SESSION).height > height)
+    if session.devices_first:
+        assert first == 1 and Layout(trace, session).line(0).process == trace.processes[1]  # type: ignore[union-attr]
+    if session.device_rows < FOLD_ROWS:
+        deeper = replace(session, device_rows=session.device_rows + 1)
+        assert tops(trace, deeper, 1)[1] + LEAST_HOST_ROWS > height
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "path",
+    [
+        "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+        "gpu/tl_h100_qwen_infer.json.gz",
+        "gpu/tl_torch_compile_triton.json.gz",
+        "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
+        "aiu/mlp_trace.json",
+    ],
+)
+def test_devices_and_their_launching_thread_are_seen_at_80x24(path: str, corpus_cache: Path) -> None:
+    """The lanes of all devices and the thread that launches most are on the first screen of real traces."""
+    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    fit = fit_to_screen(trace, first_session(trace, 64), 80, 24, has_marks=False)
+    threads = launching_lanes(trace)
+    wanted = {place for place in device_lanes(trace) if trace.lanes[place].slices}
+    wanted |= {max(threads, key=threads.__getitem__)} if threads else set()
+    layout = Layout(trace, fit.session)
+    for place in wanted:
+        y = layout.y_of(RowKey(lane_key(trace.lanes[place]), 0))
+        assert y is not None and y < fit.lanes, trace.lanes[place].title
 
 
 def test_without_devices_nothing_gives_way() -> None:
@@ -48,17 +83,61 @@ def test_without_devices_nothing_gives_way() -> None:
     assert with_devices_in_view(trace, SESSION, 10) == SESSION
 
 
-def test_what_was_opened_stays_open() -> None:
-    """A host process or lane that was opened by hand does not give way."""
-    trace = fake_trace([LaneSpec(f"t{i}", rows=9) for i in range(9)], [LaneSpec("stream 0")], labels=LABELS)
-    session = with_devices_in_view(trace, SESSION, 12)
-    line = Layout(trace, session).line(0)
-    assert line is not None and line.folded and session.host_rows == 0
-    opened = toggle_fold(session, line, trace)
-    assert Layout(trace, opened).height > 9 * 9
-    again = Layout(trace, opened).line(0)
-    assert again is not None and not again.folded
-    assert Layout(trace, toggle_fold(opened, again, trace)).height == Layout(trace, session).height
+def test_presets() -> None:
+    """Each preset shows its lanes in its order, and the key goes on to one that shows others."""
+    trace = fake_trace([LaneSpec("main", rows=2)], [LaneSpec("stream 0")], labels=LABELS)
+    shown = {}
+    for preset in PRESETS:
+        layout = Layout(trace, replace(SESSION, preset=preset))
+        shown[preset] = [line.title for line in layout.lines(0, layout.height)]
+    assert shown["everything"][:2] == ["process 1", "stream 0"] and "main" in shown["everything"]
+    assert shown["devices"] == shown["launching"] == ["process 1", "stream 0", "1 lane hidden"]
+    assert shown["file"][:2] == ["process 0", "main"]
+    devices = next_preset(trace, replace(SESSION, preset="everything"))
+    assert devices.preset == "devices"
+    assert next_preset(trace, devices).preset == "file"  # "launching" would show the same
+
+
+@needs_corpus
+def test_outermost_python_frames_are_one_line(corpus_cache: Path) -> None:
+    """Frames that span a thread stand in one line that says how many; opening the lane shows each."""
+    path = CORPUS / "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz"
+    trace = open_trace(path, index_dir=corpus_cache)
+    session = first_session(trace, 60)
+    layout = Layout(trace, session)
+    lines = [line for line in layout.lines(0, layout.height) if line.frames]
+    assert {len(line.frames) for line in lines} >= {19}
+    for line in lines:
+        assert line.lane is not None
+        index = trace.indexes[line.lane.source]
+        for depth in line.frames:
+            row = index.rows[line.lane.rows[depth]]
+            assert row["count"] == 1
+            assert layout.y_of(RowKey(lane_key(line.lane), depth)) == layout.y_of(line.row_key)  # type: ignore[arg-type]
+        opened = Layout(trace, replace(session, unfolded=frozenset({lane_key(line.lane)})))
+        assert opened.height > layout.height
+        assert not any(other.frames for other in opened.lines(0, opened.height) if other.lane == line.lane)
+
+
+@needs_corpus
+def test_a_filter_closes_up_the_rows_that_it_empties(corpus_cache: Path) -> None:
+    """Without Python frames a thread has no empty row, and every slice that is left has its row."""
+    path = CORPUS / "gpu/tl_h100_qwen_infer.json.gz"
+    trace = open_trace(path, index_dir=corpus_cache)
+    session = toggle_frames(trace, first_session(trace, 60))
+    assert session.filter == "-cat:python_function"
+    left = matches(trace, parse(session.filter), session.clocks)
+    unfolded = frozenset(lane_key(lane) for lane in trace.lanes)
+    session = replace(session, unfolded=unfolded, show_quiet=True)
+    layout = Layout(trace, session, left)
+    rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW and line.lane]
+    drawn = {(line.lane.source, line.lane.rows[line.depth]) for line in rows if line.lane is not None}
+    for lane in trace.lanes:
+        for number in lane.rows:
+            is_slices = trace.indexes[lane.source].rows[number]["kind"] == RowKind.SLICES
+            if is_slices and not lane.process.aside:
+                assert ((lane.source, number) in drawn) == bool(len(left.in_row(lane.source, number)))
+    assert toggle_frames(trace, session).filter == ""
 
 
 def test_the_profilers_own_notes_open_folded() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracelane.core.export.marks import Mark
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
 from tracelane.tui.draw.lines import LineContext
 from tracelane.tui.draw.palette import Depth, Palette
@@ -178,3 +180,22 @@ def test_the_files_long_numbers_can_be_read(cell: int, nanosecond: bool) -> None
     for label in labels:
         assert len(label.rstrip()) < len(label) or label is labels[-1]
         assert ("." in label) == nanosecond
+
+
+@pytest.mark.parametrize("width", [64, 100, 170])
+@pytest.mark.parametrize("begin", [0, 17, 40, 61])
+def test_labels_never_run_into_marks_and_range_ends(width: int, begin: int) -> None:
+    """A tick whose label would stand where a mark or an end of the range does has none; labels are whole or
+    absent.
+    """
+    view = Viewport(0, 100_000_000, width)
+    for at in range(0, 100_000_000, 3_700_000):
+        session = Session(view, 99_000_000, range=(begin * 1_000_000, begin * 1_000_000 + 20_000_000))
+        marks = [Mark(at, at, "here")]
+        look = LineContext(Palette(Depth.NONE), UNICODE, 16, width)
+        line = "".join(segment.text for segment in ruler_lines(session, Origin(0), (), look, 1, marks)[0])[
+            16:
+        ]
+        for label in re.findall(r"[\d.]+[^\d.]*", line):
+            number = re.match(r"[\d.]+( ms)?", label)
+            assert number is not None and (number[0] == "0" or number[0].endswith(" ms")), line

@@ -38,8 +38,9 @@ def in_view(session: Session, layout: Layout, height: int) -> Session:
     scroll = session.scroll
     if top < scroll:
         scroll = top
-    elif y >= scroll + room:
+    elif y >= scroll + room - layout.says_more(scroll, height):
         scroll = y - room + 1
+        scroll += layout.says_more(scroll, height)
     scroll = layout.scrolled(scroll, height)
     return session if scroll == session.scroll else replace(session, scroll=scroll)
 

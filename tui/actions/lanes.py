@@ -9,13 +9,18 @@ from tracelane.core.base.pattern import Pattern
 from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Process, Trace
 
+from ..draw.frames import PYTHON
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggle_fold
 from ..draw.only import only_lanes
+from ..draw.presets import PRESETS, preset_of
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal
 from .select import first_row
+
+WITHOUT_FRAMES = f"-cat:{PYTHON}"
+"""The filter that leaves everything but Python frames."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,37 @@ def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     else:
         pinned = (*session.pinned, key)
     return _settled(trace, replace(session, pinned=pinned), height)
+
+
+def next_preset(trace: Trace, session: Session) -> Session:
+    """Show the lanes of the next preset that shows others than this one."""
+    names = list(PRESETS)
+    place = names.index(preset_of(session))
+    before = _order(trace, session)
+    for name in (*names[place + 1 :], *names[:place]):
+        changed = replace(session, preset=name, scroll=0)
+        if (order := _order(trace, changed)) and order != before:
+            return changed
+    raise Refusal("there are no lanes to choose from")
+
+
+def _order(trace: Trace, session: Session) -> list[Line | None]:
+    layout = Layout(trace, replace(session, folded=frozenset(), only=""))
+    return [
+        line for line in map(layout.line, range(layout.height)) if line and line.kind is not LineKind.NOTE
+    ]
+
+
+def toggle_frames(trace: Trace, session: Session) -> Session:
+    """Filter Python frames out, or show them again."""
+    terms = session.filter.split()
+    if WITHOUT_FRAMES in terms:
+        terms.remove(WITHOUT_FRAMES)
+    elif not any(PYTHON in index.categories for index in trace.indexes):
+        raise Refusal("there are no Python frames in this trace")
+    else:
+        terms.append(WITHOUT_FRAMES)
+    return replace(session, filter=" ".join(terms))
 
 
 def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

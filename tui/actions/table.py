@@ -143,6 +143,8 @@ MOVES: Final[Mapping[str, Move]] = {
     "pin": _lanes(lanes.pin),
     "hide": _lanes(lanes.hide),
     "hide-alike": _lanes(lanes.hide_alike),
+    "preset": _time(lanes.next_preset),
+    "python-frames": _time(lanes.toggle_frames),
     "ruler": other_ruler,
     "next-gap": gaps.next_one,
     "longest-gap": gaps.select_longest_gap,

@@ -275,7 +275,7 @@ class DrawingController:
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
             session = view.keep_cursor(replace(session, viewport=viewport))
-        layout = layout_of(trace, session, self.store.layout_now)
+        layout = layout_of(trace, session, self.store.layout_now, self.store.whole_left)
         session = replace(session, scroll=layout.scrolled(session.scroll, self.store.lane_lines))
         if seen:  # what was in sight stays in sight
             session = focus.in_view(session, layout, self.store.lane_lines)

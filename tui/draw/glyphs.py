@@ -16,6 +16,7 @@ class Glyphs:
     name: str
     unfolded: str  # before the title of what is open
     folded: str
+    folded_frames: str  # before the count of Python frames that one line stands for
     pinned: str
     selected: str  # left of the focused row
     overlap: str  # marks a row that holds overlapping slices
@@ -41,6 +42,7 @@ class Glyphs:
     bars: str  # nine heights of a cell, from empty to full, from below
     lefts: str  # nine widths of a cell, from empty to full, from the left
     separator: str  # between titles and the time area
+    thumb: str  # the same beside the lines that a scrollbar's thumb takes
     bracket_left: str
     bracket_right: str
 
@@ -54,6 +56,7 @@ UNICODE = Glyphs(
     name="unicode",
     unfolded="▾",
     folded="▸",
+    folded_frames="⋯",
     pinned="◆",
     selected="▌",
     overlap="≈",
@@ -79,6 +82,7 @@ UNICODE = Glyphs(
     bars=" ▁▂▃▄▅▆▇█",
     lefts=" ▏▎▍▌▋▊▉█",
     separator="│",
+    thumb="┃",
     bracket_left="[",
     bracket_right="]",
 )
@@ -86,6 +90,7 @@ ASCII = Glyphs(
     name="ascii",
     unfolded="-",
     folded="+",
+    folded_frames="~",
     pinned="*",
     selected=">",
     overlap="~",
@@ -111,6 +116,7 @@ ASCII = Glyphs(
     bars=" .:-=+*##",
     lefts=" ....####",
     separator="|",
+    thumb="#",
     bracket_left="[",
     bracket_right="]",
 )

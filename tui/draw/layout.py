@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import accumulate
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from tracelane.core.index.format import LaneKind
+import numpy as np
+
+from tracelane.core.index.format import LaneKind, RowKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import FOLD_ROWS, LaneKey, RowKey, Session
+from .frames import folded_frames
 from .only import only_lanes
+from .presets import is_left_out, lanes_in_order, ordered
 from .quiet import is_device, quiet_lanes
 from .ranks import by_rank, opens_folded, rank_heads
+
+if TYPE_CHECKING:
+    from tracelane.core.query.hits import Hits
 
 FOLD_LANES = 50
 """Processes of more lanes than this open folded to one line."""
 PINNED_LINES = 12
 """Rows that pinned lanes may take above the others."""
+LEAST_SAYING = 3
+"""Lane areas with fewer lines do not say what is below them."""
 PINNED_FROM = 4
 """Lane areas with fewer lines show no pinned ones."""
 
@@ -54,6 +63,7 @@ class Line:
     overlap: bool = False  # the row is an extra one for slices that overlap without nesting
     pinned: bool = False
     members: tuple[int, ...] = ()  # lanes that a QUIET line stands for
+    frames: range = range(0)  # depths of the Python frames that the row stands for, itself among them
 
     @property
     def row_key(self) -> RowKey | None:
@@ -61,6 +71,13 @@ class Line:
         if self.lane is None or self.kind not in (LineKind.ROW, LineKind.LANE):
             return None
         return RowKey(lane_key(self.lane), max(0, self.depth))
+
+    def holds(self, key: RowKey | None) -> bool:
+        """Tell whether a row is drawn on this line."""
+        own = self.row_key
+        if own is None or key is None or own.lane != key.lane:
+            return False
+        return own.depth == key.depth or key.depth in self.frames
 
     @property
     def fold_key(self) -> LaneKey | tuple[int, str] | None:
@@ -84,6 +101,8 @@ class _Block:
     more: int = 0
     text: str = ""
     members: tuple[int, ...] = ()
+    depths: Sequence[int] = ()  # of a lane's lines, ascending; without that of "+n rows"
+    frames: range = range(0)  # depths that one line stands for: the one with the last of them
 
 
 _Shown: TypeAlias = tuple[Process, list[int], list[int]]
@@ -116,9 +135,10 @@ def alike(title: str) -> str:
 class Layout:
     """The lines of a trace in a session. Making one is O(lanes); a line or a position is O(log lanes)."""
 
-    def __init__(self, trace: Trace, session: Session) -> None:
-        """Lay out the lanes; keeps nothing but block heights and their sums."""
+    def __init__(self, trace: Trace, session: Session, left: Hits | None = None) -> None:
+        """Lay out the lanes, without rows that a filter empties; keeps nothing but block heights and sums."""
         self.trace = trace
+        self.left = left
         self.made_for = _facts(session)
         self._blocks: list[_Block] = []
         self._block_of_lane: dict[int, int] = {}
@@ -167,7 +187,7 @@ class Layout:
         block = self._blocks[place]
         if block.lane < 0:
             return self._tops[place]
-        return self._tops[place] + min(max(0, key.depth), block.height - 1)
+        return self._tops[place] + min(bisect_left(block.depths, key.depth), block.height - 1)
 
     def y_of_process(self, process: Process) -> int | None:
         """Return the line of a process's title, None if it is hidden."""
@@ -194,18 +214,47 @@ class Layout:
 
     def line_at(self, y: int, scroll: int, height: int) -> Line | None:
         """Return the line that a lane area of this height shows at its line `y`."""
-        above = self.pinned_height(height)
-        if 0 <= y < above:
-            return self.pinned[y] if y < above - 1 else self.pinned[-1]
-        return self.line(self.scrolled(scroll, height) + y - above)
+        return self.visible(scroll, height)[y] if 0 <= y < height else None
 
     def visible(self, scroll: int, height: int) -> list[Line | None]:
-        """Return the lines that a lane area of this height shows; None below the last."""
+        """Return the lines that a lane area of this height shows; None below the last.
+
+        Where there are more, the last one says how many lanes; a row that has scrolled to the top has its
+        lane's title.
+        """
         above = self.pinned_height(height)
         shown: list[Line | None] = [*self.pinned[: above - 1], self.pinned[-1]] if above else []
-        shown.extend(self.lines(self.scrolled(scroll, height), height - above))
+        first = self.scrolled(scroll, height)
+        shown.extend(self.lines(first, height - above))
+        if len(shown) > above and (top := shown[above]) and top.lane is not None and not top.title:
+            shown[above] = replace(top, title=top.lane.title)
+        if self.says_more(scroll, height):
+            shown[-1] = Line(LineKind.NOTE, self._below(first + height - above - 1))
         shown.extend([None] * (height - len(shown)))
         return shown
+
+    def says_more(self, scroll: int, height: int) -> bool:
+        """Tell whether the last line of a lane area says how many lanes there are below it."""
+        room = height - self.pinned_height(height)
+        return height >= LEAST_SAYING and self.scrolled(scroll, height) + room < self.height
+
+    def _below(self, y: int) -> str:
+        """Return what there is from a line on: lanes, or where it is one lane's, rows."""
+        number = bisect_right(self._tops, y) - 1
+        rest = self._blocks[number if y == self._tops[number] else number + 1 :]
+        lanes = sum(max(1, len(block.members)) for block in rest if block.lane >= 0 or block.members)
+        text = _counted(lanes, "more lane") if lanes else _counted(self.height - y, "more row")
+        return f"{text} below"
+
+    def thumb(self, scroll: int, height: int) -> range:
+        """Return which lines of a lane area a scrollbar's thumb takes; none where all lines are seen."""
+        above = self.pinned_height(height)
+        room = height - above
+        if self.height <= room or room < 2:
+            return range(0)
+        length = max(1, room * room // self.height)
+        place = self.scrolled(scroll, height) * (room - length) // (self.height - room)
+        return range(above + place, above + place + length)
 
     # -- making ---------------------------------------------------------------------------------------------
 
@@ -218,7 +267,7 @@ class Layout:
                 self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
                 continue
             found: list[_Shown] = []
-            for process in processes:
+            for process in ordered(self.trace, processes, session):
                 self.empty_lanes += process.empty
                 if not len(process.lanes):
                     self.empty_processes += 1
@@ -228,9 +277,9 @@ class Layout:
                     continue
                 shown: list[int] = []
                 silent: list[int] = []
-                for number in process.lanes:
+                for number in lanes_in_order(self.trace, process, session):
                     lane = lanes[number]
-                    if (left is not None and number not in left) or self._is_hidden(lane, session):
+                    if (left is not None and number not in left) or self._is_hidden(number, lane, session):
                         self.hidden_lanes += 1
                     elif number in quiet:
                         silent.append(number)
@@ -297,11 +346,12 @@ class Layout:
             return True
         return not session.host_rows and not any(is_device(self.trace.lanes[number]) for number in lanes)
 
-    @staticmethod
-    def _is_hidden(lane: Lane, session: Session) -> bool:
+    def _is_hidden(self, number: int, lane: Lane, session: Session) -> bool:
         if session.hidden_lanes and lane_key(lane) in session.hidden_lanes:
             return True
-        return bool(session.hidden_alike) and alike(lane.title) in session.hidden_alike
+        if session.hidden_alike and alike(lane.title) in session.hidden_alike:
+            return True
+        return is_left_out(self.trace, number, session) or self._is_emptied(lane)
 
     def _add(self, block: _Block) -> None:
         self._blocks.append(block)
@@ -310,13 +360,38 @@ class Layout:
         rows = len(lane.rows)
         self._block_of_lane[number] = len(self._blocks)
         key = lane_key(lane)
-        outside = rows > 1 and is_outside(lane, self.trace) and key not in session.unfolded
+        is_open = key in session.unfolded
+        depths = self._depths(lane)
+        outside = rows > 1 and is_outside(lane, self.trace) and not is_open
         if key in session.folded or outside:
-            self._add(_Block(LineKind.LANE, 1, process, number, folded=True))
-        elif rows > (most := rows_shown(lane, session)) and key not in session.unfolded:
-            self._add(_Block(LineKind.ROW, most + 1, process, number, more=rows - most))
+            self._add(_Block(LineKind.LANE, 1, process, number, folded=True, depths=(0,)))
+            return
+        frames = range(0) if is_open or self.left is not None else folded_frames(self.trace, lane)
+        if frames:
+            depths = (*range(frames.start), *range(frames.stop - 1, rows))
+        most = len(depths) if is_open else rows_shown(lane, session, len(depths))
+        if len(depths) > most:
+            more = len(depths) - most
+            block = _Block(LineKind.ROW, most + 1, process, number, more=more, depths=depths, frames=frames)
         else:
-            self._add(_Block(LineKind.ROW, max(1, rows), process, number))
+            block = _Block(LineKind.ROW, max(1, len(depths)), process, number, depths=depths, frames=frames)
+        self._add(block)
+
+    def _depths(self, lane: Lane) -> Sequence[int]:
+        """Return the depths of a lane's rows of which a filter leaves something."""
+        rows = range(len(lane.rows))
+        if self.left is None or lane.source >= len(self.left.indexes) or not lane.slices:
+            return rows
+        entries = self.left.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]
+        positions = self.left.positions[lane.source]
+        first = entries["first"].astype(np.int64)
+        edges = np.stack((first, first + entries["count"])).astype(positions.dtype)
+        low, high = np.searchsorted(positions, edges)
+        kept: list[int] = np.flatnonzero((high > low) | (entries["kind"] != RowKind.SLICES)).tolist()
+        return kept
+
+    def _is_emptied(self, lane: Lane) -> bool:
+        return self.left is not None and bool(lane.slices) and not len(self._depths(lane))
 
     def _add_note(self) -> None:
         parts = []
@@ -343,10 +418,13 @@ class Layout:
         if block.kind is LineKind.LANE:
             return Line(block.kind, lane.title, block.process, lane, 0, folded=True)
         if block.more and offset == block.height - 1:
-            first = len(lane.rows) - block.more
             more = f"+{_counted(block.more, 'row')}"
+            first = block.depths[offset]
             return Line(LineKind.MORE, more, block.process, lane, first, folded=True)
-        return _row_line(lane, block.process, offset)
+        depth = block.depths[offset] if block.depths else 0
+        line = _row_line(lane, block.process, depth)
+        title = lane.title if offset == 0 else ""
+        return replace(line, title=title, frames=block.frames if depth in block.frames else range(0))
 
     def _pinned(self, session: Session) -> tuple[Line, ...]:
         found: list[Line] = []
@@ -369,10 +447,10 @@ def _row_line(lane: Lane, process: Process | None, depth: int) -> Line:
     return Line(LineKind.ROW, title, process, lane, depth, overlap=overlap)
 
 
-def rows_shown(lane: Lane, session: Session) -> int:
-    """Return how many rows a lane opens with at most; one that is only a row deeper shows it, uncounted."""
-    most = FOLD_ROWS if not session.host_rows or is_device(lane) else session.host_rows
-    return most + 1 if len(lane.rows) == most + 1 else most
+def rows_shown(lane: Lane, session: Session, rows: int) -> int:
+    """Return how many of so many rows a lane opens with; one that is a row deeper shows it, uncounted."""
+    most = session.device_rows if is_device(lane) else session.host_rows or FOLD_ROWS
+    return most + 1 if rows == most + 1 else most
 
 
 def is_outside(lane: Lane, trace: Trace) -> bool:
@@ -401,17 +479,27 @@ def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
 
 
 def _is_deep(lane: Lane, session: Session) -> bool:
-    return len(lane.rows) > rows_shown(lane, session)
+    return len(lane.rows) > rows_shown(lane, session, len(lane.rows))
 
 
-def layout_of(trace: Trace, session: Session, known: Layout | None = None) -> Layout:
-    """Return the layout of a trace in a session; `known` itself if it still holds.
+def layout_of(
+    trace: Trace, session: Session, known: Layout | None = None, left: Hits | None = None
+) -> Layout:
+    """Return the layout of a trace in a session, of which a filter leaves some slices; `known` itself if it
+    still holds.
 
     Moving, zooming, selecting and scrolling do not change a layout.
     """
-    if known is not None and known.trace is trace and known.made_for == _facts(session):
+    if left is not None and left.filter.text != session.filter:
+        left = None
+    if (
+        known is not None
+        and known.trace is trace
+        and known.left is left
+        and known.made_for == _facts(session)
+    ):
         return known
-    return Layout(trace, session)
+    return Layout(trace, session, left)
 
 
 def _facts(session: Session) -> tuple[object, ...]:
@@ -425,4 +513,7 @@ def _facts(session: Session) -> tuple[object, ...]:
         session.only,
         session.show_quiet,
         session.host_rows,
+        session.device_rows,
+        session.preset,
+        session.devices_first,
     )

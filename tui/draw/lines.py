@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -20,11 +20,13 @@ from .labels import fit, fit_middle
 from .layout import Line, LineKind
 from .palette import Palette
 from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
+from .runs import Run
 from .segments import (
     SelectedCells,
     ascii_segments,
     band_segments,
     busy_segments,
+    label_in,
     mark_segments,
     slice_segments,
     with_hits,
@@ -50,6 +52,41 @@ class LineContext:
     glyphs: Glyphs
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
+
+
+def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[Segment]:
+    """Return a line with the scrollbar's thumb for separator, if it is one of the thumb's lines."""
+    if not has_thumb:
+        return segments
+    at = 0
+    for number, segment in enumerate(segments):
+        at += segment.cell_length
+        if at == look.titles and segment.text[-1:] in (look.glyphs.separator, "|"):
+            glyph = look.glyphs.thumb
+            marked = Segment(glyph, look.palette.dim)
+            title = [Segment(segment.text[:-1], segment.style)] if len(segment.text) > 1 else []
+            return [*segments[:number], *title, marked, *segments[number + 1 :]]
+        if at > look.titles:
+            break
+    return segments
+
+
+def with_range(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
+    """Return the segments of a time area with the blank cells in [left, right), the range, shaded."""
+    found: list[Segment] = []
+    at = 0
+    blank, shade = look.palette.blank, look.palette.in_range
+    for segment in segments:
+        width = segment.cell_length
+        low, high = max(left - at, 0), min(right - at, width)
+        if segment.style is blank and low < high:
+            text = segment.text
+            parts = ((text[:low], blank), (text[low:high], shade), (text[high:], blank))
+            found.extend(Segment(part, style) for part, style in parts if part)
+        else:
+            found.append(segment)
+        at += width
+    return found
 
 
 def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
@@ -86,17 +123,23 @@ def _line_segments(
         hidden = _hidden_rows(line)
         hits = reader.hits_in(hidden, view) if hidden else ()
         return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.line)], hits)]
-    focused = session.focus is not None and line.row_key == session.focus
+    focused = line.holds(session.focus)
     if line.kind is LineKind.LANE:
         title = _title(line, look, glyphs.folded + " ", focused, "")
         return [
             *_gutter(title, look, "focus" if focused else "title"),
             *_busy(line, reader, session, view, look),
         ]
-    row = reader.row(line.lane, line.depth, view, session.clocks, session.colour_by)
-    chosen = _chosen(reader.selected(session.selection), line.lane, line.depth, view, session)
+    depth, selected = line.depth, reader.selected(session.selection)
+    if line.frames and selected is not None and selected.source == line.lane.source:
+        inside = selected.row - line.lane.rows.start
+        depth = inside if inside in line.frames else depth
+    row = reader.row(line.lane, depth, view, session.clocks, session.colour_by)
+    chosen = _chosen(selected, line.lane, depth, view, session)
     value = ""
     if isinstance(row, SliceRow):
+        if line.frames:
+            row = replace(row, runs=tuple(_of_frames(run, len(line.frames), look) for run in row.runs))
         gap = chosen is not None and chosen.place == GAP
         area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
         if gap and chosen is not None:
@@ -108,10 +151,20 @@ def _line_segments(
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row.levels, row.keys, palette, glyphs, row.hits)
+    if session.range is not None:
+        area = with_range(area, *range_cells(view, session.range), look)
     if focused:
         area = with_cursor(area, view.cell(session.cursor), look)
     title = _title(line, look, _indent(line, look), focused, value, row)
     return [*_gutter(title, look, "focus" if focused else "title"), *area]
+
+
+def _of_frames(run: Run, count: int, look: LineContext) -> Run:
+    """Return the run of a frame that stands for those around it too."""
+    if not run.label:
+        return run
+    glyphs, frame = look.glyphs, label_in(run.label, 0)
+    return run._replace(label=f"{glyphs.folded_frames} {count} frames {glyphs.ellipsis} {frame}")
 
 
 def _indent(line: Line, look: LineContext) -> str:
@@ -151,7 +204,14 @@ def _busy(
 ) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks)
-    return busy_segments(row.levels, row.keys, look.palette, look.glyphs, row.hits)
+    area = busy_segments(row.levels, row.keys, look.palette, look.glyphs, row.hits)
+    return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
+
+
+def range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
+    """Return the cells [left, right) that a range takes; what lies outside is cut to one."""
+    left, right = view.cell(range_[0]), view.cell(max(range_[0], range_[1] - 1)) + 1
+    return max(-1, left), min(view.width + 1, right)
 
 
 def _hidden_rows(line: Line) -> list[RowSpan]:

@@ -1,63 +1,66 @@
-"""How deep host lanes open: as deep as they can while an accelerator's lanes are on the first screen too."""
+"""How lanes open: in which order and how deep, so that devices and what launches to them are seen at once."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tracelane.core.overlay.overlay import Overlay
 from tracelane.core.trace import Process, Trace
 
 from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout, lane_key
+from .presets import device_lanes, launching_lanes
 from .quiet import is_device
 
 LEAST_HOST_ROWS = 3
-"""Host lanes show at least so many rows; where even that is too much, their process is one line."""
+"""Threads that launch show at least so many rows."""
+LEAST_DEVICE_ROWS = 1
 DEVICE_LINES = 6
 """Lines of the first device process that are to be seen; fewer if it has fewer."""
 
 
 def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session:
-    """Return the session with host lanes folded so far that the first device's lanes lie within `height`
-    lines.
+    """Return the session as it opens with `height` lines for lanes: as the file orders them where all of it
+    fits, else devices first, and host and device lanes folded so far that all devices and the threads that
+    launch to them are seen, as far as that is possible.
     """
-    session = replace(session, host_rows=FOLD_ROWS)
+    session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, devices_first=False)
     device = next((process for process in trace.processes if _has_devices(trace, process)), None)
     if device is None or session.only:
         return session
-
-    measured = _measured(trace, device)
-
-    def fits(host_rows: int) -> bool:
-        layout = Layout(trace, replace(session, host_rows=host_rows))
-        first = layout.y_of_process(device)
-        if first is None:
-            return True
-        last = layout.y_of(RowKey(lane_key(trace.lanes[device.lanes[-1]]), FOLD_ROWS))
-        below = [layout.y_of(RowKey(lane_key(trace.lanes[place]), 0)) for place in measured]
-        wanted = min(first + DEVICE_LINES, first if last is None else last)
-        return max([wanted, *(y for y in below if y is not None)]) < height
-
-    if fits(FOLD_ROWS):
+    if Layout(trace, session).height <= height:
         return session
-    # Fewer rows always need less room: the first of these that does not fit bounds those that do.
-    depths = range(LEAST_HOST_ROWS, FOLD_ROWS)
-    found = bisect_left(depths, True, key=lambda depth: not fits(depth))
-    return replace(session, host_rows=depths[found - 1] if found else 0)
+    session = replace(session, devices_first=True)
+    devices = sorted(place for place in device_lanes(trace) if trace.lanes[place].slices)
+    threads = sorted(launching_lanes(trace).items(), key=lambda pair: -pair[1])
+    first = [place for place, _ in threads[:1]]
+
+    def seen(session: Session, places: Sequence[int]) -> bool:
+        layout = Layout(trace, session)
+        says_more = layout.says_more(0, height)
+        for place in places:
+            lane = trace.lanes[place]
+            top = layout.y_of(RowKey(lane_key(lane), 0))
+            if top is not None and top + min(LEAST_HOST_ROWS, lane.depth) > height - says_more:
+                return False
+        return True
+
+    shallow = replace(session, host_rows=LEAST_HOST_ROWS)
+    chief = [*devices, *first]
+    rows = _most(LEAST_DEVICE_ROWS, lambda rows: seen(replace(shallow, device_rows=rows), chief))
+    session = replace(session, device_rows=rows)
+    every = [place for place, _ in threads]
+    rows = _most(LEAST_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
+    return replace(session, host_rows=rows)
 
 
-def _measured(trace: Trace, device: Process) -> list[int]:
-    """Return the lanes of the logs that stand right below a device: who lays a log over wants to see it."""
-    if not isinstance(trace, Overlay):
-        return []
-    place = trace.processes.index(device) + 1
-    found: list[int] = []
-    for process in trace.processes[place:]:
-        if trace.log_of(process.source) is None:
-            break
-        found.extend(process.lanes)
-    return found
+def _most(least: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number of rows that fits, at least `least`; fewer always need less room."""
+    if fits(FOLD_ROWS):
+        return FOLD_ROWS
+    rows = range(least, FOLD_ROWS)
+    return rows[max(0, bisect_left(rows, True, key=lambda count: not fits(count)) - 1)]
 
 
 def _has_devices(trace: Trace, process: Process) -> bool:

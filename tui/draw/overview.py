@@ -16,13 +16,14 @@ from rich.style import Style
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
+from tracelane.core.query.busy import work_cells
 from tracelane.core.query.cells import row_cells
 from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
 from .labels import fit
 from .lines import LineContext
-from .quiet import is_device
+from .quiet import is_device, no_work
 from .segments import ascii_segments
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ Levels: TypeAlias = tuple[int, ...]
 def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
     """Return the busy levels 0..8 of device and of host lanes over the opening span, -1 where nothing lies.
 
-    The busiest lane counts, of the LANES_ASKED with most slices; of a lane its row with most slices.
+    The busiest lane counts, of the LANES_ASKED with most slices; of a device's lane its work, of a thread its
+    row with most slices.
     Worked out once per width and clocks.
     """
     return _busy_levels(trace, width, frozenset(clocks.offsets.items()))
@@ -63,12 +65,11 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
             continue
         best = np.full(width, -1, np.int64)
         for lane in asked:
-            cells = row_cells(
-                trace.indexes[lane.source],
-                _fullest_row(trace, lane),
-                edges,
-                clocks.offset(lane.source, lane.pid),
-            )
+            index, offset = trace.indexes[lane.source], clocks.offset(lane.source, lane.pid)
+            if lanes is device:
+                cells = work_cells(index, lane.number, edges, offset, no_work(index))
+            else:
+                cells = row_cells(index, _fullest_row(trace, lane), edges, offset)
             level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
             best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
         found.append(tuple(best.tolist()))

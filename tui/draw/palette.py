@@ -286,6 +286,8 @@ class Palette:
         self.range = self._style(
             far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE
         )
+        shade = blend(self.surface, accent, 0.13)
+        self.in_range = self._style(None, shade) if self.shaded else self._style(None, near)
         self.range_edge = self.accent_plain
         self.range_end = Style(
             color=self.accent.color, bgcolor=self.range.bgcolor, underline=self.range.underline

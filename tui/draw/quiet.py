@@ -9,6 +9,8 @@ from tracelane.core.index.format import BLOCK, LaneKind, RowKind
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Lane, Trace
 
+from .palette import key_of
+
 FEW = 100
 """A thread with more slices and instants than this is never quiet."""
 QUIET_SHARE = 0.001
@@ -30,6 +32,14 @@ def names_device(labels: str, process: str, lane: str) -> bool:
     if labels and "cpu" in labels.lower().split():
         return bool(_DEVICE_TITLE.search(lane))
     return bool(_DEVICE_LABEL.search(f"{labels} {process}") or _DEVICE_TITLE.search(lane))
+
+
+@lru_cache(maxsize=64)
+def no_work(index: Index) -> frozenset[int]:
+    """Return the categories that are no device's work: annotations, and what happens on the host."""
+    families = ("annotation", "cpu_op", "python", "runtime", "driver", "trace")
+    numbers = (n for n, category in enumerate(index.categories) if key_of(category, "") in families)
+    return frozenset(numbers)
 
 
 @lru_cache(maxsize=4)

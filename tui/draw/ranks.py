@@ -10,8 +10,8 @@ from typing import TypeAlias
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.trace import Process, Trace
 
-FOLD_RANKS = 4
-"""More ranks than this open folded to a line each."""
+FOLD_RANKS = 2
+"""More ranks than this open folded to a line of device work each."""
 NO_PROCESS = -1
 
 Group: TypeAlias = tuple[Process | None, list[Process]]

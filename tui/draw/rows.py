@@ -18,7 +18,7 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.overlay.log_index import LogIndex
-from tracelane.core.query.busy import UNION_ROWS, lane_cells, spans
+from tracelane.core.query.busy import UNION_ROWS, lane_cells, spans, work_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.leading_names import RowSlices, leading_names
@@ -29,7 +29,7 @@ from tracelane.core.trace import Lane, Trace
 from ..session import GapId, Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .palette import key_of, key_of_name
-from .quiet import is_device
+from .quiet import is_device, no_work
 from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
@@ -417,6 +417,8 @@ class RowReader:
     def _lane_cells(self, lane: Lane, index: Index, edges: Sequence[int]) -> Cells:
         """Return a folded lane's cells; under a filter of what is left: the busiest row of each cell."""
         if self._left is None or not (lane.slices or lane.unclosed):
+            if lane.slices and is_device(lane):
+                return work_cells(index, lane.number, edges, leaving_out=no_work(index))
             return lane_cells(index, lane.number, edges)
         width = len(edges) - 1
         count, busy = np.zeros(width, np.int64), np.full(width, -1, np.int64)

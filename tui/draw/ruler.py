@@ -20,7 +20,7 @@ from ..session import Session, Viewport
 from ..steps import StepMark
 from ..zone import moment_of, zone_text
 from .labels import fit, fit_middle
-from .lines import LineContext
+from .lines import LineContext, range_cells
 from .palette import Look as RunLook
 from .segments import ascii_segments
 
@@ -216,21 +216,23 @@ def _ticks(
     times = ticks(view, zero, least)
     cells = [view.cell(time) for time in times]
     free = 0
+    taken = _taken_cells(view, session, marks)
     for time, cell, end in zip(times, cells, [*cells[1:], room]):
         label = time_text(time, session, origin, step)
         if cell < room:
             canvas.put(cell, glyphs.tick, palette.line)
         at, label = _beside(cursor, cell, label, (free, min(end, room)))
-        if at + cell_len(label) <= room:
+        cells_of_label = range(at, at + cell_len(label))
+        if free <= at and at + cell_len(label) <= room and taken.isdisjoint(cells_of_label):
             canvas.put(at, label, palette.ruler)
             free = max(cell, at + cell_len(label)) + 1
     if session.baseline is not None:
-        left, right = _range_cells(view, session.baseline)
+        left, right = range_cells(view, session.baseline)
         style = palette.style(BASELINE_COLOUR, RunLook.FAINT)
         canvas.put(left, glyphs.baseline[0], style)
         canvas.put(right - 1 if right <= look.area else look.area, glyphs.baseline[2], style)
     if session.range is not None:
-        left, right = _range_cells(view, session.range)
+        left, right = range_cells(view, session.range)
         canvas.paint(left, right, palette.range)
         if left >= 0:
             canvas.put(left, glyphs.range_left, palette.range_end)
@@ -242,6 +244,16 @@ def _ticks(
                 canvas.put(view.cell(time), glyphs.pinned, palette.accent_plain)
     canvas.put(cursor, glyphs.cursor, palette.cursor)
     return canvas.segments()
+
+
+def _taken_cells(view: Viewport, session: Session, marks: Sequence[Mark]) -> frozenset[int]:
+    """Return the cells in which marks and the ends of range and baseline stand: tick labels keep off."""
+    found = {view.cell(time) for mark in marks for time in (mark.start, mark.end)}
+    for span in (session.range, session.baseline):
+        if span is not None:
+            left, right = range_cells(view, span)
+            found |= {left, right - 1}
+    return frozenset(found)
 
 
 def _beside(cursor: int, tick: int, label: str, room: tuple[int, int]) -> tuple[int, str]:
@@ -259,17 +271,21 @@ def _beside(cursor: int, tick: int, label: str, room: tuple[int, int]) -> tuple[
     return at, label[:place] + " " + label[place:]
 
 
-def _range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
-    left, right = view.cell(range_[0]), view.cell(max(range_[0], range_[1] - 1)) + 1
-    return max(-1, left), min(view.width + 1, right)
-
-
 def _steps(
     view: Viewport, steps: Sequence[StepMark], session: Session, look: LineContext, measured_from: Mark | None
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.dim)
     free = 0
+    closed: set[int] = set()
+    if session.range is not None:
+        at, text = _length(view, session.range, look)
+        closed.update(range(*range_cells(view, session.range)), range(at, at + cell_len(text)))
+    if session.baseline is not None:
+        closed.update(range(*range_cells(view, session.baseline)))
+    if measured_from is not None:
+        distance = distance_text(session.cursor, measured_from, glyphs.pinned)
+        closed.update(range(look.area - cell_len(distance), look.area))
     for step in steps_in(steps, view):
         left = max(0, view.cell(step.start))
         right = min(look.area, view.cell(max(step.start, step.end - 1)) + 1)
@@ -279,20 +295,18 @@ def _steps(
         canvas.put(left, glyphs.step, palette.line)
         if right - left > STEP_LABEL_CELLS:
             label = safe(step.title)
-            canvas.put(
-                left + 1,
-                fit_middle(label, min(right - left - 1, cell_len(label)), glyphs.ellipsis),
-                palette.step,
-            )
+            room = min(right - left - 1, cell_len(label))
+            if closed.isdisjoint(range(left + 1, left + 1 + room)):
+                canvas.put(left + 1, fit_middle(label, room, glyphs.ellipsis), palette.step)
         free = max(free, min(right, left + 1))
     if session.baseline is not None:
         taken = (0, 0)
         if session.range is not None:
-            (left, right), (at, text) = _range_cells(view, session.range), _length(view, session.range, look)
+            (left, right), (at, text) = range_cells(view, session.range), _length(view, session.range, look)
             taken = min(left, at), max(right, at + cell_len(text))
         _baseline(canvas, view, session.baseline, look, taken)
     if session.range is not None:
-        left, right = _range_cells(view, session.range)
+        left, right = range_cells(view, session.range)
         if right - left > 1:
             canvas.put(
                 max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge
@@ -311,7 +325,7 @@ def _steps(
 
 def _length(view: Viewport, range_: tuple[int, int], look: LineContext) -> tuple[int, str]:
     """Return how long the range is, and the cell at which that is written."""
-    left, right = _range_cells(view, range_)
+    left, right = range_cells(view, range_)
     text = format_ns(range_[1] - range_[0])
     middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
     return min(max(0, middle), max(0, look.area - cell_len(text))), text
@@ -324,7 +338,7 @@ def _baseline(
     cells that are taken.
     """
     style, glyphs = look.palette.style(BASELINE_COLOUR, RunLook.FAINT), look.glyphs
-    left, right = _range_cells(view, baseline)
+    left, right = range_cells(view, baseline)
     low, high = max(0, left), min(look.area, right)
     if low >= high:
         return

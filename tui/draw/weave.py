@@ -13,7 +13,7 @@ from ..arrow_ends import Arrows, arrows_in_view, arrows_of
 from ..session import Selectable, Session
 from .arrows import arrow_overlays, free_cells, with_arrows
 from .layout import Layout, Line, LineKind
-from .lines import LineContext, line_segments
+from .lines import LineContext, framed, line_segments
 from .rows import RowReader
 
 
@@ -29,7 +29,11 @@ class Weaver:
         self, lines: Sequence[Line | None], layout: Layout, session: Session, look: LineContext
     ) -> list[list[Segment]]:
         """Return the lines with the selection's arrows, and below them all in view where the session asks."""
-        drawn = [line_segments(line, self.reader, session, look) for line in lines]
+        thumb = layout.thumb(session.scroll, len(lines))
+        drawn = [
+            framed(line_segments(line, self.reader, session, look), y in thumb, look)
+            for y, line in enumerate(lines)
+        ]
         layers = [(self.selected(session.selection), False)]
         if session.flows:
             layers.insert(0, (self.in_view(lines, session, look), True))

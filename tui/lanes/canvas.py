@@ -17,7 +17,7 @@ from tracelane.core.trace import Trace
 from ..arrow_ends import Arrows
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout, Line
-from ..draw.lines import LineContext, line_segments
+from ..draw.lines import LineContext, framed, line_segments
 from ..draw.rows import RowReader, SliceRow
 from ..draw.runs import run_at
 from ..draw.weave import Weaver
@@ -55,6 +55,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
+        self._thumb = range(0)
         self._weaver: Weaver | None = None
         self._woven: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
         self._drag_from: int | None = None
@@ -100,6 +101,7 @@ class LaneCanvas(Widget, can_focus=True):
             return
         self._look = look_of(self)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
+        self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
@@ -108,7 +110,8 @@ class LaneCanvas(Widget, can_focus=True):
             return Strip.blank(width, self.rich_style)
         session, look = self._session, self._look
         if not self._has_arrows(session):
-            return Strip(line_segments(self._lines[y], self._reader, session, look), width)
+            line = line_segments(self._lines[y], self._reader, session, look)
+            return Strip(framed(line, y in self._thumb, look), width)
         if self._woven is None and self._weaver is not None and self._layout_lines is not None:
             self._woven = self._weaver.lines(self._lines, self._layout_lines, session, look)
         return Strip(self._woven[y] if self._woven else [], width)

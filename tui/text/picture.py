@@ -64,14 +64,10 @@ def picture(
     room = height - len(lines)
     if seen is None:
         session = with_devices_in_view(trace, session, room)
-    layout = Layout(trace, session)
+    layout = Layout(trace, session, reader.left)
     total = layout.height + len(layout.pinned)
-    shown = min(total, room if total <= room else room - 1)
+    shown = min(total, room)
     lines += Weaver(reader).lines(layout.visible(session.scroll, shown), layout, session, look)
-    below = layout.height - layout.scrolled(session.scroll, shown) - (shown - layout.pinned_height(shown))
-    if below > 0:
-        more = f"  {below:,} more lines below"
-        lines.append([Segment(more, look.palette.dim)])
     text = Text(no_wrap=True, overflow="crop", end="")
     for number, line in enumerate(lines):
         if number:

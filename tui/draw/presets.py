@@ -1,0 +1,140 @@
+"""Which lanes are shown, in what order: all, devices first; devices; with what launches; as in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from tracelane.core.index.format import BLOCK, NO_SUMS, RowKind
+from tracelane.core.index.store import Index
+from tracelane.core.query.ranges import ragged
+from tracelane.core.trace import Lane, Process, Trace
+
+from ..session import Session
+from .palette import key_of
+from .quiet import is_device
+
+PRESETS = MappingProxyType(
+    {
+        "everything": "all lanes, devices first",
+        "devices": "device lanes alone",
+        "launching": "devices, and the threads that launch to them",
+        "file": "all lanes, as the file orders them",
+    }
+)
+"""In the order in which a key goes through them, each with what it shows."""
+
+
+HOST = ("cpu_op", "python", "runtime", "driver")
+"""What happens on the host: profilers let it stand in a process with a device's label too."""
+
+
+def preset_of(session: Session) -> str:
+    """Return the preset in force."""
+    if session.preset in PRESETS:
+        return session.preset
+    return "everything" if session.devices_first else "file"
+
+
+@lru_cache(maxsize=4)
+def device_lanes(trace: Trace) -> frozenset[int]:
+    """Return the places of the lanes of devices, and of what is measured of them."""
+    host = {source: set(_families(index, HOST)) for source, index in enumerate(trace.indexes)}
+    found = set()
+    for place, lane in enumerate(trace.lanes):
+        works = is_device(lane) and not _begins_with(trace, lane, host.get(lane.source, set()))
+        if works or _is_measured(trace, lane.process):
+            found.add(place)
+    return frozenset(found)
+
+
+def _is_measured(trace: Trace, process: Process) -> bool:
+    """Tell whether a process was laid over the trace: a log, or what was computed of a device."""
+    return bool(trace.members) and process.source >= len(trace.members) and not process.aside
+
+
+def _begins_with(trace: Trace, lane: Lane, categories: Collection[int]) -> bool:
+    """Tell whether the first slice of a lane has one of these categories."""
+    if not lane.slices or not lane.depth or not categories:
+        return False
+    index = trace.indexes[lane.source]
+    first = int(index.rows[lane.rows.start]["first"])
+    return int(index.column("slices.category")[first]) in categories
+
+
+@lru_cache(maxsize=4)
+def launching_lanes(trace: Trace) -> MappingProxyType[int, int]:
+    """Return the places of the threads that call a device's runtime or driver, and for how many ns."""
+    found: dict[int, int] = {}
+    spent = {source: _launching_ns(index) for source, index in enumerate(trace.indexes)}
+    for place, lane in enumerate(trace.lanes):
+        if lane.slices and not is_device(lane) and (ns := spent.get(lane.source, {}).get(lane.number, 0)):
+            found[place] = ns
+    return MappingProxyType(found)
+
+
+def _launching_ns(index: Index) -> dict[int, int]:
+    """Return by lane number how long calls of a runtime or driver take, from the rows' stored sums."""
+    calls = _families(index, ("runtime", "driver"))
+    rows = index.rows
+    stored = rows["sums"] != NO_SUMS
+    some = np.flatnonzero((rows["kind"] == RowKind.SLICES) & stored & (rows["category_count"] > 0))
+    if not calls or not len(some):
+        return {}
+    kinds = rows["category_count"][some].astype(np.int64)
+    first = rows["categories"][some].astype(np.int64)
+    places, begins = ragged(first, first + kinds)
+    of_row = np.repeat(np.arange(len(some)), kinds)
+    wanted = np.isin(index.column("row_categories")[places], calls)
+    blocks = -(-rows["count"][some].astype(np.int64) // BLOCK)
+    totals = rows["sums"][some].astype(np.int64) + blocks * kinds
+    local = np.arange(len(places)) - begins[of_row]
+    ns = index.column("category_sums")[(totals[of_row] + local)[wanted]]
+    lanes = rows["lane"][some][of_row[wanted]]
+    found: dict[int, int] = {}
+    for lane, value in zip(lanes.tolist(), ns.tolist()):
+        found[lane] = found.get(lane, 0) + value
+    return found
+
+
+def _families(index: Index, families: Sequence[str]) -> list[int]:
+    """Return the numbers of the categories that belong to some families of colours."""
+    return [number for number, name in enumerate(index.categories) if key_of(name, "") in families]
+
+
+def ordered(trace: Trace, processes: Sequence[Process], session: Session) -> Sequence[Process]:
+    """Return processes in the preset's order; what is measured of a process stays below it."""
+    if preset_of(session) == "file":
+        return processes
+    devices, launching = device_lanes(trace), launching_lanes(trace)
+    keys: list[tuple[int, int]] = []
+    for process in processes:
+        if keys and _is_measured(trace, process):
+            keys.append(keys[-1])
+        elif process.aside:
+            keys.append((3, 0))
+        elif any(place in devices for place in process.lanes):
+            keys.append((0, 0))
+        else:
+            busiest = max((launching.get(place, 0) for place in process.lanes), default=0)
+            keys.append((1, -busiest) if busiest else (2, 0))
+    return [process for _, process in sorted(zip(keys, processes), key=lambda pair: pair[0])]
+
+
+def lanes_in_order(trace: Trace, process: Process, session: Session) -> Sequence[int]:
+    """Return the places of a process's lanes in the preset's order: devices, then those that launch most."""
+    if preset_of(session) == "file":
+        return process.lanes
+    devices, launching = device_lanes(trace), launching_lanes(trace)
+    return sorted(process.lanes, key=lambda place: (place not in devices, -launching.get(place, 0)))
+
+
+def is_left_out(trace: Trace, place: int, session: Session) -> bool:
+    """Tell whether a preset leaves a lane out."""
+    preset = preset_of(session)
+    if preset not in ("devices", "launching") or place in device_lanes(trace):
+        return False
+    return preset == "devices" or place not in launching_lanes(trace)
