@@ -98,12 +98,12 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     bases = _bases([indexes[source] for source in ranks])
     if len({members[source].rank for source in ranks}) < len(ranks):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
-    level, found = _collectives([indexes[source] for source in ranks])
-    matched = match([_moved(one, base) for one, base in zip(found, bases)])
+    level, of_ranks = _collectives([indexes[source] for source in ranks])
+    matched = match([_moved(one, base) for one, base in zip(of_ranks, bases)])
     clocks = [RankClock(base, base) for base in bases]
     if len(matched):
         clocks = fitted_offsets(matched, bases)
-    return Alignment(ranks, tuple(clocks), level, tuple(found), matched)
+    return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
 
 
 def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) -> Alignment:
@@ -202,10 +202,10 @@ def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
 def _collectives(indexes: Sequence[Index]) -> tuple[int, list[Collectives]]:
     """Return the best way of showing collectives that two ranks share, and each rank's collectives."""
     for level in (DEVICE, AIU, HOST):
-        found = [collectives_at(index, level) for index in indexes]
-        if sum(len(one) > 0 for one in found) > 1:
+        of_ranks = [collectives_at(index, level) for index in indexes]
+        if sum(len(one) > 0 for one in of_ranks) > 1:
             break
-    return level, found
+    return level, of_ranks
 
 
 def _moved(one: Collectives, by: int) -> Collectives:
@@ -214,9 +214,9 @@ def _moved(one: Collectives, by: int) -> Collectives:
 
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
     """Return what brings each source's lane time to that of the `first`, as their wall times have it."""
-    told = [wall_base(index) for index in indexes]
-    zero = told[first]
-    return [0 if base is None or zero is None else base - zero for base in told]
+    walls = [wall_base(index) for index in indexes]
+    zero = walls[first]
+    return [0 if base is None or zero is None else base - zero for base in walls]
 
 
 def wall_base(index: Index) -> int | None:

@@ -104,10 +104,10 @@ class Matched:
 def collectives_of(index: Index) -> tuple[int, Collectives]:
     """Return how a source shows its collectives (DEVICE, AIU or HOST) and what they are."""
     for level in (DEVICE, AIU, HOST):
-        found = collectives_at(index, level)
-        if len(found):
+        collectives = collectives_at(index, level)
+        if len(collectives):
             break
-    return level, found
+    return level, collectives
 
 
 def collectives_at(index: Index, level: int) -> Collectives:
@@ -116,21 +116,27 @@ def collectives_at(index: Index, level: int) -> Collectives:
         return _flex_collectives(index) if level == DEVICE else _no_collectives()
     categories = index.column("slices.category")
     if level == DEVICE:
-        wanted = np.array([category in KERNEL_CATEGORIES for category in index.categories], np.bool_)
+        is_candidate = np.array([category in KERNEL_CATEGORIES for category in index.categories], np.bool_)
     else:
-        wanted = np.array([category not in KERNEL_CATEGORIES for category in index.categories], np.bool_)
+        is_candidate = np.array(
+            [category not in KERNEL_CATEGORIES for category in index.categories], np.bool_
+        )
         if level == HOST:
-            wanted &= np.array(
+            is_candidate &= np.array(
                 [category in ("user_annotation", "cpu_op") for category in index.categories], np.bool_
             )
-    positions = np.flatnonzero(wanted[categories]).astype(np.int64) if len(wanted) else np.empty(0, np.int64)
+    positions = (
+        np.flatnonzero(is_candidate[categories]).astype(np.int64)
+        if len(is_candidate)
+        else np.empty(0, np.int64)
+    )
     names = index.column("slices.name")[positions]
     which, numbers = dense(names)
     names_of = [_name(index.string(number), level) for number in numbers.tolist()]
-    kept = (
+    is_collective = (
         np.array([bool(name) for name in names_of], np.bool_)[which] if len(which) else np.zeros(0, np.bool_)
     )
-    positions, which = positions[kept], which[kept]
+    positions, which = positions[is_collective], which[is_collective]
     words, word = _words(index, names_of, which, positions)
     group, has_group = promoted_values(index, "collective_group", positions)
     sequence, has_sequence = promoted_values(index, "collective_sequence", positions)
@@ -190,16 +196,16 @@ def _flex_collectives(index: Index) -> Collectives:
 
 def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tuple[list[str], I64]:
     """Return the kinds of collectives and which kind each slice is: by its argument, else by its name."""
-    told, has = promoted_values(index, "collective", positions)
+    texts, has = promoted_values(index, "collective", positions)
     words = list(dict.fromkeys(names))
     places = {word: place for place, word in enumerate(words)}
     word = np.array([places[name] for name in names], np.int64)[which] if len(which) else which
-    for text in np.unique(told[has]).tolist():
+    for text in np.unique(texts[has]).tolist():
         title = _word(index.string(text))
         if title not in places:
             places[title] = len(words)
             words.append(title)
-        word = np.where(has & (told == text), places[title], word)
+        word = np.where(has & (texts == text), places[title], word)
     return words or [""], word
 
 
@@ -246,14 +252,14 @@ def _shift(longer: I64, shorter: I64) -> int:
     and of several such places the one that moves the clock least.
     """
     spare = len(longer) - len(shorter)
-    found: list[tuple[float, float, int]] = []
+    shifts: list[tuple[float, float, int]] = []
     for shift in range(-min(MOST_SHIFT, len(shorter) // 2), spare + min(MOST_SHIFT, len(shorter) // 2) + 1):
         low, high = max(0, -shift), min(len(shorter), len(longer) - shift)
         apart = longer[low + shift : high + shift] - shorter[low:high]
         middle = np.median(apart)
-        found.append((float(np.median(np.abs(apart - middle))), abs(float(middle)), shift))
-    least = min(scatter for scatter, _, _ in found)
-    near = [entry for entry in found if entry[0] <= ALIKE * least + SCATTER_NS]
+        shifts.append((float(np.median(np.abs(apart - middle))), abs(float(middle)), shift))
+    least = min(scatter for scatter, _, _ in shifts)
+    near = [entry for entry in shifts if entry[0] <= ALIKE * least + SCATTER_NS]
     return min(near, key=lambda entry: entry[1])[2]
 
 
@@ -263,9 +269,9 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
     sequenced = []
     for place in range(families):
         chosen = np.flatnonzero(family == place)
-        told = sequence[chosen]
-        given = bool((told != NOTHING).all()) and len(np.unique(told)) == len(chosen)
-        number[chosen] = told if given else np.arange(len(chosen))
+        numbers = sequence[chosen]
+        given = bool((numbers != NOTHING).all()) and len(np.unique(numbers)) == len(chosen)
+        number[chosen] = numbers if given else np.arange(len(chosen))
         sequenced.append(given)
     return number, tuple(sequenced)
 

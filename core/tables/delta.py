@@ -114,17 +114,17 @@ def _numbers(table: Table, column: Column, rows: I64) -> AnyArray:
     has = rows != ABSENT if column.key in table.data else np.zeros(len(rows), np.bool_)
     values = np.asarray(table.data.get(column.key, np.empty(0, np.int64)))
     if values.dtype.kind == "f" or (column.statistic and not has.all()):
-        found: AnyArray = np.full(len(rows), np.nan if column.statistic else 0.0)
+        numbers: AnyArray = np.full(len(rows), np.nan if column.statistic else 0.0)
     else:
-        found = np.zeros(len(rows), np.int64)
-    found[has] = values[rows[has]]
-    return found
+        numbers = np.zeros(len(rows), np.int64)
+    numbers[has] = values[rows[has]]
+    return numbers
 
 
 def _relative(present: AnyArray, past: AnyArray) -> F64:
-    found: F64 = np.full(len(present), np.nan)
-    np.divide(present - past, past, out=found, where=past != 0)
-    return found
+    shares: F64 = np.full(len(present), np.nan)
+    np.divide(present - past, past, out=shares, where=past != 0)
+    return shares
 
 
 def _totals(now: Table, baseline: Table) -> dict[str, Value]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 THREADS = 8
 """Threads told of at most: the launching one first, then those that a slice kept busy."""
-LANES_ASKED = 256
+LANES_LOOKED_AT = 256
 """Threads looked at; very many more would not be read by anybody."""
 NO_CLOCKS = Clocks()
 
@@ -256,8 +256,8 @@ def _threads(
 ) -> tuple[tuple[Doing, ...], int]:
     device_lanes = {place for device in devices(trace) for place in device.lanes}
     device_pids = {(device.source, device.pid) for device in devices(trace)}
-    found: list[Doing] = []
-    asked = 0
+    doings: list[Doing] = []
+    looked_at = 0
     for process in trace.processes:
         if process.source != row.source or process.aside or (process.source, process.pid) in device_pids:
             continue
@@ -267,12 +267,12 @@ def _threads(
             outside = lane.start + offset >= end or lane.end + offset <= start
             if lane.kind is not LaneKind.THREAD or place in device_lanes or outside or place == row.lane:
                 continue
-            asked += 1
-            if asked <= LANES_ASKED:
-                found.append(_doing(trace, lane, start, end, clocks))
-    found = [doing for doing in found if doing.slice is not None or doing.lane.index == caller]
-    found.sort(key=lambda doing: (doing.lane.index != caller, -doing.covered))
-    return tuple(found[:THREADS]), max(0, len(found) - THREADS) + max(0, asked - LANES_ASKED)
+            looked_at += 1
+            if looked_at <= LANES_LOOKED_AT:
+                doings.append(_doing(trace, lane, start, end, clocks))
+    doings = [doing for doing in doings if doing.slice is not None or doing.lane.index == caller]
+    doings.sort(key=lambda doing: (doing.lane.index != caller, -doing.covered))
+    return tuple(doings[:THREADS]), max(0, len(doings) - THREADS) + max(0, looked_at - LANES_LOOKED_AT)
 
 
 def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks) -> Doing:

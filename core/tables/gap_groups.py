@@ -94,13 +94,13 @@ def _alike(index: Index, present: AnyArray, number: int) -> U32:
     return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == label], np.uint32)
 
 
-def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
+def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
     """Return the gaps of all streams by the short names before and after them, most idle time first.
 
     `class` is the one with the most time; with steps it is told in how many of them gaps of a group begin.
     The jump leads to what ended the longest gap of a group.
     """
-    streams = found.streams
+    streams = idle.streams
     labels = Labels()
     before, after = (
         concatenated([labels.of_slices(one.work.index, getattr(one, side), short_name) for one in streams])
@@ -146,7 +146,7 @@ def recurring_gaps(found: Idle, steps: StepSpans | None = None) -> Table:
     return Table(
         "recurring",
         "Gaps by what lies around them",
-        found.scope,
+        idle.scope,
         columns,
         data,
         totals,

@@ -35,14 +35,14 @@ def metric_history(summaries: Sequence[Summary], metric: str) -> list[RunOfMetri
     runs: list[RunOfMetric] = []
     earlier: list[Number] = []
     for summary in summaries:
-        found = summary.metrics.get(metric)
-        value = None if found is None else found.value
+        current = summary.metrics.get(metric)
+        value = None if current is None else current.value
         change = None
-        if found is not None and value is not None:
+        if current is not None and value is not None:
             if earlier:
                 past = earlier[-BEFORE:]
                 noise = compare(past, [value]) if len(past) >= LEAST else None
-                change = MetricChange(found, median_number(past), noise, len(past) if noise else 0)
+                change = MetricChange(current, median_number(past), noise, len(past) if noise else 0)
             earlier.append(value)
         runs.append(RunOfMetric(summary.title, value, change))
     return runs

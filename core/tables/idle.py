@@ -100,12 +100,12 @@ def analyse_idle(
     """Return the gaps by stream and the longest ones, or those that recur; `kernel_wait` is in µs."""
     from .gap_groups import recurring_gaps
 
-    found = idle(scope, round(kernel_wait * 1000))
-    tables = {"streams": lambda: idle_table(found), "gaps": lambda: gap_table(found, limit or GAPS)}
+    result = idle(scope, round(kernel_wait * 1000))
+    tables = {"streams": lambda: idle_table(result), "gaps": lambda: gap_table(result, limit or GAPS)}
     if recurring:
         steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
-        tables = {"idle": lambda: recurring_gaps(found, steps)}
-    return Tables(found.scope, found.origin, tables)
+        tables = {"idle": lambda: recurring_gaps(result, steps)}
+    return Tables(result.scope, result.origin, tables)
 
 
 def idle_metrics(scope: Scope) -> list[Metric]:
@@ -125,12 +125,12 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
 
     A gap runs from the latest end so far, so it is never negative and no time counts twice.
     """
-    found = []
+    streams = []
     for work in work_of(scope):
         side = launch_sides(scope, work)
         for stream, places in work.by_stream():
-            found.append(stream_gaps(work, side, stream, places, kernel_wait_ns))
-    return Idle(scope.text, scope.origin, tuple(found))
+            streams.append(stream_gaps(work, side, stream, places, kernel_wait_ns))
+    return Idle(scope.text, scope.origin, tuple(streams))
 
 
 def stream_gaps(
@@ -167,33 +167,33 @@ def gap_classes(late: AnyArray, lengths: I64, kernel_wait_ns: int = KERNEL_WAIT_
     return np.where(late, 0, np.where(lengths < kernel_wait_ns, 1, 2)).astype(np.uint8)
 
 
-def idle_table(found: Idle) -> Table:
+def idle_table(result: Idle) -> Table:
     """Return a row per stream."""
     notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
-    rows = [_row(stream) for stream in found.streams]
-    total = sum(stream.idle_ns for stream in found.streams)
+    rows = [_row(stream) for stream in result.streams]
+    total = sum(stream.idle_ns for stream in result.streams)
     totals = {"idle_ns": total}
-    return Table.from_rows("streams", "Idle time", found.scope, COLUMNS, rows, totals=totals, notes=notes)
+    return Table.from_rows("streams", "Idle time", result.scope, COLUMNS, rows, totals=totals, notes=notes)
 
 
-def gap_table(found: Idle, limit: int = 20) -> Table:
+def gap_table(result: Idle, limit: int = 20) -> Table:
     """Return the longest gaps of all streams, longest first."""
     ranked = sorted(
         (
             (int(stream.ends[at] - stream.starts[at]), number, at)
-            for number, stream in enumerate(found.streams)
+            for number, stream in enumerate(result.streams)
             for at in _longest(stream, limit)
         ),
         key=lambda gap: (-gap[0], gap[1], gap[2]),
     )[:limit]
-    rows = [_gap_row(found.streams[number], at, found.origin) for _, number, at in ranked]
-    jumps = [(found.streams[n].work.device.source, int(found.streams[n].after[at])) for _, n, at in ranked]
-    return Table.from_rows("gaps", "Longest gaps", found.scope, GAP_COLUMNS, rows, jumps)
+    rows = [_gap_row(result.streams[number], at, result.origin) for _, number, at in ranked]
+    jumps = [(result.streams[n].work.device.source, int(result.streams[n].after[at])) for _, n, at in ranked]
+    return Table.from_rows("gaps", "Longest gaps", result.scope, GAP_COLUMNS, rows, jumps)
 
 
 def _longest(stream: StreamGaps, limit: int) -> list[int]:
-    found: list[int] = np.argsort(stream.starts - stream.ends, kind="stable")[:limit].tolist()
-    return found
+    places_by_length: list[int] = np.argsort(stream.starts - stream.ends, kind="stable")[:limit].tolist()
+    return places_by_length
 
 
 def _row(stream: StreamGaps) -> dict[str, Any]:

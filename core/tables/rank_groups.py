@@ -74,8 +74,8 @@ def rank_groups(origins: Mapping[int, RankOrigin], by: str, waiting: Skew) -> di
         for other in (_of_collectives(by, numbers, waiting), _of_places(origins, by)):
             labels = {source: labels.get(source) or other.get(source, "") for source in origins}
     if not any(labels.values()):
-        told = "host_name" if by == HOST else "pg_config, names of process groups, names as -TP-0-DP-1"
-        raise UsageError(f"--group-by {by}: no file says so ({told})")
+        places = "host_name" if by == HOST else "pg_config, names of process groups, names as -TP-0-DP-1"
+        raise UsageError(f"--group-by {by}: no file says so ({places})")
     return {source: labels.get(source) or UNKNOWN for source in origins}
 
 

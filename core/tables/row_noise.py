@@ -98,28 +98,28 @@ def _rows_of_runs(name: str, names: list[str], before: Summary, now: Summary) ->
     label = now.tables[name].columns[0].key
     present = dict(zip(now.tables[name].texts(label), now.tables[name].numbers(key).tolist()))
     zeros = [0] * sum(name not in run.left_out for run in before.runs)
-    found = []
+    comparisons = []
     for row in names:
         values = past.get(row, zeros)
         current = present.get(row, None if name in now.left_out or row == OTHERS else 0)
-        found.append(None if len(values) < LEAST or current is None else compare(values, [current]))
-    return found
+        comparisons.append(None if len(values) < LEAST or current is None else compare(values, [current]))
+    return comparisons
 
 
 def _rows_of_steps(name: str, names: list[str], before: Summary, now: Summary) -> list[Comparison | None]:
     """Return of each row the median of its leading time in a step, before and now."""
     past, present = (_row_spreads(name, side) for side in (before, now))
-    found: list[Comparison | None] = []
+    comparisons: list[Comparison | None] = []
     for row in names:
         sides = past(row), present(row)
         if sides[0] is None or sides[1] is None:
-            found.append(None)
+            comparisons.append(None)
             continue
         one = compare_spreads(sides[0], sides[1])
         # What runs in less than half of the steps on both sides has no median to compare.
         idle = not one.before.median and not one.now.median
-        found.append(None if idle else one)
-    return found
+        comparisons.append(None if idle else one)
+    return comparisons
 
 
 def _row_spreads(name: str, side: Summary) -> Callable[[str], Spread | None]:
@@ -137,8 +137,8 @@ def _row_spreads(name: str, side: Summary) -> Callable[[str], Spread | None]:
     absent = Spread(steps, 0.0, 0.0) if steps and name not in side.left_out else None
 
     def spread(row: str) -> Spread | None:
-        found = spreads.get(row, absent)
-        return found if found is not None and found.count and row != OTHERS else None
+        known = spreads.get(row, absent)
+        return known if known is not None and known.count and row != OTHERS else None
 
     return spread
 
@@ -150,7 +150,7 @@ def _single_steps(table: Table, before: Summary, now: Summary) -> list[Compariso
         return [None] * len(table)
     sides = [side.tables["steps"].numbers(key).tolist() for side in (before, now)]
     spreads = [spread_of(values) if values else None for values in sides]
-    found: list[Comparison | None] = []
+    comparisons: list[Comparison | None] = []
     for place in range(len(table)):
         at = int(table.texts(table.columns[0].key)[place]) - 1
         singles = [
@@ -158,8 +158,10 @@ def _single_steps(table: Table, before: Summary, now: Summary) -> list[Compariso
             for spread, values in zip(spreads, sides)
         ]
         pair = singles[0], singles[1]
-        found.append(None if pair[0] is None or pair[1] is None else compare_single_values(pair[0], pair[1]))
-    return found
+        comparisons.append(
+            None if pair[0] is None or pair[1] is None else compare_single_values(pair[0], pair[1])
+        )
+    return comparisons
 
 
 def judged_by(name: str, table: Table) -> str:

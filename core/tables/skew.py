@@ -181,14 +181,14 @@ def skew_of(
 
 def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
     """Return what is to be added to the times of slices because their devices have clocks of their own."""
-    found = np.zeros(len(positions), np.int64)
+    offsets = np.zeros(len(positions), np.int64)
     own = scope.clocks.of_processes(source)
     if own and len(positions):
         index = scope.trace.indexes[source]
         pids = [index.string(int(process["pid"])) for process in index.processes]
         of_process = np.array([own.get(pid, 0) for pid in pids], np.int64)
-        found += of_process[index.lanes["process"][slice_lanes(index, positions)]]
-    return found
+        offsets += of_process[index.lanes["process"][slice_lanes(index, positions)]]
+    return offsets
 
 
 def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:

@@ -97,20 +97,20 @@ def check(
     unknown = [limit.metric for limit in limits if limit.metric not in values]
     if unknown:
         raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(values)}")
-    kept = [limit.is_kept(values[limit.metric]) for limit in limits]
+    are_kept = [limit.is_kept(values[limit.metric]) for limit in limits]
     changes = []
     if earlier is not None:
         changes = threshold.gated(difference(earlier, summarise(scope, opened.title)))
     results = [
         *(
             CheckResult(limit.metric, limit.text(values[limit.metric]), not good)
-            for limit, good in zip(limits, kept)
+            for limit, good in zip(limits, are_kept)
         ),
         *threshold.results(changes),
     ]
     passed = not any(result.failed for result in results)
     if as_json:
-        rows = [_row(limit, values[limit.metric].value, good) for limit, good in zip(limits, kept)]
+        rows = [_row(limit, values[limit.metric].value, good) for limit, good in zip(limits, are_kept)]
         failed = threshold.failed(changes)
         compared = [
             {
@@ -154,6 +154,6 @@ def _earlier(opened: TraceOptions, baselines: tuple[str, ...]) -> Summary | None
     return median_of_runs(sides)
 
 
-def _row(limit: Limit, value: int | float | None, kept: bool) -> dict[str, object]:
+def _row(limit: Limit, value: int | float | None, is_kept: bool) -> dict[str, object]:
     bound = "max" if limit.at_most else "min"
-    return {"metric": limit.metric, "value": value, bound: limit.value, "kept": kept}
+    return {"metric": limit.metric, "value": value, bound: limit.value, "kept": is_kept}

@@ -70,14 +70,14 @@ def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
             raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from error
         if not path.exists():
             raise UnreadableError(f"{path} does not exist")
-        found = [one for one in inside if is_summary(one)]
-        if not found:
+        summaries = [one for one in inside if is_summary(one)]
+        if not summaries:
             raise UnreadableError(f"{path}: no summary here (tracelane summary TRACE --json writes them)")
-        if path.is_dir() and (others := sum(one.suffix == ".json" for one in inside if one not in found)):
+        if path.is_dir() and (others := sum(one.suffix == ".json" for one in inside if one not in summaries)):
             print_text(
                 f"tracelane: {safe(str(path))}: {others} other JSON files are no summaries", error=True
             )
-        files += sorted(found, key=_natural)
+        files += sorted(summaries, key=_natural)
     if by_time:
         files.sort(key=lambda file: file.stat().st_mtime_ns)
     return files

@@ -27,10 +27,10 @@ def plot_text(
     labels = [written(high), written(low)]
     margin = max(map(cell_len, labels)) + 1
     room = max(1, width - margin - 1)
-    shown = list(values)[-room:]
-    wide = max(1, min(4, room // max(1, len(shown))))
+    drawn = list(values)[-room:]
+    wide = max(1, min(4, room // max(1, len(drawn))))
     blocks = ASCII_BLOCKS if ascii_only else BLOCKS
-    heights = [_height(value, low, high) for value in shown]
+    heights = [_height(value, low, high) for value in drawn]
     lines = []
     for line in range(HEIGHT - 1, -1, -1):
         label = labels[0] if line == HEIGHT - 1 else labels[1] if line == 0 else ""
