@@ -23,7 +23,7 @@ class RemoteSource(Source):
     def from_message(cls, message: dict[str, Any]) -> RemoteSource:
         """Return the source of a JSON object made by `to_message`."""
         has_ranges = bool(message["has_ranges"])
-        return cls(**{**message, "file": RemoteFile(message["path"], has_ranges)})
+        return cls(**{**message, "file": RemoteFile(message["path"], int(message["size"]), has_ranges)})
 
     def to_message(self) -> dict[str, Any]:
         """Return what another process must know of the source to read it, as a JSON object."""
@@ -94,7 +94,7 @@ def open_remote_source(url: str) -> RemoteSource:
         raise UnreadableError(f"{name}: is a directory, not a trace")
     if not status.size:
         raise UnreadableError(f"{name}: is empty, or the server does not say how long it is")
-    file = RemoteFile(url, answers_ranges(url, status.size))
+    file = RemoteFile(url, status.size, answers_ranges(url, status.size))
     with file.open("rb") as stream:
         head = b""
         while len(head) < HEAD and (more := stream.read(HEAD - len(head))):

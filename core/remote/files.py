@@ -204,6 +204,7 @@ class RemoteFile:
     """A file by URL that opens as a path does."""
 
     url: str
+    size: int
     has_ranges: bool = True
 
     def __str__(self) -> str:
@@ -224,7 +225,7 @@ class RemoteStream(io.RawIOBase):
         self._held = b""
         self._begin = self._at = 0  # of what is held; where reading stands
         self._ahead = LEAST_AHEAD
-        self._size = remote_status(file.url).size if file.has_ranges else 0
+        self._size = file.size
         self._stream: Any = None
         if not file.has_ranges:
             with _opened(file.url) as (system, path):

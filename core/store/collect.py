@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from ..base.errors import TracelaneError, UnreadableError, UsageError
+from ..base.private import is_own_folder
 from ..index.captures import Member, captures_of, members_of
 from ..index.choice import Choice, choose
 from ..index.ingest import cached_index, ingest_index
@@ -19,7 +21,6 @@ from ..index.opening import NEWEST
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..index.told import NOTHING as NOTHING_SAID
-from ..index.told import look_into
 from ..read.source import Source, open_source
 from ..remote.files import is_url
 from ..trace import trace_of
@@ -144,6 +145,7 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
     Raises TracelaneError where the store cannot be written, Cancelled.
     """
     place = StorePlace(store)
+    sweep_leftovers()
     write_store_manifest(place, plan.traces)
     groups = set()
     for collected in engine(plan.jobs):
@@ -151,6 +153,20 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
             groups.add(record.group)
         yield collected
     update_groups(place, groups)
+
+
+def sweep_leftovers() -> None:
+    """Remove the indexes that killed workers of this user left in the folder for temporary files."""
+    for path in Path(gettempdir()).glob(f"{TEMPORARY}*"):
+        number = path.name.removeprefix(TEMPORARY).partition("-")[0]
+        if not number.isdecimal() or not is_own_folder(path):
+            continue
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except (OSError, OverflowError):
+            continue  # somebody else's process has the number now
 
 
 def one_after_another(jobs: Sequence[RankJob]) -> Iterator[Collected]:
@@ -187,9 +203,8 @@ def _summary(
     job: RankJob, source: Source, name: str, state: str, facts: dict[str, Any]
 ) -> tuple[RecordName, RankSummary]:
     """Return the summary of a trace; an index that is not in the cache is gone afterwards."""
-    _, said = look_into(job.path)
-    facts = {**facts, "bytes": source.size, "world": said.world, "host": said.host}
-    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+    facts = {**facts, "bytes": source.size}
+    with TemporaryDirectory(prefix=f"{TEMPORARY}{os.getpid()}-") as folder:
         index = _index(job, source, Path(folder))
         trace = trace_of(job.path, index)
         try:

@@ -131,8 +131,8 @@ class _Whole:
         self.facts = {
             **facts,
             "rank": member.rank if member.rank is not None else facts.get("rank"),
-            "world": member.world or facts.get("world"),
-            "host": host_of_source(trace, 0) or facts.get("host") or "",
+            "world": member.world,
+            "host": host_of_source(trace, 0),
             "slices": len(self.index.column("slices.start")),
             "base_ns": wall_base(self.index),
             "span": list(self.span),

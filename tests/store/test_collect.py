@@ -157,6 +157,18 @@ def test_a_summary_takes_a_hundredth_of_its_trace(traces: Path, alone: Files) ->
     assert sizes["ranks"] + sizes["groups"] <= RANKS * (64 << 10)
 
 
+def test_what_killed_workers_left_is_removed(traces: Path, tmp_path: Path) -> None:
+    """Folders of processes that are no more; those of a living one stay."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left, used = (tmp_path / f"tracelane-collect-{pid}-x" for pid in (gone.pid, os.getpid()))
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "index").write_text("")
+    done = tracelane("collect", str(traces), "-o", str(tmp_path / "store"), TMPDIR=str(tmp_path))
+    assert done.returncode == 0 and used.is_dir() and not left.exists()
+
+
 USAGE: list[tuple[list[str], str]] = [
     (["--shard", "3/3"], "--shard 3/3"),
     (["--shard", "x"], "--shard x"),
