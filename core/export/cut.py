@@ -23,10 +23,10 @@ import numpy as np
 import orjson
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.errors import TracelaneError, UsageError
+from ..base.errors import Cancelled, TracelaneError, UsageError
 from ..base.json_text import structure
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..index.blockstore import read_blocks
+from ..index.blockstore import read_blocks, source_of
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..read.repair import RepairedEvent, repair
@@ -89,7 +89,7 @@ def cut(
         raise UsageError("nothing of the trace lies in that window")
     envelope, left_out = _envelope(index)
     metadata = 0
-    with _written(out) as file:
+    with whole_file(out) as file:
         file.write(envelope)
         separator = b"\n"
         for text, is_metadata in _events(index, selection.ordinals, progress, cancelled):
@@ -107,6 +107,30 @@ def cut(
         events,
         tuple(left_out),
     )
+
+
+def copy_source(
+    index: Index, out: Path, progress: ProgressCallback = no_progress, cancelled: CancelledCallback = never
+) -> int:
+    """Write the whole text of a source to a file, packed if it is called *.gz; return its bytes.
+
+    Raises UsageError where `out` is the source, UnreadableError where that is not what was indexed.
+    """
+    if _same_file(out, index.path):
+        raise UsageError(f"{out} is the trace itself: write another file")
+    stream = source_of(index).open()
+    count = 0
+    try:
+        with whole_file(out) as file:
+            while data := stream.read(CHUNK):
+                if cancelled():
+                    raise Cancelled
+                file.write(data)
+                count += len(data)
+                progress(Progress("copying", count, 0))
+    finally:
+        stream.close()
+    return count
 
 
 # -- what is wanted ---------------------------------------------------------------------------------------
@@ -263,7 +287,7 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
 
 
 @contextmanager
-def _written(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def whole_file(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Give a file that takes its name only when it is whole."""
     if out.exists() and not out.is_file():
         raise UsageError(f"{out} is no file: name one to write")

@@ -94,7 +94,7 @@ def package(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        if (error.name or "").split(".")[0] != name:
+        if (error.name or "").split(".")[0] != name.split(".")[0]:
             raise
         raise MissingPackageError(f"{purpose} needs {name}: pip install {name}", name) from None
 

@@ -169,7 +169,7 @@ def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
     if by == "launch":
         return _launch_tree(scope)
     builder = TreeBuilder()
-    for source, lane, pieces in _lanes(scope):
+    for source, lane, pieces in slices_by_lane(scope):
         root = ROOT
         if by == "thread":
             own = scope.trace.lanes[lane]
@@ -303,12 +303,12 @@ def folded_lines(tables: Tables) -> Iterator[str]:
             yield f"{paths[node]} {left[node]}\n"
 
 
-# -- inner ------------------------------------------------------------------------------------------------
+def slices_by_lane(scope: Scope, with_aside: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:
+    """Yield (source, place of the lane, its slices in pieces); `with_aside`: also the profiler's own notes.
 
-
-def _lanes(scope: Scope) -> Iterator[tuple[int, int, list[Chunk]]]:
-    """Yield (source, lane, its slices) of a scope; a lane's slices follow each other in its chunks."""
-    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside}
+    The slices of a lane follow each other in the chunks of a scope.
+    """
+    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside and not with_aside}
     source, lane, pieces = -1, -1, list[Chunk]()
     for chunk in scope.chunks():
         if not len(chunk):
@@ -325,6 +325,9 @@ def _lanes(scope: Scope) -> Iterator[tuple[int, int, list[Chunk]]]:
             pieces.append(chunk.take(np.arange(begin, end)))
     if pieces:
         yield source, lane, pieces
+
+
+# -- inner ------------------------------------------------------------------------------------------------
 
 
 def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[Chunk], root: int) -> None:

@@ -24,7 +24,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 READING = ("view", "index", "collect", "info", "telemetry", "chain", "cut", "slices", "sql")
-MAKING = ("report", "diff", "check", "history", "cache", "demo")
+MAKING = ("report", "export", "diff", "check", "history", "cache", "demo")
 """The commands before and behind the analyses in help, each imported from the module of its name when it is
 asked for.
 """

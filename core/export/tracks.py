@@ -1,0 +1,152 @@
+"""Slices as nested tracks, as other viewers need them: on a track slices lie beside or inside each other.
+
+A lane in which slices overlap without nesting becomes several tracks. Times are those of whole slices, also
+of those that a window cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..index.format import NONE, RowKind, SliceFlag
+from ..index.store import Index
+from ..query.views import Lane
+from ..tables.scope import Scope
+from ..tables.slices import nearest_around
+from ..tables.tree import slices_by_lane
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+MAIN = -1
+
+
+@dataclass(frozen=True)
+class Track:
+    """Slices of one lane that nest properly, in the order in which they begin, outer ones first."""
+
+    lane: Lane
+    number: int  # 0 for the lane's first track
+    positions: I64
+    starts: I64  # trace time, ns
+    ends: I64
+
+    @property
+    def title(self) -> str:
+        """The title of the lane, and which of its tracks this is."""
+        return self.lane.title if not self.number else f"{self.lane.title} ({self.number + 1})"
+
+
+def tracks_of(scope: Scope) -> Iterator[Track]:
+    """Yield the tracks of a scope lane by lane. Raises Cancelled."""
+    for source, place, pieces in slices_by_lane(scope, with_aside=True):
+        index, lane = scope.trace.indexes[source], scope.trace.lanes[place]
+        positions = np.concatenate([piece.positions.astype(np.int64) for piece in pieces])
+        starts = index.column("slices.start")[positions] + scope.clocks.offset(source, lane.pid)
+        ends = starts + index.duration(positions)
+        keys = _tracks(index, positions)
+        number = 0
+        for key in np.unique(keys).tolist():
+            rest = np.flatnonzero(keys == key)
+            while len(rest):
+                order = rest[np.lexsort((positions[rest], -ends[rest], starts[rest]))]
+                fits = _nesting(starts[order], ends[order])
+                some = order[fits]
+                yield Track(lane, number, positions[some], starts[some], ends[some])
+                number += 1
+                rest = order[~fits]
+
+
+def _tracks(index: Index, positions: I64) -> I64:
+    """Return what tells the tracks of a lane's slices apart: the row of the slice that overlaps another one
+    and holds each (or is it), MAIN where there is none.
+    """
+    flagged = index.column("flags.position")
+    overlapping = flagged[(index.column("flags.value") & SliceFlag.OVERLAP) != 0].astype(np.int64)
+    keys = np.full(len(positions), MAIN, np.int64)
+    if not len(overlapping):
+        return keys
+    nearest = nearest_around(index, positions, overlapping, itself=True)
+    inside = nearest != NONE
+    keys[inside] = rows_of(index, nearest[inside])
+    return keys
+
+
+def rows_of(index: Index, positions: I64) -> I64:
+    """Return the row numbers in which positions lie."""
+    rows = index.rows
+    numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
+    numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
+    places: I64 = numbers[np.searchsorted(rows["first"][numbers].astype(np.int64), positions, "right") - 1]
+    return places
+
+
+def _nesting(starts: I64, ends: I64) -> AnyArray:
+    """Return which of these slices, outer ones first, nest in those before them; the others need a track of
+    their own.
+    """
+    fits = np.ones(len(starts), np.bool_)
+    open_: list[int] = []
+    for at, (start, end) in enumerate(zip(starts.tolist(), ends.tolist())):
+        while open_ and (open_[-1] < start or (open_[-1] == start and end > start)):
+            open_.pop()
+        if open_ and end > open_[-1]:
+            fits[at] = False
+        else:
+            open_.append(end)
+    return fits
+
+
+def begin_and_end(track: Track) -> Iterator[tuple[int, bool, int]]:
+    """Yield (time, whether a slice begins, its place in the track) in an order in which slices nest."""
+    open_: list[tuple[int, int]] = []
+    for at, (start, end) in enumerate(zip(track.starts.tolist(), track.ends.tolist())):
+        while open_ and (open_[-1][0] < start or (open_[-1][0] == start and end > start)):
+            until, inner = open_.pop()
+            yield until, False, inner
+        open_.append((end, at))
+        yield start, True, at
+    while open_:
+        until, inner = open_.pop()
+        yield until, False, inner
+
+
+def rows_inside(trace: Trace, scope: Scope, kind: RowKind) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield (source, row number, clock offset, begin, end) of rows of instants or samples: what of each lies
+    in the scope's range and lanes.
+    """
+    chosen = None if scope.lanes is None else frozenset(scope.lanes)
+    table = "instants" if kind is RowKind.INSTANTS else "samples"
+    for lane in trace.lanes:
+        if chosen is not None and lane.index not in chosen:
+            continue
+        index = trace.indexes[lane.source]
+        offset = scope.clocks.offset(lane.source, lane.pid)
+        for number in lane.rows:
+            row = index.rows[number]
+            if row["kind"] != kind or not row["count"]:
+                continue
+            first, last = int(row["first"]), int(row["first"]) + int(row["count"])
+            if scope.range is not None:
+                starts = index.column(f"{table}.start")[first:last]
+                low, high = np.searchsorted(starts, np.array(scope.range, np.int64) - offset).tolist()
+                first, last = first + low, first + high
+            if first < last:
+                yield lane.source, number, offset, first, last
+
+
+def flows_between(index: Index, positions: Sequence[I64]) -> I64:
+    """Return the numbers of the flows whose both ends are among these positions."""
+    inside = np.zeros(len(index.column("slices.start")) + 1, np.bool_)  # the last: an end in no slice
+    for some in positions:
+        inside[some] = True
+    ends = [index.column(f"flows.{end}").astype(np.int64) for end in ("source", "target")]
+    for column in ends:
+        column[column == NONE] = len(inside) - 1
+    inside[-1] = False
+    return np.flatnonzero(inside[ends[0]] & inside[ends[1]])

@@ -1,0 +1,199 @@
+"""The slices of a trace as files that other programs read: Parquet, and a SQLite database of all views."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import Cancelled, MissingPackageError, TracelaneError
+from ..base.progress import ProgressCallback, no_progress
+from ..base.safe_text import json_text
+from ..export.event_arguments import events_with_arguments
+from ..tables.frames import package
+from ..tables.scope import Scope
+from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
+from .engines import has_duckdb, write_tables
+from .tokens import QueryWords, quoted_name
+from .views import VIEWS, QueryTables
+
+PIECE = 1 << 14
+ALL = QueryWords("", frozenset(VIEWS), (), True)
+INDEXED = (("slices", "ts"), ("slices", "id"), ("args", "id"), ("kernels", "id"), ("flows", "source"))
+
+
+def write_parquet(scope: Scope, out: Path) -> int:
+    """Write the slices of a scope, whole, as Parquet with the columns of `slices`; return how many.
+
+    Raises MissingPackageError without pyarrow and without DuckDB, Cancelled, TracelaneError.
+    """
+    try:
+        package("pyarrow.parquet", "Parquet")
+    except MissingPackageError:
+        if not has_duckdb():
+            raise MissingPackageError(
+                "Parquet needs pyarrow or duckdb: pip install 'tracelane[arrow]'", "pyarrow"
+            ) from None
+        with _whole(out) as building:
+            return _parquet_by_duckdb(scope, building)
+    with _whole(out) as building:
+        return _parquet_by_arrow(scope, building)
+
+
+def _parquet_by_arrow(scope: Scope, out: Path) -> int:
+    arrow, parquet = package("pyarrow", "Parquet"), package("pyarrow.parquet", "Parquet")
+    texts = {column.key for column in SLICE_COLUMNS if column.unit == "text"}
+    schema = arrow.schema(
+        [
+            arrow.field(
+                column.key,
+                arrow.string() if column.key in texts else arrow.int64(),
+                metadata={"unit": column.unit},
+            )
+            for column in SLICE_COLUMNS
+        ]
+    )
+    count = 0
+    with parquet.ParquetWriter(str(out), schema, compression="zstd") as writer:
+        for chunk in slice_chunks(scope):
+            arrays = [_arrow_array(arrow, chunk[key], key in texts) for key in NAMES]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            count += len(chunk["id"])
+    return count
+
+
+def _arrow_array(arrow: Any, values: Any, is_text: bool) -> Any:
+    if not is_text:
+        return arrow.array(values)
+    return arrow.array([text.encode("utf-8", "replace").decode() for text in values], arrow.string())
+
+
+def _parquet_by_duckdb(scope: Scope, out: Path) -> int:
+    import duckdb
+
+    count = 0
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracelane-"))
+        connection = stack.enter_context(closing(duckdb.connect(str(Path(folder) / "slices.duckdb"))))
+        kinds = ", ".join(
+            f"{quoted_name(column.key)} {'VARCHAR' if column.unit == 'text' else 'BIGINT'}"
+            for column in SLICE_COLUMNS
+        )
+        connection.execute(f"CREATE TABLE slices ({kinds})")
+        for chunk in slice_chunks(scope):
+            connection.register("chunk", {key: np.asarray(chunk[key]) for key in NAMES})
+            connection.execute("INSERT INTO slices SELECT * FROM chunk")
+            connection.unregister("chunk")
+            count += len(chunk["id"])
+        path = str(out).replace("'", "''")
+        connection.execute(f"COPY slices TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    return count
+
+
+def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> int:
+    """Write a SQLite database with a table for each view, and `args` (id, key, value) of all slices in it.
+
+    Of a scope that is not the whole trace it has the slices in it, whole, with what belongs to them; counters
+    and steps are those of its time. Returns how many slices. Raises Cancelled, UnreadableError,
+    TracelaneError.
+    """
+    made = QueryTables.of(scope.trace, ALL, scope.steps or None, scope.cancelled)
+    with ExitStack() as stack:
+        building = stack.enter_context(_whole(out))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracelane-"))
+        raw = sqlite3.connect(Path(folder) / "raw.sqlite", isolation_level=None)
+        database = stack.enter_context(closing(raw))
+        for pragma in ("journal_mode = off", "synchronous = off"):
+            database.execute(f"PRAGMA {pragma}")
+        database.set_progress_handler(lambda: int(scope.cancelled()), 100_000)
+        try:
+            write_tables(database, made)
+            for name, sql in made.views.items():
+                database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
+            return _copy(database, scope, building, progress)
+        except sqlite3.Error as error:
+            if "interrupted" in str(error):
+                raise (Cancelled() if scope.cancelled() else KeyboardInterrupt()) from None
+            raise TracelaneError(f"cannot write {out}: {error}") from None
+
+
+def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: ProgressCallback) -> int:
+    """Copy the views into tables of a new database."""
+    database.execute("ATTACH ? AS file", [str(out)])
+    database.execute("PRAGMA file.journal_mode = off")
+    database.execute("PRAGMA file.synchronous = off")
+    conditions = dict.fromkeys(VIEWS, "1")
+    if scope.range is not None or scope.lanes is not None or scope.where is not None:
+        database.execute("CREATE TABLE chosen (id INTEGER PRIMARY KEY)")
+        for chunk in slice_chunks(scope, ("id",)):
+            rows = ((one,) for one in np.asarray(chunk["id"]).tolist())
+            database.executemany("INSERT INTO chosen VALUES (?)", rows)
+        inside = "id IN (SELECT id FROM chosen)"
+        conditions = dict.fromkeys(("slices", "ops", "kernels", "launches"), inside)
+        conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
+        low, high = scope.range or (-(1 << 63), (1 << 63) - 1)
+        conditions["counters"] = f"ts >= {low} AND ts < {high}"
+        conditions["steps"] = f"ts < {high} AND ts + dur > {low}"
+    for view in VIEWS:
+        names = ", ".join(map(quoted_name, VIEWS[view]))
+        database.execute(f"CREATE TABLE file.{view} ({names})")
+        database.execute(f"INSERT INTO file.{view} SELECT {names} FROM main.{view} WHERE {conditions[view]}")
+    database.execute("CREATE TABLE file.args (id INTEGER, key TEXT, value)")
+    database.execute("BEGIN")
+    for source, index in enumerate(scope.trace.indexes):
+        base = source << SOURCE_BITS
+        query = "SELECT id FROM file.slices WHERE id >= ? AND id < ? ORDER BY id"
+        ids = [row[0] - base for row in database.execute(query, [base, base + (1 << SOURCE_BITS)])]
+        events = events_with_arguments(index, np.array(ids, np.int64), progress, scope.cancelled)
+        entries = (
+            (ordinal + base, _text(key), _value(value))
+            for ordinal, arguments in events
+            for key, value in arguments.items()
+        )
+        database.executemany("INSERT INTO file.args VALUES (?, ?, ?)", entries)
+    database.execute("COMMIT")
+    for table, column in INDEXED:
+        database.execute(f"CREATE INDEX file.{table}_{column} ON {table} ({column})")
+    (count,) = database.execute("SELECT count(*) FROM file.slices").fetchone()
+    database.execute("DETACH file")
+    return int(count)
+
+
+def _text(text: str) -> str:
+    return str(text).encode("utf-8", "replace").decode()
+
+
+def _value(value: Any) -> Any:
+    """Return the value of an argument as SQLite has it: lists and objects as JSON."""
+    match value:
+        case bool():
+            return json_text(value)
+        case int() if -(1 << 63) <= value < (1 << 63):
+            return value
+        case float():
+            return value
+        case str():
+            return _text(value)
+        case _:
+            return json_text(value, default=str)
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """Give the path of a file that takes its name when it is whole."""
+    building = out.with_name(f".{out.name}-{os.getpid()}")
+    try:
+        building.unlink(missing_ok=True)
+        yield building
+        building.replace(out)
+    except OSError as error:
+        raise TracelaneError(f"cannot write {out}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            building.unlink(missing_ok=True)
