@@ -315,3 +315,20 @@ def test_the_cursor_covers_no_letter(depth: Depth) -> None:
         else:
             assert cell_len(text) == 12 and text[cell - 1] == UNICODE.single
             assert text.replace(UNICODE.single, "").startswith("a层b")
+
+
+def test_counters_say_their_extent_and_constant_ones_are_quiet(tmp_path: Path) -> None:
+    """A counter that varies has its least and greatest value at the right edge, one that does not is a line."""
+    series = {"load": [(0, 2.0), (500, 7.5), (900, 4.0)], "limit": [(0, 5.0), (900, 5.0)]}
+    write_index(tmp_path / "index", [L(series=series)])
+    trace = Trace([Index.open(tmp_path / "index")])
+    session, layout = session_of(trace), Layout(trace, session_of(trace))
+    texts = [
+        "".join(segment.text for segment in line_segments(line, RowReader(trace), session, LOOK))
+        for line in layout.lines(0, layout.height)
+        if line.kind is LineKind.ROW
+    ]
+    (varies,) = (text for text in texts if "load" in text)
+    (constant,) = (text for text in texts if "limit" in text)
+    assert varies.rstrip().endswith("2–7.5")
+    assert set(constant.partition("│")[2].strip()) == {"▁"}

@@ -34,6 +34,8 @@ from .segments import (
 
 NARROW_TITLE = 16
 WIDE_TITLE = 30
+EXTENT_SHARE = 5
+"""The least and greatest value of a counter take one such part of its line at most."""
 _RANGE = re.compile(r" \S+\.\.\S+")
 
 
@@ -69,6 +71,22 @@ def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[
         if at > look.titles:
             break
     return segments
+
+
+def with_extent(segments: list[Segment], row: SampleRow, look: LineContext) -> list[Segment]:
+    """Return the segments of a counter with its least and greatest value at the right edge."""
+    if row.extent is None:
+        return segments
+    text = " " + "–".join(map(compact_value, row.extent))
+    if cell_len(text) > look.area // EXTENT_SHARE:
+        return segments
+    left, found, at = look.area - cell_len(text), [], 0
+    for segment in segments:
+        before, _ = segment.split_cells(max(0, min(left - at, segment.cell_length)))
+        at += segment.cell_length
+        if before.text:
+            found.append(before)
+    return [*found, Segment(text, look.palette.dim)]
 
 
 def with_range(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
@@ -122,7 +140,7 @@ def _line_segments(
         rest = fit(" not drawn: e on the lane shows them", look.area, "")
         hidden = _hidden_rows(line)
         hits = reader.hits_in(hidden, view) if hidden else ()
-        return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.line)], hits)]
+        return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.hint)], hits)]
     focused = line.holds(session.focus)
     if line.kind is LineKind.LANE:
         title = _title(line, look, glyphs.folded + " ", focused, "")
@@ -147,7 +165,7 @@ def _line_segments(
     elif isinstance(row, InstantRow):
         area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
     elif isinstance(row, SampleRow):
-        area = band_segments(row.levels, row.key, palette, glyphs)
+        area = with_extent(band_segments(row.levels, row.key, palette, glyphs), row, look)
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row.levels, row.keys, palette, glyphs, row.hits)

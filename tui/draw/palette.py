@@ -217,6 +217,7 @@ class Look(Enum):
 
     WHOLE = "whole"
     FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
+    DIM = "dim"  # the same, paler: what a counter only reached for a moment
     MARK = "mark"  # glyph in the key's full colour on the background
     BAND = "band"  # the key's colour on its own paler tint
     EDGE = "edge"  # the background's colour on a whole slice's: the empty part of its first cell
@@ -294,10 +295,10 @@ class Palette:
         )
         self.step = self.style("annotation", Look.FAINT) if dark else self.title
         faint = self._base("counter") if self.shaded else middle
-        self.minimap = self._style(blend(faint, self.surface, 0.45) if self.shaded else middle, background)
+        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else middle, background)
         self.view = self._style(
-            faint if self.shaded else far,
-            blend(self.surface, strong, 0.16) if self.shaded else near,
+            blend(faint, self.surface, 0.3) if self.shaded else far,
+            blend(self.surface, strong, 0.1) if self.shaded else near,
             bold=not self.coloured,
         )
 
@@ -391,20 +392,20 @@ class Palette:
         if look is Look.CHOSEN:
             ground = WHITE if self.dark else BLACK
             return self._style(text_on(ground), ground, bold=True)
-        if not self.shaded and look in (Look.FAINT, Look.MARK, Look.BAND):
+        if not self.shaded and look in (Look.FAINT, Look.DIM, Look.MARK, Look.BAND):
             return self._style(base, self._background, bold=look is Look.MARK)
-        if look in (Look.FAINT, Look.MARK):
+        if look in (Look.FAINT, Look.DIM, Look.MARK):
             colour = base if self.dark else blend(base, BLACK, 0.35)
-            if look is Look.FAINT:
-                colour = blend(colour, self.surface, 0.25)
+            if look is not Look.MARK:
+                colour = blend(colour, self.surface, 0.25 if look is Look.FAINT else 0.5)
             return self._style(colour, self._background, bold=look is Look.MARK)
         if look is Look.BAR:
             return Style(color=self.fills(key)[FULL].bgcolor, bgcolor=self.blank.bgcolor)
         if look is Look.EDGE:
             return Style(color=self._style(self.surface, None).color, bgcolor=self.fills(key)[FULL].bgcolor)
         if look is Look.BAND and self.shaded:
-            strong = base if self.dark else blend(base, BLACK, 0.35)
-            return self._style(strong, blend(base, self.surface, 0.55))
+            faint = blend(base if self.dark else blend(base, BLACK, 0.35), self.surface, 0.25)
+            return self._style(faint, blend(base, self.surface, 0.6))
         return self.inks(key)[FULL]
 
     def _style(

@@ -66,6 +66,7 @@ class SampleRow:
     values: tuple[float, ...]
     series: str
     key: str
+    extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class RowReader:
         self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
         self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
+        self._extents: dict[tuple[int, int], tuple[float, float] | None] = {}
         self._by_argument = ArgumentColours()
         self._edges_of: tuple[Viewport, int] | None = None
         self._edges_made = LaneEdges([], [], np.empty(0))
@@ -371,9 +373,14 @@ class RowReader:
     def _samples(self, lane: Lane, index: Index, number: int, edges: LaneEdges) -> SampleRow:
         cells = sample_cells(index, number, edges.array)
         least, most = self._scale(lane.source, index, number)
-        levels = levels_of(cells.low.tolist(), cells.high.tolist(), least, most)
+        extent = self._extents[lane.source, number]
         series = safe(index.string(int(index.rows[number]["series"])))
-        return SampleRow(tuple(levels), tuple(cells.last.tolist()), series, key_of_name(lane.name or series))
+        key, values = key_of_name(lane.name or series), tuple(cells.last.tolist())
+        if extent is None:  # a value that never varies is a thin line
+            flat = [(-1, -1) if value != value else (0, 0) for value in cells.high.tolist()]
+            return SampleRow(tuple(flat), values, series, "quiet")
+        levels = levels_of(cells.low.tolist(), cells.high.tolist(), least, most)
+        return SampleRow(tuple(levels), values, series, key, extent)
 
     def _scale(self, source: int, index: Index, number: int) -> tuple[float, float]:
         """Return the least and greatest value of the whole series, zero included: its scale does not jump.
@@ -383,12 +390,14 @@ class RowReader:
         found = self._scales.get((source, number))
         if found is None:
             if isinstance(index, LogIndex):
+                self._extents[source, number] = _extent(*(index.metrics[number].series.bounds or (0.0, 0.0)))
                 found = self._scales[source, number] = index.scale(number)
                 return found
             row = index.rows[number]
             whole = [int(row["start"]), int(row["end"]) + 1]
             cells = sample_cells(index, number, whole)
             low, high = float(cells.low[0]), float(cells.high[0])
+            self._extents[source, number] = _extent(low, high)
             finite = [value for value in (low, high, 0.0) if np.isfinite(value)]
             found = self._scales[source, number] = (min(finite), max(finite))
         return found
@@ -491,6 +500,11 @@ def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missi
     hit = positions[places] == wanted
     found: list[int] = np.where(hit, values[places].astype(np.int64), missing).tolist()
     return found
+
+
+def _extent(low: float, high: float) -> tuple[float, float] | None:
+    """Return the least and greatest value of a series, None where it never varies."""
+    return (low, high) if np.isfinite(low) and np.isfinite(high) and low < high else None
 
 
 def covered_levels(cells: Cells, per_eighth: F64) -> list[int]:

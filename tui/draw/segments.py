@@ -304,8 +304,8 @@ def band_segments(
     """
     segments: list[Segment] = []
     steady, pale, both = (
-        palette.style(key, Look.MARK),
         palette.style(key, Look.FAINT),
+        palette.style(key, Look.DIM),
         palette.style(key, Look.BAND),
     )
     for (low, high), cells in groupby(levels):

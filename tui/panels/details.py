@@ -27,6 +27,7 @@ from tracelane.core.trace import Link, Trace
 
 from ..clock import TimeWriter
 from ..draw.ranks import rank_heads
+from ..steps import step_at, step_marks
 from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
@@ -75,6 +76,7 @@ class Details:
     has_arguments: bool = True
     around: Around = NOTHING_AROUND
     means: str = ""  # what such a slice does, and who says so
+    lead: int = 0  # so many fields are asked for first: they stand above chain and arguments
 
 
 def details_of(
@@ -121,17 +123,22 @@ def details_of(
 def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, found: SliceDetail) -> Details:
     share = f" · {found.self_time / found.duration:.1%}" if found.duration else ""
     end_event = "" if found.end_ordinal is None else f", its end {format_count(found.end_ordinal)}"
-    fields = [
+    lead = [
         Field("duration", format_ns(found.duration, 9)),
-        *_telemetry_fields(trace, stamps, thing),
-        Field("self", format_ns(found.self_time, 9) + share),
+        *_step_fields(trace, stamps, thing),
         *_launch_fields(trace, stamps, found.id, found.category),
+        *_telemetry_fields(trace, stamps, thing),
+    ]
+    own = [Field("self", format_ns(found.self_time, 9) + share)] if found.self_time != found.duration else []
+    fields = [
+        *lead,
+        *own,
         Field("category", found.category or NONE),
         *_lane_fields(thing),
         *_rank_fields(trace, thing),
         *_start_fields(stamps, thing),
         _parent(trace, found.id),
-        Field("children", format_count(found.children)),
+        *([Field("children", format_count(found.children))] if found.children else []),
         *_flow_fields(trace, found.id),
         Field("event", format_count(found.id.ordinal) + end_event),
     ]
@@ -144,6 +151,7 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, found: SliceDetail) -
         _remarks(found),
         around=around_of(trace, found, links),
         means=_means(trace, found),
+        lead=len(lead),
     )
 
 
@@ -180,6 +188,15 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
     delay, wait = told
     fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
+
+
+def _step_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
+    """Return which share of the step that a slice begins in it takes."""
+    step = step_at(step_marks(trace, stamps.clocks, stamps.steps), thing.start)
+    if step is None or thing.end <= thing.start or thing.end - thing.start >= step.end - step.start:
+        return []
+    share = (thing.end - thing.start) / (step.end - step.start)
+    return [Field(f"share of {safe(step.title)}", f"{share:.2%}".replace("%", " %"))]
 
 
 def _telemetry_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
@@ -264,15 +281,20 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
     lines.extend(Text(line, look.label) for line in textwrap.wrap(details.means, width))
     lines.extend(Text(f"⚠ {remark}", look.warning) for remark in details.remarks)
+    lead, rest = details.fields[: details.lead], details.fields[details.lead :]
+    lines.extend(laid_out(lead, width, look.label, look.jump))
     if details.chain:
         lines.append(_chain_text(details.chain, width, look))
-    lines.extend(laid_out(details.fields, width, look.label, look.jump))
+    if not details.lead:
+        lines.extend(laid_out(rest, width, look.label, look.jump))
     if not details.has_arguments:
         pass
     elif arguments is None:
         lines.append(Text("arguments: reading…", look.label))
     else:
         lines.extend(_argument_lines(arguments, width, look))
+    if details.lead:
+        lines.extend(laid_out(rest, width, look.label, look.jump))
     lines.extend(around_lines(details.around, width, look.label, look.jump))
     if details.raw_name.strip() and details.raw_name != details.title:
         name = [Field("name in full", details.raw_name)]

@@ -22,6 +22,8 @@ from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.table import sorted_rows
 
+NAME_SHARE = 45
+"""Percent of the width that the columns of no fixed width, which hold names, get at least."""
 GAP = 2
 """Cells between two columns."""
 MARKS = 3
@@ -212,7 +214,8 @@ class VirtualTable(ScrollView, can_focus=True):
         fixed = sum(column.width for column in columns) + GAP * (len(columns) - 1)
         open_columns = sum(not column.width for column in columns)
         left = (width - fixed) // max(1, open_columns)
-        least = [column.width or column.least or self._least for column in columns]
+        named = width * NAME_SHARE // 100 // max(1, open_columns)
+        least = [column.width or max(column.least or self._least, named) for column in columns]
         if sum(least) + GAP * (len(columns) - 1) <= width:
             return [(at, column.width or max(least[at], left)) for at, column in enumerate(columns)]
         width -= MARKS
