@@ -58,11 +58,11 @@ class Pattern:
     ignore_case: bool = False
 
     def check(self, what: str) -> None:
-        """Raise UsageError where the text is no regular expression; `what` is what it was given as."""
+        """Raise UsageError where the text is not a regular expression; `what` is what it was given as."""
         try:
             _parsed(self.text, self.ignore_case)
         except (re.error, OverflowError, RecursionError) as error:
-            raise UsageError(f"{what} is no regular expression: {error}") from None
+            raise UsageError(f"{what} is not a regular expression: {error}") from None
 
     @property
     def may_take_long(self) -> bool:

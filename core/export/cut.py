@@ -290,7 +290,7 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
 def whole_file(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Give a file that takes its name only when it is whole."""
     if out.exists() and not out.is_file():
-        raise UsageError(f"{out} is no file: name one to write")
+        raise UsageError(f"{out} is not a file: give the name of a file to write")
     building = out.with_name(f".{out.name}-{os.getpid()}")
     try:
         with building.open("wb") as raw:

@@ -79,7 +79,7 @@ def _marks_of(path: Path, value: dict[str, Any]) -> tuple[Mark, ...]:
             for entry in value["marks"][:MOST]
         ]
     except (KeyError, TypeError, ValueError):
-        raise TracelaneError(f"{path} holds no marks") from None
+        raise TracelaneError(f"{path} contains no marks") from None
     return tuple(sorted(marks))
 
 
@@ -133,9 +133,9 @@ def _object_of(path: Path, data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        raise TracelaneError(f"{path} holds no JSON") from None
+        raise TracelaneError(f"{path} is not JSON") from None
     if not isinstance(value, dict):
-        raise TracelaneError(f"{path} holds no JSON object")
+        raise TracelaneError(f"{path} is not a JSON object")
     return value
 
 

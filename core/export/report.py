@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 ROWS = 15
 STEPS = 20
-ALL_SLICES = "Of all slices of that time: lanes and filters leave out what findings need."
+ALL_SLICES = "Over all slices of that time: findings need also those that lanes and filters leave out."
 CHECKLIST = (
     "a reproducer: the script, its arguments, and where the model and data come from",
     "the commit (SHA) of the code, and of torch and the device's stack where they were built by hand",
-    "versions that the trace does not tell: torch, driver, firmware, compiler, container image",
+    "versions that are not in the trace: torch, driver, firmware, compiler, container image",
     "environment variables that change the run (PYTORCH_*, TORCH_*, the device's own)",
     "what was expected, and where that comes from: another device, another version, a calculation",
 )
@@ -105,12 +105,10 @@ def report(
 
 
 def _summary(scope: Scope, ledger: Sequence[str]) -> str:
-    lines = [f"What the numbers speak of: {markdown_words(scope.text)}.", *ledger]
+    lines = [f"The numbers cover: {markdown_words(scope.text)}.", *ledger]
     steps = steps_inside(scope)
     if steps is None or not len(steps):
-        lines.append(
-            "Iterations: none found; neither a profiler nor an engine marked any, and nothing repeats."
-        )
+        lines.append("Iterations: none; neither a profiler nor an engine marked any, and nothing repeats.")
     else:
         wall = steps.ends - steps.starts
         lines.append(
@@ -124,7 +122,7 @@ def _environment(scope: Scope) -> str:
     pairs = environment(scope.trace)
     lines = ["## Environment", "", "| what | value |", "| --- | --- |"]
     lines += [f"| {markdown_cell(what)} | {markdown_cell(value)} |" for what, value in pairs]
-    return "\n".join(lines if pairs else ["## Environment", "", "The trace says nothing of it."])
+    return "\n".join(lines if pairs else ["## Environment", "", "The trace does not say."])
 
 
 def _steps(scope: Scope) -> str:

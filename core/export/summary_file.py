@@ -65,10 +65,14 @@ def read_summary(path: Path) -> Summary:
     try:
         whole = json.loads(read_regular(path, LARGEST))
         if whole["schema"] not in READERS:
-            raise UnreadableError(f"{path} is a summary of version {whole['schema']}: make it again")
+            raise UnreadableError(
+                f"{path} is a summary of version {whole['schema']}: create it again with `tracelane summary`"
+            )
         return READERS[whole["schema"]](whole)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise UnreadableError(f"{path} is no whole summary: make it anew with `tracelane summary`") from error
+        raise UnreadableError(
+            f"{path} is not a complete summary: create it again with `tracelane summary`"
+        ) from error
 
 
 def _of_schema_2(whole: dict[str, Any]) -> Summary:

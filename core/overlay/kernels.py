@@ -30,7 +30,7 @@ COLUMNS = (
 )
 TOO_SHORT, IDLE = "(ran too shortly to tell)", "(while none ran)"
 STATEMENT = (
-    "an attribution, no measurement of single kernels: means of power over {interval} are shared out by "
+    "an estimate, not a measurement of single kernels: mean power over {interval} is shared out by "
     f"time, and only names that ran for {FAR} such intervals or more in all are listed"
 )
 

@@ -203,7 +203,7 @@ def _manifest(log: TelemetryLog, samples: int, base_time_ns: int) -> dict[str, A
     problems = []
     if log.unparsed:
         first = log.unparsed_lines[0]
-        message = f"lines that are no row, the first is line {first.line}: {first.why}"
+        message = f"lines that could not be read, the first is line {first.line}: {first.why}"
         problems.append({"kind": "unreadable", "count": log.unparsed, "offset": None, "message": message})
     if log.missing:
         message = f"rows without a value for the card, of {format_count(log.rows + log.missing)}"

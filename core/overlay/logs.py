@@ -71,7 +71,7 @@ def _process(wall: Wall, card: str, pid: str) -> str:
     if pid in wall.devices:
         return pid
     known = ", ".join(wall.devices) or "none"
-    raise UsageError(f"{card}={pid}: no device of the trace has this pid; there is {known}")
+    raise UsageError(f"{card}={pid}: no device of the trace has this pid; the pids are {known}")
 
 
 def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
@@ -106,7 +106,7 @@ def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
     cards = list(dict.fromkeys(card for log in logs for card in log.devices))
     for card in options.device_of:
         if card not in cards:
-            raise UsageError(f"no log has a device {card}; there is {', '.join(cards) or 'none'}")
+            raise UsageError(f"no log has a device {card}; the devices are {', '.join(cards) or 'none'}")
 
 
 MOST_HEADING = 1 << 16

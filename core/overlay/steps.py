@@ -33,9 +33,9 @@ COLUMNS = (
 )
 _POWER, _BUSY, _HEAT = ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
-NO_STEPS = "no steps were found there, so there is nothing to tell by step"
+NO_STEPS = "there are no steps, so there is no table by step"
 NO_CARDS = "no device of the trace is in a log"
-SAMPLED = "a value is the mean over a sampling interval of {interval}: what is shorter than that shares one"
+SAMPLED = "a value is the mean over a sampling interval of {interval}: what is shorter shares one"
 
 
 @dataclass(frozen=True)

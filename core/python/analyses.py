@@ -36,8 +36,8 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say what happens in a stretch of time, or in the whole trace: per name and category, per lane, or
-        per category.
+        """Sum up the slices of a stretch of time, or of the whole trace: by name and category, by lane, or by
+        category.
 
         by: Rows.
         """
@@ -78,10 +78,10 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Print what PyTorch's key_averages().table() printed, from the trace file alone.
+        """Print what PyTorch's key_averages().table() prints, from the trace file alone.
 
-        group_by: Tell ops apart by input shapes, N frames, module.
-        by: A table for each step, one below the other.
+        group_by: Group ops also by input shapes, by N stack frames, or by module.
+        by: One table for each step, one below the other.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("ops", selection, {"group_by": group_by, "by": by}, table)
@@ -97,11 +97,12 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say which slices are the steps and why, and of each its wall, busy and idle time and their kinds.
+        """List the steps with their wall, busy and idle time and its kinds, and say why these slices are
+        steps.
 
-        Below them their groups (prefill, decode, batch size) with p50, p95, p99 and max.
+        Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.
 
-        groups: Only the summary by group: prefill, decode, batch size.
+        groups: Print only the groups: prefill, decode, batch size.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("steps", selection, {"groups": groups}, table)
@@ -116,10 +117,9 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say how each device spends its time: busy and idle, compute, communication, copies, and what
-        overlaps.
+        """Divide the time of each device: busy and idle, compute, communication, copies, and what overlaps.
 
-        Kernel time runs from the first start to the last end; what runs at once counts once.
+        Kernel time runs from the first start to the last end; work that runs at the same time counts once.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("breakdown", selection, {}, table)
@@ -140,12 +140,12 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """List the device work: how often, how long in all, on average, at the median, at worst.
+        """List the device work by name: how often it ran, its total, mean, median and longest time.
 
         by: Rows; short: names without paths, templates and generated suffixes; kind: GEMM, attention, copy …;
             step: where they start.
         group_by: Rows: the values of an argument.
-        column: Add the sum and mean of an argument; of runs its value.
+        column: Add the sum and mean of an argument; with runs, its value.
         runs: List the runs of the kernels whose name matches, and their histogram.
         order: Which runs first.
         limit: The length of lists that the analysis cuts.
@@ -174,12 +174,11 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say per stream how long it stood still and why; list the longest gaps and the launch that ended
-        each.
+        """Say how long each stream was idle and why; list the longest gaps and the launch that ended each.
 
-        A gap is a host wait if the launch that ended it began after the work before it was done.
+        A gap is a host wait if the launch that ended it began after the work before it had finished.
 
-        kernel_wait: A gap shorter than this that the host did not cause is a kernel wait.
+        kernel_wait: A gap that the host did not cause is a kernel wait if it is shorter than this.
         recurring: Group the gaps by the names before and after them.
         limit: The length of lists that the analysis cuts.
         """
@@ -198,10 +197,9 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say per launch call how long it took and how long the work then waited, and how long the queues
-        were.
+        """Say how long each launch call took, how long its work then waited, and how long the queues were.
 
-        Work is joined to its launch by flow, else by correlation; it counts where it starts, with its whole
+        Work is matched to its launch by flow, else by correlation. It counts where it starts, with its whole
         time.
 
         limit: The length of lists that the analysis cuts.
@@ -220,11 +218,11 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """List section calls of a SambaTune report by hyperfunction and hypersection, with the means of their
+        """List the section calls of a SambaTune report by hyperfunction and hypersection, with mean
         arguments.
 
-        A hyperfunction is a row of the report, a hypersection the argument of that name, without one the
-        colour. Estimated and measured latency come first, and what one is of the other.
+        A hyperfunction is a row of the report. A hypersection is the argument of that name, or the colour
+        where there is none. Estimated and measured latency come first, then their ratio.
 
         by: Rows.
         """
@@ -249,7 +247,7 @@ class AnalysisMethods:
 
         group_by: Sum the ranks up by host, or by group of the parallel layout where the files tell.
         worst: Only the N ranks that the others wait for most.
-        first: The table that comes first, which alone is in csv; imbalance: each rank step by step.
+        first: The table to print first; csv holds only this one. imbalance: each rank step by step.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("ranks", selection, {"group_by": group_by, "worst": worst, "first": first}, table)
@@ -265,10 +263,10 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say what stands out: what it costs, where to see it, when its rule speaks, what usually helps.
+        """List what costs time: how much, where to see it, when its rule applies, and what usually helps.
 
-        Ranked by the time that each finding claims; claims overlap, so they are never added up. What the
-        trace does not show is not judged, and said so.
+        Findings are ranked by the time that each claims. Claims overlap, so they are never added up. Rules
+        for which the trace lacks the data are listed as not judged.
 
         baseline: Judge what two runs tell by this one, too: whether compiling made the steps slower.
         """
@@ -286,9 +284,12 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say whether a trace is to be trusted: what was not read, clocks, overlaps, what is lost.
+        """Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost.
 
-        strict: Exit with 1 from a note on.
+        Each row says what it distorts. The exit code is 0 if there is nothing, 1 from a warning on, and 2 if
+        the trace is unreadable.
+
+        strict: Exit with 1 also for notes.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("doctor", selection, {"strict": strict}, table)
@@ -305,11 +306,11 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say how much memory was allocated, at the peak and in the end, by which ops, and what was copied.
+        """Report the memory that was allocated: at the peak and at the end, by which ops, and the copies.
 
-        Allocations are known where the trace was taken with profile_memory=True.
+        Allocations are in the trace if it was recorded with profile_memory=True.
 
-        first: The table that comes first, which alone is in csv; curve: every record.
+        first: The table to print first; csv holds only this one. curve: every record.
         limit: The length of lists that the analysis cuts.
         """
         selection = Selection(begin, end, step, lanes, where)
@@ -326,12 +327,12 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say whether torch.compile is applied and how that is told, what ran compiled, and what compiling
+        """Say whether torch.compile was used and how that is known, what ran compiled, and what compiling
         took.
 
-        Regions stand as a tree: one in another is a graph break or a region in which compilation is disabled.
+        Regions form a tree: a region inside another one is a graph break, or compilation is disabled there.
 
-        first: The table that comes first, which alone is in csv.
+        first: The table to print first; csv holds only this one.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("compile", selection, {"first": first}, table)
@@ -347,9 +348,9 @@ class AnalysisMethods:
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Sum a trace up: its metrics, and its kernels, ops, categories and steps by names that last.
+        """Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not change.
 
-        rows: Rows kept of a table.
+        rows: The number of rows to keep of each table.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("summary", selection, {"rows": rows}, table)

@@ -293,4 +293,4 @@ def _fraction(text: str) -> Fraction:
             raise UsageError(f"{text} is too large a number, or too small")
         return Fraction(value)
     except DecimalException:
-        raise UsageError(f"{text} is no number") from None
+        raise UsageError(f"{text} is not a number") from None

@@ -113,9 +113,9 @@ ANALYSES = (
         "range",
         "range_table:analyse_range",
         "Table",
-        "Say what happens in a stretch of time, or in the whole trace: per name and category, per lane, or "
-        "per category.\n\n"
-        "Slices that the edges cut count by their part inside; times are in ns in JSON and CSV.",
+        "Sum up the slices of a stretch of time, or of the whole trace: by name and category, by lane, or "
+        "by category.\n\n"
+        "A slice that is cut by an edge counts with its part inside. JSON and CSV have times in ns.",
         (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
         panels=(
@@ -150,18 +150,17 @@ ANALYSES = (
         "ops",
         "ops:analyse_ops",
         "Ops",
-        "Print what PyTorch's key_averages().table() printed, from the trace file alone.\n\n"
-        "--sort takes PyTorch's sort keys, as self_cpu_time_total; without it people get the rows by "
-        "self time "
-        "(of the device where there is one), json and csv stand in PyTorch's own order.",
+        "Print what PyTorch's key_averages().table() prints, from the trace file alone.\n\n"
+        "--sort takes PyTorch's sort keys, such as self_cpu_time_total. Without it text is sorted by "
+        "self time (of the device, where there is one); JSON and CSV have PyTorch's own order.",
         (
             Option(
                 "group_by",
-                "Tell ops apart by input shapes, N frames, module.",
+                "Group ops also by input shapes, by N stack frames, or by module.",
                 metavar="shape|stack:N|module",
                 check="op_groups:parse_grouping",
             ),
-            Option("by", "A table for each step, one below the other.", choices=("step",)),
+            Option("by", "One table for each step, one below the other.", choices=("step",)),
         ),
         tab="table",
         panels=(
@@ -180,10 +179,10 @@ ANALYSES = (
         "steps",
         "steps:analyse_steps",
         "Steps",
-        "Say which slices are the steps and why, and of each its wall, busy and idle time and their "
-        "kinds.\n\n"
-        "Below them their groups (prefill, decode, batch size) with p50, p95, p99 and max.",
-        (Option("groups", "Only the summary by group: prefill, decode, batch size.", False),),
+        "List the steps with their wall, busy and idle time and its kinds, and say why these slices "
+        "are steps.\n\n"
+        "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
+        (Option("groups", "Print only the groups: prefill, decode, batch size.", False),),
         tab="steps",
         panels=(
             TablePanel(
@@ -202,9 +201,10 @@ ANALYSES = (
         "breakdown",
         "breakdown:analyse_breakdown",
         "Time",
-        "Say how each device spends its time: busy and idle, compute, communication, copies, and what "
-        "overlaps."
-        "\n\nKernel time runs from the first start to the last end; what runs at once counts once.",
+        "Divide the time of each device: busy and idle, compute, communication, copies, and what "
+        "overlaps.\n\n"
+        "Kernel time runs from the first start to the last end; work that runs at the same time "
+        "counts once.",
         tab="time",
         panels=(TablePanel("time", "Time", "devices", NO_WORK),),
         metrics="breakdown:breakdown_metrics",
@@ -214,7 +214,7 @@ ANALYSES = (
         "kernels",
         "kernels:analyse_kernels",
         "Kernels",
-        "List the device work: how often, how long in all, on average, at the median, at worst.",
+        "List the device work by name: how often it ran, its total, mean, median and longest time.",
         (
             Option(
                 "by",
@@ -231,7 +231,7 @@ ANALYSES = (
             ),
             Option(
                 "column",
-                "Add the sum and mean of an argument; of --runs its value.",
+                "Add the sum and mean of an argument; with --runs, its value.",
                 (),
                 metavar="arg:KEY",
                 check="kernel_arguments:argument_key",
@@ -254,13 +254,14 @@ ANALYSES = (
         "idle",
         "idle:analyse_idle",
         "Idle",
-        "Say per stream how long it stood still and why; list the longest gaps and the launch that ended "
-        "each."
-        "\n\nA gap is a host wait if the launch that ended it began after the work before it was done.",
+        "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
+        "each.\n\n"
+        "A gap is a host wait if the launch that ended it began after the work before it had "
+        "finished.",
         (
             Option(
                 "kernel_wait",
-                "A gap shorter than this that the host did not cause is a kernel wait.",
+                "A gap that the host did not cause is a kernel wait if it is shorter than this.",
                 30.0,
                 metavar="µs",
                 least=0,
@@ -287,11 +288,10 @@ ANALYSES = (
         "launches",
         "launches:analyse_launches",
         "Launches",
-        "Say per launch call how long it took and how long the work then waited, and how long the queues "
-        "were."
-        "\n\nWork is joined to its launch by flow, else by correlation; it counts where it starts, with "
-        "its whole "
-        "time.",
+        "Say how long each launch call took, how long its work then waited, and how long the queues "
+        "were.\n\n"
+        "Work is matched to its launch by flow, else by correlation. It counts where it starts, with "
+        "its whole time.",
         tab="time",
         panels=(TablePanel("launches", "Launches", "launches", "no launches of device work here"),),
         limits="lists",
@@ -302,10 +302,10 @@ ANALYSES = (
         "sections",
         "sections:analyse_sections",
         "Sections",
-        "List section calls of a SambaTune report by hyperfunction and hypersection, with the means of their "
-        "arguments.\n\nA hyperfunction is a row of the report, a hypersection the argument of that name, "
-        "without "
-        "one the colour. Estimated and measured latency come first, and what one is of the other.",
+        "List the section calls of a SambaTune report by hyperfunction and hypersection, with mean "
+        "arguments.\n\n"
+        "A hyperfunction is a row of the report. A hypersection is the argument of that name, or the "
+        "colour where there is none. Estimated and measured latency come first, then their ratio.",
         (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
         tab="table",
         panels=(
@@ -337,7 +337,7 @@ ANALYSES = (
             Option("worst", "Only the N ranks that the others wait for most.", 0, metavar="N", least=1),
             Option(
                 "first",
-                "The table that comes first, which alone is in csv; imbalance: each rank step by step.",
+                "The table to print first; csv holds only this one. imbalance: each rank step by step.",
                 choices=("ranks", "steps", "collectives", "imbalance"),
             ),
         ),
@@ -353,10 +353,10 @@ ANALYSES = (
         "findings",
         "findings.table:analyse_findings",
         "Findings",
-        "Say what stands out: what it costs, where to see it, when its rule speaks, what usually helps.\n\n"
-        "Ranked by the time that each finding claims; claims overlap, so they are never added up. What "
-        "the trace "
-        "does not show is not judged, and said so.",
+        "List what costs time: how much, where to see it, when its rule applies, and what usually "
+        "helps.\n\n"
+        "Findings are ranked by the time that each claims. Claims overlap, so they are never added "
+        "up. Rules for which the trace lacks the data are listed as not judged.",
         (
             Option(
                 "baseline",
@@ -372,10 +372,10 @@ ANALYSES = (
         "doctor",
         "doctor.doctor:analyse_doctor",
         "Doctor",
-        "Say whether a trace is to be trusted: what was not read, clocks, overlaps, what is lost.\n\n"
-        "Each row says what it distorts. Exit code 0 if there is nothing, 1 from a warning on, 2 if the "
-        "trace is unreadable.",
-        (Option("strict", "Exit with 1 from a note on.", False),),
+        "Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost.\n\n"
+        "Each row says what it distorts. The exit code is 0 if there is nothing, 1 from a warning on, "
+        "and 2 if the trace is unreadable.",
+        (Option("strict", "Exit with 1 also for notes.", False),),
         rows=100,
         exit_code="doctor.doctor:doctor_exit_code",
     ),
@@ -383,13 +383,13 @@ ANALYSES = (
         "memory",
         "memory:analyse_memory",
         "Memory",
-        "Say how much memory was allocated, at the peak and in the end, by which ops, and what was "
-        "copied.\n\n"
-        "Allocations are known where the trace was taken with profile_memory=True.",
+        "Report the memory that was allocated: at the peak and at the end, by which ops, and the "
+        "copies.\n\n"
+        "Allocations are in the trace if it was recorded with profile_memory=True.",
         (
             Option(
                 "first",
-                "The table that comes first, which alone is in csv; curve: every record.",
+                "The table to print first; csv holds only this one. curve: every record.",
                 "allocators",
                 ("allocators", "peak", "kept", "copies", "curve"),
             ),
@@ -408,14 +408,14 @@ ANALYSES = (
         "compile",
         "compile:analyse_compile",
         "Compile",
-        "Say whether torch.compile is applied and how that is told, what ran compiled, and what "
-        "compiling took."
-        "\n\nRegions stand as a tree: one in another is a graph break or a region in which compilation is "
-        "disabled.",
+        "Say whether torch.compile was used and how that is known, what ran compiled, and what "
+        "compiling took.\n\n"
+        "Regions form a tree: a region inside another one is a graph break, or compilation is "
+        "disabled there.",
         (
             Option(
                 "first",
-                "The table that comes first, which alone is in csv.",
+                "The table to print first; csv holds only this one.",
                 "signs",
                 ("signs", "regions", "graphs", "steps", "code", "phases", "compilations"),
             ),
@@ -437,10 +437,11 @@ ANALYSES = (
         "summary",
         "summary:analyse_summary",
         "Summary",
-        "Sum a trace up: its metrics, and its kernels, ops, categories and steps by names that last.\n\n"
-        "`tracelane summary TRACE --json > baseline.json` keeps what `tracelane diff baseline.json TRACE` "
-        "compares.",
-        (Option("rows", "Rows kept of a table.", 30, least=1),),
+        "Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not "
+        "change.\n\n"
+        "`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff baseline.json "
+        "TRACE` compares.",
+        (Option("rows", "The number of rows to keep of each table.", 30, least=1),),
         rows=1000,
     ),
 )

@@ -297,7 +297,9 @@ def _zones(
     if log.stamps is StampKind.UTC:
         return [0], "its stamps are UTC"
     if log.stamps is StampKind.RELATIVE:
-        return [span[0] - window[0]], "its stamps count from its own start, taken to be the trace's"
+        return [
+            span[0] - window[0]
+        ], "its stamps count from its own start, which is assumed to be the trace's"
     candidates = [zone * SECOND for zone in ZONES]
     if host_offset_s is not None:
         candidates = [host_offset_s * SECOND, *(c for c in candidates if c != host_offset_s * SECOND)]
@@ -350,14 +352,14 @@ def _mapping(
         ordered = sum(fits.get(pair, 0.0) for pair in in_order)
         best = _greedy(fits)
         if len(best) < len(devices) or sum(fits[pair] for pair in best) <= ordered + SAME * len(devices):
-            return dict(in_order), "cards and processes taken in order"
-        return dict(best), "cards given to the processes whose activity they fit"
+            return dict(in_order), "cards and processes matched in order"
+        return dict(best), "cards matched to the processes whose activity they fit"
     best = _greedy(fits)
     if not best:
-        return dict(in_order), "no activity tells the cards apart: taken in order"
+        return dict(in_order), "the cards' activity does not tell them apart: matched in order"
     rival = max((r for (d, p), r in fits.items() if (d, p) not in best), default=0.0)
     clear = min(fits[pair] for pair in best) > rival + SAME
-    remark = "cards given to the processes whose activity they fit" + ("" if clear else ", not clearly")
+    remark = "cards matched to the processes whose activity they fit" + ("" if clear else ", not clearly")
     return dict(best), remark
 
 

@@ -182,7 +182,7 @@ def _prefix(series: Series) -> tuple[I64, I64, F64, I64]:
     """Return energy (nJ) and covered ns before each sample, watts per sample (0 where missing) and 1 or 0."""
     watts = series.column.watts
     if watts is None:
-        raise UsageError(f"{series.column.label} is no power: it has no energy")
+        raise UsageError(f"{series.column.label} is not a power: it has no energy")
     power = np.where(series.missing, 0.0, series.value * watts)
     present = (~series.missing).astype(np.int64)
     length = series.end_ns - series.start_ns

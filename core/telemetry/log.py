@@ -229,7 +229,7 @@ class _Reading:
             return
         if self.header is None:
             for i in which:
-                self.drop(self.lines_before + i + 1, "stands before any header", lines[i])
+                self.drop(self.lines_before + i + 1, "comes before any header", lines[i])
             return
         cut = cut_last and which[-1] == len(lines) - 1
         rows = read_rows(self.header, [lines[i] for i in which], cut, self.line_above)
@@ -249,11 +249,11 @@ class _Reading:
         kinds = {rows.kind for rows, _, _ in self.blocks} or {StampKind.LOCAL}
         notes = []
         if len(kinds) > 1:
-            notes.append("its stamps change their notation half-way")
+            notes.append("its time stamps change their format part of the way through")
         devices, interval = _devices(merged, self.files, whole, self.first.tool, notes)
         present = merged.present
         if self.headers > 1:
-            notes.append(f"its header stands {self.headers} times: several runs")
+            notes.append(f"its header occurs {self.headers} times: it holds several runs")
         if self.first.tool == "aiu-smi":
             notes.append("after a workload ends, its last values repeat for some seconds")
         return TelemetryLog(
@@ -367,5 +367,5 @@ def _devices(
             files.get(texts[place], ""),
         )
     if interval is None and devices:
-        notes.append("one row a device: its interval is taken to be 1 s")
+        notes.append("one row for each device: an interval of 1 s is assumed")
     return devices, interval

@@ -96,7 +96,7 @@ def test_milliwatts_and_other_metrics() -> None:
     assert statistics(milli, 0, SECOND).joules == pytest.approx(30.0)
     warm = series_of([(0, SECOND, 41.0)], LogColumn("tempr", "C", ColumnKind.TEMPERATURE))
     assert statistics(warm, 0, SECOND).joules is None
-    with pytest.raises(UsageError, match="no power"):
+    with pytest.raises(UsageError, match="not a power"):
         energy(warm, np.array([0]), np.array([1]))
 
 

@@ -62,7 +62,7 @@ def test_energy_by_name(overlay: Overlay) -> None:
     assert rows[TOO_SHORT]["power_mean_w"] is None and rows[TOO_SHORT]["count"] == 1
     assert rows[IDLE]["total_ns"] == 3 * SECOND
     (note,) = table.notes
-    assert "attribution" in note and "1000 ms" in note
+    assert "an estimate" in note and "1000 ms" in note
 
 
 def test_energy_of_a_part(overlay: Overlay) -> None:

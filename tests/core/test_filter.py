@@ -46,7 +46,7 @@ REFUSED = [
     ("", "nothing to look for"),
     ("   ", "nothing to look for"),
     ("/model/layers.0", "no closing /"),
-    ("/(/", "no regular expression"),
+    ("/(/", "not a regular expression"),
     ("dur>1", "ns, us, ms or s"),
     ("dur>1h", "ns, us, ms or s"),
     ("dur>fast", "names no time"),

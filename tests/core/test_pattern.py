@@ -199,5 +199,5 @@ def test_many_texts_in_one_question() -> None:
 )
 def test_what_is_no_expression(text: str) -> None:
     """It is said in one line, wherever it was typed."""
-    with pytest.raises(UsageError, match=r"^--lanes is no regular expression: "):
+    with pytest.raises(UsageError, match=r"^--lanes is not a regular expression: "):
         Pattern(text).check("--lanes")

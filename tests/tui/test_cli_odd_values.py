@@ -154,7 +154,7 @@ def test_deep_marks_are_refused_in_one_line(tmp_path: Path) -> None:
     """A file of marks that is nested too deeply is named."""
     path = tmp_path / "marks.json"
     path.write_text('{"marks":' + "[" * DEEP)
-    with pytest.raises(TracelaneError, match=r"marks\.json holds no JSON"):
+    with pytest.raises(TracelaneError, match=r"marks\.json is not JSON"):
         read_object(path)
 
 

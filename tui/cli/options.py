@@ -55,7 +55,7 @@ class FiniteRange(click.FloatRange):
         """Return the number; a usage error where it is none or too large."""
         number = super().convert(value, param, ctx)
         if isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
 
