@@ -34,6 +34,7 @@ def _track_text(pid: Any, tid: Any) -> str:
     return f"{json.dumps(pid)},{json.dumps(tid)}"
 
 
+@pytest.mark.slow
 @needs_corpus
 @needs_goldens
 @pytest.mark.parametrize("name", VALID)

@@ -267,6 +267,7 @@ PLACES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("place", PLACES)
 def test_no_number_refuses_a_file(place: str, decoder: str, tmp_path: Path) -> None:
@@ -315,6 +316,7 @@ def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
     assert "z5.zip" in str(raised.value) and "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_damaged_archives_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """Whatever happens to a byte of a zip or gzip file, it is read as far as it goes, or refused."""
     whole = around(SLICE + b'"name":"other"}')

@@ -55,6 +55,7 @@ def _read(path: Path, library: ModuleType, step: int) -> tuple[bytes, object]:
     return b"".join(parts), reader.damage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_isal_and_zlib_agree(name: str, tmp_path: Path) -> None:
     """The whole file, and 60 mutants of it, cut, flipped, shortened, with a tail or another checksum."""

@@ -43,6 +43,7 @@ def plain(slices: list[S], left: int, right: int) -> tuple[Counter[str], int]:
     return totals, count
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 300_000), min_size=2, max_size=8, unique=True))
 def test_the_name_and_its_share_are_exact(row: tuple[RowSlices, list[S]], edges: list[int]) -> None:
     """Of windows whose slices are all read, name, share and count are what adding up one by one gives."""

@@ -82,6 +82,7 @@ def some_samples(draw: st.DrawFn) -> Samples:
     return found
 
 
+@pytest.mark.slow
 @given(some_samples(), st.lists(st.integers(-80, 400), min_size=2, max_size=12, unique=True))
 def test_cells_show_what_holds_in_them(samples: Samples, edges: list[int]) -> None:
     """A cell's band is that of the samples whose intervals reach into it; in gaps nothing is drawn."""

@@ -70,6 +70,7 @@ def _needs_re2(request: pytest.FixtureRequest) -> None:
         pytest.skip("there is no RE2 for this machine")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(EXPRESSIONS, TEXTS, st.booleans())
 @example("a$", "a\n", False)

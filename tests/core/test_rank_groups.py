@@ -162,6 +162,7 @@ def test_each_rank_step_by_step(tmp_path: Path) -> None:
     scope.trace.close()
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_ranks_made_of_a_real_one(tmp_path: Path) -> None:
     """Of a dozen ranks made of a real one, each with its own delay, the one without is named, by host too."""

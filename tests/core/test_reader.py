@@ -198,6 +198,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: str) -> None:
     """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""

@@ -140,6 +140,7 @@ def test_garbage_between_events_costs_none(garbage: bytes, layout: str) -> None:
     assert min(p.offset for p in problems if p.offset is not None) >= place - 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [kineto_new, kineto_classic])
 def test_a_text_truncated_anywhere_keeps_what_is_whole(layout: Any) -> None:
     """Cut at every byte offset, a trace yields exactly the events that end before the cut."""
@@ -182,6 +183,7 @@ MUTATIONS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     seed=st.integers(0, 1000),

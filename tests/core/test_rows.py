@@ -159,6 +159,7 @@ def test_example_of_an_overlap(kind: str) -> None:
     assert got.overlap.tolist() == [0, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "start, duration",

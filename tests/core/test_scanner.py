@@ -63,6 +63,7 @@ def _event(**values: Any) -> bytes:
     return json.dumps({"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1, **values}).encode()
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_trace_reads_the_same(path: Path) -> None:
@@ -82,6 +83,7 @@ def test_every_trace_reads_the_same(path: Path) -> None:
         at = one.stop.at
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_mutants_read_the_same() -> None:
     """Whatever is damaged in a trace, both scanners accept the same elements and refuse the same ones."""
@@ -124,6 +126,7 @@ _events = st.dictionaries(_keys, _values, max_size=10).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.one_of(_events, _values), max_size=6),

@@ -110,6 +110,7 @@ def _rounded(value: object) -> object:
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 @engines
 def test_slices_are_those_of_the_trace(engine: str, small: Trace, demo: Trace) -> None:
     """The view has each slice once, with the values of the table of slices."""

@@ -80,6 +80,7 @@ def test_order(kind: str, lanes: list[Events], seed: int, by: str) -> None:
     assert order is None or got != list(range(len(got)))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(lanes=LANES, seed=st.integers(0, 9), data=st.data())
 def test_columns_of_slices(lanes: list[Events], seed: int, data: st.DataObject) -> None:
@@ -112,6 +113,7 @@ FLOW = st.tuples(
 """(phase, whether it binds to the slice around it, start, id, kind of id)"""
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     lanes=st.lists(st.tuples(st.lists(SMALL, max_size=25), st.lists(FLOW, max_size=12)), max_size=3),

@@ -39,6 +39,7 @@ def test_a_library_of_these_sources_is_loaded(tmp_path: Path, monkeypatch: pytes
     assert native.reason == "" and native.functions is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("replaced", "reason"),
     [
