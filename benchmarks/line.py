@@ -26,7 +26,7 @@ def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> 
     """Hold a key on a line, and return what happened after its release."""
     command = tracelane_command("view", str(trace), "--fresh", "--index-dir", str(index_dir))
     with SlowLine(command, SIZE, bits_per_s, DELAY_S, answers, OVER_SSH) as line:
-        line.wait_for("lanes")
+        line.wait_for("details")
         line.wait_for_quiet(SETTLED_S)
         for key in "WW":
             line.type(key)

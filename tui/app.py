@@ -46,7 +46,6 @@ from .lanes.look import glyphs
 from .panels.panel import Panel
 from .prepared import OneFile, SeveralFiles
 from .screens.main import ASKING, MainScreen
-from .screens.palette import CommandProvider
 from .session import Session
 from .session_store import SessionStore, SourceState
 from .stage import Opening, Stage
@@ -65,7 +64,6 @@ class TracelaneApp(Stage):
 
     TITLE = "tracelane"
     ENABLE_COMMAND_PALETTE = False  # its key is in our own table, where it can be remapped
-    COMMANDS: ClassVar[set[type[CommandProvider]]] = {CommandProvider}  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(
@@ -130,7 +128,6 @@ class TracelaneApp(Stage):
             self.drawing.look_at_busy_shares,
         ]
         self.opening = None if isinstance(source, Trace) else self._opening_of(source)
-        self.use_command_palette = True
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME

@@ -250,7 +250,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "longest",
         "Longest kernel",
-        ("L",),
+        ("K",),
         "Select the longest device work of the range, else of all; again: the next longest",
         _FIND,
         words="slowest kernel top maximum",
@@ -672,7 +672,6 @@ OTHER_NAMES: Final[dict[str, str]] = {
 FORMER_KEYS: Final[dict[str, str]] = {
     "A": "page-left",
     "D": "page-right",
-    "K": "lane-up",
     "J": "lane-down",
     "left_square_bracket": "launch",
     "right_square_bracket": "kernel",
@@ -680,7 +679,6 @@ FORMER_KEYS: Final[dict[str, str]] = {
     "V": "source",
     "Y": "copy-table",
     "M": "mark-text",
-    "P": "fold-process",
     "X": "hide-alike",
     "H": "hidden",
     "Z": "ruler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -65,6 +66,8 @@ class Stage(PacedApp):
         """What shows the files while they are read, None once all are."""
         self.is_filled = False
         """Whether the lanes' screen has all its widgets."""
+        self.used: Counter[str] = Counter()
+        """How often each command was run."""
         self.messages: list[str] = []
         """What was said, the newest last."""
         self.wants_reload = False
@@ -134,6 +137,7 @@ class Stage(PacedApp):
         if self.opening is not None and self.opening.takes(command_id):
             return
         self.host.log.note(f"command {command_id}")
+        self.used[command_id] += 1
         self.attempt(lambda: self._do(command_id))
 
     def attempt(self, action: Callable[[], object]) -> None:

@@ -76,7 +76,7 @@ def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S)
         places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), folder)
         command = tracelane_command("view", str(trace), "--log", str(log))
         with SlowLine(command, SIZES[0], environ=places, cwd=Path(folder)) as line:
-            line.wait_for("lane")
+            line.wait_for("details")
             line.run(1.0)
             began = looked = time.monotonic()
             inputs, low, high = 0, 0.0, 0.0

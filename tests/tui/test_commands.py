@@ -10,10 +10,10 @@ from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
-from tracelane.tui.commands import COMMANDS, GROUPS, commands_table
+from tracelane.tui.commands import COMMANDS, FORMER_KEYS, GROUPS, commands_table
 from tracelane.tui.config import Config
 from tracelane.tui.keys import clashes, footer_keys, shown_keys, unbound_message
-from tracelane.tui.screens.help import help_blocks, help_text
+from tracelane.tui.screens.help import help_rows, listed
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
 
@@ -53,21 +53,61 @@ def test_footer_has_five_to_eight_keys_that_fit_80_columns() -> None:
     assert len("  ".join(f"{key} {title}" for key, title in keys)) <= 80
 
 
-@pytest.mark.parametrize("width", [40, 74, 180])
-def test_help_shows_every_command(width: int) -> None:
-    """The help screen has every command's keys, whatever the width, and no line is wider."""
-    shown = {key for _, pairs in help_blocks({}) for key, _ in pairs}
+def test_help_lists_every_command() -> None:
+    """Every command stands in the list once for each way to give it, below the heading of its task."""
+    rows = listed(help_rows({}), "")
+    assert {row.command_id for row in rows if row.command_id} == {entry.id for entry in COMMANDS}
+    assert [row.title for row in rows if row.is_heading] == [*GROUPS, "Mouse", "Times"]
     for entry in COMMANDS:
-        assert (shown_keys(entry, {}) or "(palette)") in shown
-    text = help_text(width, {})
-    assert all(line.cell_len <= width for line in text.split())
+        keys = shown_keys(entry, {})
+        assert not keys or any(row.keys == keys and row.title == entry.title for row in rows)
 
 
 def test_help_shows_remapped_keys() -> None:
     """A command whose key the user changed is shown with the user's key."""
-    pairs = dict(pair[::-1] for _, block in help_blocks({"pin": "z,ctrl+z"}) for pair in block)
-    pin = next(entry for entry in COMMANDS if entry.id == "pin")
-    assert pairs[pin.help] == "z ctrl+z"
+    (row,) = [row for row in help_rows({"pin": "z,ctrl+z"}) if row.command_id == "pin"]
+    assert row.keys == "z ctrl+z"
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("zoom in", "zoom-in"),
+        ("thread", "quiet"),
+        ("track", "lane-up"),
+        ("arrow", "launch"),
+        ("power", "details"),
+        ("idle", "next-gap"),
+        ("slowest", "longest"),
+        ("undo", "back"),
+        ("screenshot", "save"),
+        ("difference", "compare"),
+        ("operators", "panel-ops"),
+    ],
+)
+def test_the_list_is_filtered(query: str, first: str) -> None:
+    """What fits best stands first, found by its name or by another word for it."""
+    assert listed(help_rows({}), query)[0].command_id == first
+
+
+def test_what_does_not_fit_is_not_listed() -> None:
+    """Letters that merely occur in this order somewhere are no match."""
+    assert listed(help_rows({}), "zqxj") == []
+    assert len(listed(help_rows({}), "zoom")) < 20
+
+
+def test_used_most_first() -> None:
+    """Without a query the commands used most come first, under their own heading."""
+    rows = listed(help_rows({}), "", ["pin", "mark"])
+    assert [row.title for row in rows[:3]] == ["Used most", "Pin the lane", "Mark"]
+
+
+def test_about_45_keys() -> None:
+    """Letters and signs that have a command are few enough to be known; former ones are free."""
+    single = {key for entry in COMMANDS for key in entry.keys if len(key) == 1}
+    digits = {key for key in single if key.isdigit()}
+    assert len(single - digits) <= 46
+    assert not single & set(FORMER_KEYS)
 
 
 def test_table_has_a_row_per_command() -> None:

@@ -251,7 +251,7 @@ def test_messages(tmp_path: Path) -> None:
 
 
 KEYS = (
-    ("events read", "\r"),
+    ("details", "\r"),
     ("duration", "y"),
     ("OSC 52", "y"),
     ("2 Findings", "t"),

@@ -84,10 +84,10 @@ async def test_longest_kernel(a100: Trace) -> None:
 
 @needs_corpus
 async def test_longest_then_the_next_longest(a100: Trace) -> None:
-    """L again selects the next longest, and begins anew after something else was selected."""
+    """K again selects the next longest, and begins anew after something else was selected."""
     async with open_viewer(a100) as (app, pilot):
         lengths = []
-        for key in ("L", "L", "L", "left", "L"):
+        for key in ("K", "K", "K", "left", "K"):
             await pilot.press(key)
             await wait_until_idle(app, pilot)
             lengths.append(app.store.selected.end - app.store.selected.start)
@@ -147,7 +147,7 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
     """After > the range, the zoom, the table and A of a comparison are that step, whatever was before."""
     async with open_viewer(a100, (100, 40)) as (app, pilot):
         four, five = a100.steps[:2]
-        await pilot.press("L", "home", "greater_than_sign", "f")
+        await pilot.press("K", "home", "greater_than_sign", "f")
         await wait_until_idle(app, pilot)
         view = app.session.viewport
         assert view.start <= four.start and four.end <= view.end and view.span < 2 * (four.end - four.start)

@@ -56,7 +56,7 @@ def line_to(
 
 def zoomed_in(line: SlowLine) -> None:
     """Wait for the first picture, then zoom in so far that there is room to pan."""
-    line.wait_for("lanes")
+    line.wait_for("details")
     line.wait_for_quiet(A_MOMENT_S)
     for key in ("W", "W"):
         line.type(key)
@@ -85,7 +85,7 @@ def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> Non
     shown = []
     for bits_per_s, pause in ((BITS_PER_S / 4, 0.0), (0.0, 0.05)):
         with line_to(demo, index, (120, 40), bits_per_s) as line:
-            line.wait_for("lanes")
+            line.wait_for("details")
             line.wait_for_quiet(A_MOMENT_S)
             for key in keys:
                 line.type(key)
@@ -114,7 +114,7 @@ def test_nothing_is_lost_when_resized_while_held_back(demo: Path, index: Path) -
 def test_answers_are_no_keys(demo: Path, index: Path) -> None:
     """No answer is taken for a key, and none is left for the shell when the viewer ends."""
     with line_to(demo, index) as line:
-        line.wait_for("lanes")
+        line.wait_for("details")
         line.hold("w", 0.5)
         line.hold("s", 0.5)
         line.wait_for_quiet(A_MOMENT_S)
@@ -129,7 +129,7 @@ def test_answers_are_no_keys(demo: Path, index: Path) -> None:
 def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
     """A terminal that never answers is held back for a second at most, then asked no more."""
     with line_to(demo, index, (100, 30), bits_per_s=0.0, answers=False) as line:
-        line.wait_for("lanes")
+        line.wait_for("details")
         line.hold("w", PATIENCE_S + 0.3)
         assert line.questions == UNANSWERED
         for number in range(3):

@@ -83,4 +83,4 @@ class LongestController:
         self.selection.jump(work.id.source, work.id.ordinal)
         which = "longest" if place == 0 else f"{format_count(place + 1)}. longest"
         where = "in the range" if self.store.session.range is not None else "of all"
-        self.app.say(f"{which} {where}: {format_ns(work.duration)}; b: its launch, L: the next longest")
+        self.app.say(f"{which} {where}: {format_ns(work.duration)}; b: its launch, K: the next longest")

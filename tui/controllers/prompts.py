@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,6 @@ from ..command_line import completions, parse_order
 from ..commands import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
-from ..screens.palette import Commands
 from ..screens.pick import PickScreen
 from ..session import InstantId
 from ..session_store import SessionStore
@@ -31,6 +30,8 @@ from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
 from .marks import MarkController
 
+LISTING = ("palette", "help", "command-line", "close", "close-or-quit")
+"""Commands that are no use in the list of commands."""
 NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
@@ -169,15 +170,23 @@ class PromptController:
         self.app.theme = LIGHT_THEME if self.app.current_theme.dark else DARK_THEME
 
     def do_palette(self) -> None:
-        """Show all commands."""
-        if self.app.screen is self.app.main:
-            self.app.push_screen(Commands(id="--command-palette"))
+        """List all commands, those used most first."""
+        used = [command_id for command_id, _ in self.app.used.most_common()]
+        self._list_commands([one for one in used if one not in LISTING])
 
     def do_help(self) -> None:
-        """Show all keys."""
+        """List all commands by task."""
+        self._list_commands(())
+
+    def _list_commands(self, used: Sequence[str]) -> None:
         from ..screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.app.config.keys))
+        def chosen(command_id: str | None) -> None:
+            if command_id is not None:
+                self.app.run_command(command_id)
+
+        if self.app.screen is self.app.main:
+            self.app.push_screen(HelpScreen(self.app.config.keys, used), chosen)
 
     def do_messages(self) -> None:
         """List what was said, the newest first."""

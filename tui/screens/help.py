@@ -1,124 +1,201 @@
-"""The help screen: every command with its keys, by group."""
+"""The list of all commands by task, with their keys: type to filter, Enter runs one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import accumulate
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.containers import Vertical
+from textual.widgets import Input
 
-from ..commands import COMMANDS, GROUPS, LINES, MOUSE
+from ..commands import COMMANDS, GROUPS, MOUSE
 from ..keys import shown_keys
 from ..times import READINGS
+from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
 
-KEY_WIDTH = 16
-TWO_COLUMNS_FROM = 150
-PALETTE = "(palette)"
-FRAME = 6
-"""Cells that border, padding and scroll bar take."""
+PALETTE: Final = "·"
+"""Stands for the keys of a command that has none: it is run from this list, or typed after a colon."""
+USED_SHOWN = 8
+"""Commands that are listed first where the most used come first."""
+TITLE_SHARE = 0.34
+"""How much of the width names of commands take."""
+MOST_TITLE = 34
+KEY_CELLS = 14
+IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
+AT_START = 1.5
+"""What a word of the query scores by where it is found: times this at the start of a word there."""
+FLOOR = IN_HELP
+"""What scores less is not listed."""
 
 
-def help_blocks(remapped: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the help as blocks: a heading and (key, text) pairs."""
-    blocks = [
-        (
-            group,
-            [
-                (shown_keys(entry, remapped) or PALETTE, entry.help)
-                for entry in COMMANDS
-                if entry.group == group
-            ],
-        )
-        for group in GROUPS
-    ]
-    blocks.append(("Mouse", list(MOUSE)))
-    blocks.append(("Command line", [(f":{name}", text) for name, text in LINES]))
-    blocks.append(("Times", [("", READINGS)]))
-    return blocks
+@dataclass(frozen=True)
+class HelpRow:
+    """A line of the list: a heading where `command_id` and `keys` are empty."""
+
+    task: str
+    title: str
+    keys: str = ""
+    help: str = ""
+    command_id: str = ""
+    words: str = ""  # by which people look for it besides
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it only names the task of the rows below it."""
+        return not self.help
 
 
-def help_text(width: int, remapped: Mapping[str, str]) -> Text:
-    """Return the whole help for a width in cells, in two columns where there is room."""
-    blocks = help_blocks(remapped)
-    if width < TWO_COLUMNS_FROM:
-        return Text("\n").join(_lines(blocks, width))
-    half = width // 2 - 1
-    heights = list(accumulate(len(_lines([block], half)) for block in blocks))
-    split = next(number for number, height in enumerate(heights, 1) if height >= heights[-1] / 2)
-    left = _lines(blocks[:split], half)
-    right = _lines(blocks[split:], half)
-    lines = []
-    for number in range(max(len(left), len(right))):
-        line = left[number].copy() if number < len(left) else Text()
-        line.append(" " * (half + 2 - line.cell_len))
-        if number < len(right):
-            line.append_text(right[number])
-        lines.append(line)
-    return Text("\n").join(lines)
+def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
+    """Return all rows without headings, by task: commands with their keys, what may be typed, the mouse."""
+    rows = []
+    for group in GROUPS:
+        for entry in COMMANDS:
+            if entry.group != group:
+                continue
+            words = f"{entry.words} {entry.id}"
+            if not entry.is_typed:
+                keys = shown_keys(entry, remapped) or PALETTE
+                rows.append(HelpRow(group, entry.title, keys, entry.help, entry.id, words))
+            for form, text in entry.forms:
+                rows.append(HelpRow(group, f":{entry.typed_name} {form}", PALETTE, text, entry.id, words))
+    rows += [HelpRow("Mouse", name, PALETTE, text) for name, text in MOUSE]
+    return [*rows, HelpRow("Times", "Times, as they are typed", PALETTE, READINGS)]
 
 
-def _lines(blocks: list[tuple[str, list[tuple[str, str]]]], width: int) -> list[Text]:
-    lines: list[Text] = []
-    for heading, pairs in blocks:
-        lines.append(Text(heading, style="bold underline"))
-        for key, text in pairs:
-            lines.extend(_pair(key or " ", text, width))
-        lines.append(Text(""))
-    return lines
+def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> list[HelpRow]:
+    """Return the rows that a query leaves, the ones that fit it best first; without a query all of them below
+    the headings of their tasks, first those `used` most.
+    """
+    if query.strip():
+        scored = [(score(row, query), row) for row in rows]
+        kept = [pair for pair in scored if pair[0] >= FLOOR]
+        return [row for _, row in sorted(kept, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
+    found: list[HelpRow] = []
+    often = [next((row for row in rows if row.command_id == one), None) for one in used[:USED_SHOWN]]
+    if any(often):
+        found += [HelpRow("", "Used most"), *(row for row in often if row is not None)]
+    for row in rows:
+        if not found or found[-1].task != row.task or (found[-1].is_heading and found[-1].title != row.task):
+            found.append(HelpRow(row.task, row.task))
+        found.append(row)
+    return found
 
 
-def _pair(key: str, text: str, width: int) -> list[Text]:
-    room = max(10, width - KEY_WIDTH)
-    words: list[str] = [""]
-    for word in text.split(" "):
-        if words[-1] and len(words[-1]) + 1 + len(word) > room:
-            words.append(word)
-        else:
-            words[-1] = f"{words[-1]} {word}" if words[-1] else word
-    lines = []
-    if len(key) >= KEY_WIDTH:
-        lines.append(Text(key, style="bold"))
-        key = ""
-    for number, line in enumerate(words):
-        left = (key if number == 0 else "").ljust(KEY_WIDTH)
-        lines.append(Text.assemble((left, "bold"), line))
-    return lines
+def _is_used(row: HelpRow, used: Sequence[str]) -> bool:
+    return row.command_id in used
 
 
-class HelpScreen(AnswerScreen[None]):
-    """All keys; any of the closing keys leaves it."""
+def score(row: HelpRow, query: str) -> float:
+    """Return how well a row fits: every word of the query must stand in it somewhere, else 0."""
+    total = 0.0
+    places = ((row.title, IN_TITLE), (row.keys, IN_TITLE), (row.words, IN_WORDS), (row.help, IN_HELP))
+    for word in query.lower().split():
+        best = 0.0
+        for text, weight in places:
+            text = text.lower()
+            if word in text:
+                at_start = any(part.startswith(word) for part in text.replace("-", " ").split())
+                best = max(best, weight * (AT_START if at_start else 1.0))
+        if not best:
+            return 0.0
+        total += best
+    return total
+
+
+class HelpScreen(AnswerScreen[str | None]):
+    """Answers with the id of a command to run, or None."""
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
-    HelpScreen > VerticalScroll {
-        width: 94%; max-width: 190; height: auto; max-height: 94%;
+    HelpScreen > Vertical {
+        width: 94%; max-width: 170; height: 94%;
         border: round $primary; background: $surface; padding: 0 1;
     }
-    HelpScreen Static { width: 1fr; height: auto; }
+    HelpScreen Input { height: 1; border: none; padding: 0; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "Close", show=False)
+        Binding("escape", "dismiss", "Close", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
     ]
+    AUTO_FOCUS = "Input"
 
-    def __init__(self, remapped: Mapping[str, str]) -> None:
-        """Show the keys with the user's own in place."""
+    def __init__(self, remapped: Mapping[str, str], used: Sequence[str] = ()) -> None:
+        """List the commands with the user's own keys, those `used` most first."""
         super().__init__()
-        self._remapped = remapped
+        self._all = help_rows(remapped)
+        self._used = used
+        self._rows: list[HelpRow] = []
 
     def compose(self) -> ComposeResult:
-        """Make the frame; the text follows once the width is known."""
-        with VerticalScroll() as frame:
+        """Make the line and the list."""
+        with Vertical() as frame:
             frame.border_title = "All keys"
-            frame.border_subtitle = "Esc closes"
-            yield Static()
+            frame.border_subtitle = "type to filter · ↑↓ choose · Enter runs · Esc closes"
+            yield Input(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
+            yield VirtualTable(empty="no command fits: fewer letters?")
 
     def on_resize(self) -> None:
-        """Lay the text out anew."""
-        width = min(190, self.size.width * 94 // 100) - FRAME
-        self.query_one(Static).update(help_text(max(20, width), self._remapped))
+        """Share the width out anew."""
+        self._list()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """List what fits."""
+        event.stop()
+        self._list()
+
+    def _list(self) -> None:
+        table = self.query_one(VirtualTable)
+        self._rows = rows = listed(self._all, self.query_one(Input).value, self._used)
+
+        def style(row: int) -> str:
+            return "table--title" if rows[row].is_heading else ""
+
+        title = min(MOST_TITLE, round(table.size.width * TITLE_SHARE)) or MOST_TITLE
+        columns = [
+            ColumnView("Command", title, lambda row: rows[row].title, style=style),
+            ColumnView("Keys", KEY_CELLS, lambda row: rows[row].keys),
+            ColumnView("What it does", 0, lambda row: rows[row].help),
+        ]
+        table.show(columns, len(rows))
+        self._skip_headings(1)
+
+    def _skip_headings(self, by: int) -> None:
+        table = self.query_one(VirtualTable)
+        while 0 <= table.cursor < len(self._rows) and self._rows[table.cursor].is_heading:
+            before = table.cursor
+            table.cursor += by
+            if table.cursor == before:
+                by = -by  # the first line is a heading
+
+    def action_move(self, by: int) -> None:
+        """Choose the command below or above."""
+        if self._rows:
+            self.query_one(VirtualTable).cursor += by
+            self._skip_headings(1 if by > 0 else -1)
+
+    def action_page(self, by: int) -> None:
+        """Choose a command a page further."""
+        if self._rows:
+            self.query_one(VirtualTable).action_page(by)
+            self._skip_headings(1 if by > 0 else -1)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Answer with the command chosen."""
+        event.stop()
+        self._answer(self.query_one(VirtualTable).row)
+
+    def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
+        """Answer with the row clicked."""
+        event.stop()
+        self._answer(event.row)
+
+    def _answer(self, row: int | None) -> None:
+        if row is not None and self._rows[row].command_id:
+            self.dismiss(self._rows[row].command_id)

@@ -58,6 +58,7 @@ class VirtualTable(ScrollView, can_focus=True):
         "table--row",
         "table--more",
         "table--less",
+        "table--title",
     }
     DEFAULT_CSS = """
     VirtualTable {
@@ -67,6 +68,7 @@ class VirtualTable(ScrollView, can_focus=True):
         & > .table--cursor { background: $primary 30%; }
         & > .table--more { color: $text-warning; }
         & > .table--less { color: $text-success; }
+        & > .table--title { color: $text-accent; text-style: bold; }
         &:focus > .table--cursor { background: $primary; color: $text; }
     }
     """
