@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..tables.summary import (
     Summary,
     summary_tables,
 )
-from ..tables.table import Column, Table, Values
+from ..tables.table import Column, Table, Unit, Values
 from .formats import as_json
 
 KIND = "summary"
@@ -39,6 +39,8 @@ ROWS = 30
 LARGEST = 4 << 20
 """Bytes beyond which a file is not looked at as a summary."""
 _HEAD = 256
+MOST = 2**63
+"""No metric is as large; NaN and infinity are not less either."""
 LATER = frozenset({"kernel_ns", *(column.key for column in SPREAD_COLUMNS)})
 """Columns that earlier summaries do not have, nor their modules."""
 
@@ -81,7 +83,7 @@ def _of_schema_2(whole: dict[str, Any]) -> Summary:
     return Summary(
         str(tables["totals"][0]["title"]),
         str(whole["scope"]),
-        {row["name"]: Metric(row["name"], row["unit"], row["value"]) for row in tables["metrics"]},
+        {row["name"]: _metric(row["name"], row) for row in tables["metrics"]},
         {
             name: _table(name, columns, tables[name], whole)
             for name, columns in COLUMNS.items()
@@ -98,7 +100,7 @@ def _of_schema_1(whole: dict[str, Any]) -> Summary:
     return Summary(
         str(whole["title"]),
         str(whole["scope"]),
-        {name: Metric(name, one["unit"], one["value"]) for name, one in dict(whole["metrics"]).items()},
+        {name: _metric(name, one) for name, one in dict(whole["metrics"]).items()},
         {name: _table(name, COLUMNS[name], rows[name], whole) for name in names},
         {name: _left_out(rest) for name, rest in dict(whole["left_out"]).items()},
     )
@@ -107,6 +109,15 @@ def _of_schema_1(whole: dict[str, Any]) -> Summary:
 READERS: Final = {1: _of_schema_1, 2: _of_schema_2}
 MARKS: Final = (b'"table":"summary"', b'"command":"summary"')
 """What stands at the begin of a file of either schema."""
+
+
+def _metric(name: Any, row: dict[str, Any]) -> Metric:
+    """Return a metric; ValueError where its value is no number or its unit none that there is."""
+    value = row["value"]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+    if not isinstance(name, str) or row["unit"] not in get_args(Unit) or not (value is None or is_number):
+        raise ValueError(f"{name!r} is no metric")
+    return Metric(name, row["unit"], value)
 
 
 def _left_out(row: dict[str, Any]) -> LeftOut:
@@ -124,4 +135,6 @@ def _table(
     ]
     columns = (key, *numbers)
     data |= {column.key: np.array([row[column.key] for row in rows], np.int64) for column in numbers}
+    if any((np.asarray(data[key]) < 0).any() for key in ("steps", "step_deviation_ns") if key in data):
+        raise ValueError(f"negative numbers of steps in {name}")
     return Table(f"summary_{name}", name.capitalize(), str(whole["scope"]), columns, data, keys=(key.key,))

@@ -140,3 +140,27 @@ def test_half_a_comparison(arguments: list[str], tmp_path: Path, capsys: Capture
     trace = str(write_trace(tmp_path, "trace", 100))
     assert main([word.format(trace) for word in arguments]) == EXIT_USAGE
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+DAMAGE = [
+    ("metrics", "value", value) for value in ("abc", [1], {}, True, 10**400, float("nan"), float("inf"))
+]
+DAMAGE += [("metrics", "unit", "bananas"), ("kernels", "steps", -1), ("kernels", "step_deviation_ns", -5)]
+
+
+@pytest.mark.parametrize(("table", "key", "value"), DAMAGE)
+def test_a_damaged_summary(table: str, key: str, value: object, runs: list[Path], capsys: Capture) -> None:
+    """A number that is none, or none that can be, is an error of one line for whichever command reads it."""
+    whole = json.loads(runs[0].read_text())
+    for row in whole["tables"][table]["rows"]:
+        row[key] = value
+    runs[0].write_text(json.dumps(whole))
+    other = str(runs[1])
+    for arguments in (
+        ["diff", str(runs[0]), other],
+        ["diff", other, str(runs[0])],
+        ["history", str(runs[0])],
+    ):
+        assert main(arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "no whole summary" in line
