@@ -8,7 +8,9 @@ from pathlib import Path
 from time import sleep
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.events import complete
 from tests.tui.driver import wait_until, wait_until_idle
@@ -29,6 +31,7 @@ from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.widgets.bars import Bar
+from tracelane.tui.widgets.prompt import Prompt
 
 EVENTS = [
     complete(100 * i + 10 * j, 8, f"{name}{j}", cat, tid=tid, args={"Ev Idx": i})
@@ -276,3 +279,28 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
         await app.main.query_one("#hits", TablePane).table.remove()
         app.hit_list._have_listed(app.searching.hits, found)
         assert not app.panels.shows_panel
+
+
+async def test_searched_while_it_is_typed(trace: Trace) -> None:
+    """Hits are counted before Enter; Esc leaves all as it was, without a place in the history."""
+    app = app_of(trace)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_until_idle(app, pilot)
+        before = app.session
+        await pilot.press("slash", *"mm")
+        await wait_until_idle(app, pilot)
+        assert app.session.search == "mm" and app.message.startswith("8 slices found")
+        await pilot.press("escape")
+        await wait_until_idle(app, pilot)
+        assert app.session == before and not app.store.history.past
+
+
+async def test_keys_that_come_together_are_typed(trace: Trace) -> None:
+    """A line that a key opens takes the keys of the same read, in their order, though they have commands."""
+    app = app_of(trace)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_until_idle(app, pilot)
+        for key in ("slash", *"mmQw"):
+            app.post_message(events.Key(key, "/" if key == "slash" else key))
+        await wait_until_idle(app, pilot)
+        assert app.is_running and app.main.query_one(Prompt).query_one(Input).value == "mmQw"
