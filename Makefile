@@ -23,7 +23,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 sanitize check format fuzz bench wheels bundle screenshots clean
+.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz bench wheels bundle release screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -33,6 +33,7 @@ setup: $(NATIVE)  ## make the virtual environment in .venv
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "tracelane needs Python 3.11 or later: name one with PYTHON=python3.12" >&2; exit 1; }
+	@for part in core tui; do [ -e src/tracelane/$$part ] || ln -s ../../$$part src/tracelane/$$part; done
 	$(PYTHON) -m venv $(VENV_FLAGS) $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
 	@touch $@
@@ -67,6 +68,14 @@ test-s390x test-ppc64le test-aarch64: $(STAMP)  ## run the core's tests emulated
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
 	@sh tests/emulated.sh $(@:test-%=%) $(TESTS)
 
+test-lowest: $(STAMP)  ## run the core's tests with the lowest versions of dependencies that are declared
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[matrix]'
+	@$(BIN)/python tests/matrix.py --python 3.11 --versions lowest $(TESTS)
+
+test-matrix: $(STAMP)  ## the same on Python 3.11 to 3.14, with the lowest and the newest versions each
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[matrix]'
+	@$(BIN)/python tests/matrix.py $(TESTS)
+
 format: $(STAMP)  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -86,6 +95,10 @@ wheels: $(STAMP)  ## build a wheel with the native core for each platform, and o
 bundle: $(STAMP)  ## pack what an install without network needs, here or for PLATFORM=s390x
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
 	@$(BIN)/python bundle/make.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
+
+release: $(STAMP)  ## pack sdist, wheels and bundles with checksums, twice, and compare them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
+	@$(BIN)/python bundle/release.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
 
 screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'

@@ -11,6 +11,7 @@ zstandard are left out. On IBM Z and Power numpy always is the image's: torch br
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import platform
 import re
@@ -56,11 +57,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BundleError as error:
         print(f"bundle: {error}", file=sys.stderr)
         return 1
-    archive = folder.with_name(f"{folder.name}.tar.gz")
-    with tarfile.open(archive, "w:gz") as packed:
-        packed.add(folder, folder.name)
+    archive = pack(folder, folder.parent)
     print(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB, install with `sh {folder.name}/install.sh DIR`")
     return 0
+
+
+def pack(folder: Path, out: Path) -> Path:
+    """Pack a folder into a .tar.gz that holds nothing of this machine: the same files give the same bytes."""
+
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = entry.mtime = 0
+        entry.uname = entry.gname = ""
+        entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+        return entry
+
+    archive = out / f"{folder.name}.tar.gz"
+    with (
+        archive.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as files,
+    ):
+        files.add(folder, folder.name, filter=plain)  # its entries in order of their names
+    return archive
 
 
 class BundleError(Exception):

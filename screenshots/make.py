@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _png(svg: Path) -> None:
-    """Draw a PNG beside an SVG, for looking at it; it is not committed. Wants Fira Code among the fonts."""
+    """Draw the PNG that a package index shows beside an SVG. Needs Fira Code (Debian: fonts-firacode)."""
     try:
         import resvg_py
     except ImportError:
