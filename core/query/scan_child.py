@@ -21,7 +21,7 @@ import numpy as np
 
 from ..base.arrays import U32, AnyArray
 from ..base.children import Children, ChildrenError
-from ..base.errors import Cancelled, TracelaneError, UnreadableError
+from ..base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
 from ..base.lines import lines, tell
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
@@ -120,7 +120,8 @@ def _received(children: Children, cancelled: CancelledCallback) -> Iterator[Scan
             continue
         message = received[1]
         if "failed" in message:
-            raise UnreadableError(str(message["failed"]))
+            wrong_usage = message["exit_code"] == UsageError.exit_code
+            raise (UsageError if wrong_usage else UnreadableError)(str(message["failed"]))
         if "finished" in message:
             return
         positions = np.frombuffer(b64decode(message["found"]), np.uint32)
@@ -138,7 +139,8 @@ def main() -> int:
             encoded = b64encode(step.positions.astype(np.uint32).tobytes()).decode()
             tell({"found": encoded, "done": step.done, "total": step.total})
     except (TracelaneError, OSError) as error:
-        tell({"failed": str(error)})
+        code = error.exit_code if isinstance(error, TracelaneError) else UnreadableError.exit_code
+        tell({"failed": str(error), "exit_code": code})
         return 1
     tell({"finished": True})
     return 0

@@ -21,6 +21,8 @@ NO_TIME = np.iinfo(np.int64).min
 LAST = 1 << 62
 """ns since 1970 that no stamp reaches (the year 2116): sums and differences of two fit into 64 bits."""
 _MOST_DIGITS = 20
+_CIVIL_WIDTH = 29
+"""Bytes of YYYY-MM-DD HH:MM:SS.nnnnnnnnn."""
 
 _EPOCH = re.compile(rb"[+]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _COMPACT = re.compile(rb"\d{8}[ T]\d\d:\d\d:\d\d([.,]\d+)?")
@@ -79,20 +81,35 @@ def _civil(texts: list[bytes]) -> Stamps:
     fraction = any(b"." in t or b"," in t for t in texts)
     if fraction:
         texts = [t.replace(b",", b".") for t in texts]
-    # numpy warns of zones and wraps years that 64 bits do not hold around: it sees neither.
-    texts = [t if _READABLE.fullmatch(t) else b"" for t in texts]
-    try:
-        ns = np.array(texts, dtype="S29").astype("datetime64[ns]").astype(np.int64)
-    except ValueError:
-        ns = np.fromiter((_civil_one(t) for t in texts), np.int64, len(texts))
-    return Stamps(ns, StampKind.LOCAL, not fraction)
+    return Stamps(_civil_ns(texts), StampKind.LOCAL, not fraction)
 
 
-def _civil_one(text: bytes) -> int:
-    try:
-        return int(np.datetime64(text.decode("ascii"), "ns").astype(np.int64))
-    except ValueError:
-        return int(NO_TIME)
+def _civil_ns(texts: list[bytes]) -> I64:
+    """Return times written YYYY-MM-DD HH:MM:SS[.fraction] in ns, NO_TIME for what is no such time.
+
+    Digits are counted here: numpy's own reading warns of zones, wraps far years around, and its oldest
+    version that is supported crashes on a month 13.
+    """
+    fit = np.fromiter((_READABLE.fullmatch(text) is not None for text in texts), bool, len(texts))
+    blank = b"1970-01-01 00:00:00"
+    padded = [(text if good else blank)[:_CIVIL_WIDTH].ljust(20, b".").ljust(_CIVIL_WIDTH, b"0")
+              for text, good in zip(texts, fit)]  # fmt: skip
+    letters = np.frombuffer(b"".join(padded), np.uint8).reshape(-1, _CIVIL_WIDTH)
+    digits = letters.astype(np.int64) - ord("0")
+
+    def number(begin: int, end: int) -> I64:
+        value: I64 = digits[:, begin:end] @ 10 ** np.arange(end - begin - 1, -1, -1, dtype=np.int64)
+        return value
+
+    year, month, day = number(0, 4), number(5, 7), number(8, 10)
+    hour, minute, second, fraction = number(11, 13), number(14, 16), number(17, 19), number(20, 29)
+    months = (12 * (year - 1970) + np.clip(month, 1, 12) - 1).astype("datetime64[M]")
+    first = months.astype("datetime64[D]").astype(np.int64)
+    after = (months + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64)
+    fit &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
+    fit &= (hour < 24) & (minute < 60) & (second < 60)
+    seconds = (first + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
+    return np.where(fit, seconds * SECOND + fraction, NO_TIME)
 
 
 def _epoch(cells: Sequence[bytes]) -> Stamps:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tracelane.core.telemetry.stamps import NO_TIME, parse_stamps
 
@@ -19,6 +22,12 @@ ODD = (
     b"1677-01-01 00:00:00",
     b"0000-00-00 00:00:00",
     b"2026-13-40 07:10:02",
+    b"2026-02-29 07:10:02",
+    b"2026-04-31 07:10:02",
+    b"2026-06-20 24:00:00",
+    b"2026-06-20 07:60:00",
+    b"2026-06-20 07:10:60",
+    b"2026-06-00 07:10:02",
     b"99991231 23:59:59",
     b"12/31/9999 23:59:59",
     b"NaT",
@@ -62,3 +71,12 @@ def test_an_odd_stamp_first(odd: bytes) -> None:
 def test_digits_of_a_fraction(text: bytes, ns: int) -> None:
     """A fraction has ns, further digits are cut off; a comma is a point."""
     assert parse_stamps([text]).ns.tolist() == [ns]
+
+
+@given(st.datetimes(min_value=datetime(1800, 1, 1), max_value=datetime(2100, 12, 31)))
+def test_every_civil_time_is_read(moment: datetime) -> None:
+    """A date and time of day is so many days and seconds after 1970, leap years and all."""
+    since = moment - datetime(1970, 1, 1)
+    ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    text = moment.strftime("%Y-%m-%d %H:%M:%S.%f").encode()
+    assert parse_stamps([text, b"2026-13-40 00:00:00"]).ns.tolist() == [ns, NO_TIME]

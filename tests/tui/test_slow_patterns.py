@@ -13,6 +13,7 @@ from tests.events import complete
 from tests.tui.driver import message, open_viewer, wait_until, wait_until_idle
 from tracelane.core.base import pattern as patterns
 from tracelane.core.base.pattern_job import PatternJob
+from tracelane.core.query import scan_child
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import main
 from tracelane.tui.widgets.prompt import Prompt
@@ -98,6 +99,17 @@ def test_what_can_be_linear_is_answered(path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.endswith("0 slices\n")
     assert main(["slices", str(path), "--where", "/(a+)+!$/", "--limit", "1"]) == 0
     assert "50 slices" in capsys.readouterr().out
+
+
+def test_arguments_of_a_large_trace(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a process of its own looks through the arguments it is the same line and exit code 64."""
+    monkeypatch.setattr(scan_child, "WORTH", 1)
+    assert main(["slices", str(path), "--where", f"arg.x:/{SLOW}/"]) == 64
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"tracelane: /{SLOW}/ takes too long on 'aaaa")
+    assert captured.err.count("\n") == 1
 
 
 @pytest.mark.usefixtures("without_re2")
