@@ -318,7 +318,7 @@ def test_the_cursor_covers_no_letter(depth: Depth) -> None:
 
 
 def test_counters_say_their_extent_and_constant_ones_are_quiet(tmp_path: Path) -> None:
-    """A counter that varies has its least and greatest value at the right edge, one that does not is a line."""
+    """A counter that varies has its least and greatest value at the right edge, another is a line."""
     series = {"load": [(0, 2.0), (500, 7.5), (900, 4.0)], "limit": [(0, 5.0), (900, 5.0)]}
     write_index(tmp_path / "index", [L(series=series)])
     trace = Trace([Index.open(tmp_path / "index")])
