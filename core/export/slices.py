@@ -13,6 +13,7 @@ from ..base.arrays import I64
 from ..base.output import write_new_file
 from ..base.progress import CancelledCallback, never
 from ..base.safe_text import csv_line
+from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
 from ..tables.table import Unit
@@ -33,6 +34,7 @@ UNITS: Mapping[str, Unit] = {
     "self_ns": "ns",
     "ordinal": "id",
     "lane": "text",
+    "unclosed": "number",  # 1: a begin without an end, whose time is not known
     "source": "text",
 }
 COLUMNS = tuple(UNITS)[:-1]
@@ -111,6 +113,8 @@ class SliceRows:
         lanes = np.array(places, np.int64)[which].tolist()
         known = {number: trace.lanes[number] for number in set(lanes)}
         ids = {number: (_plain(lane.pid), _plain(lane.tid)) for number, lane in known.items()}
+        flags = index.column("flags.value")
+        unclosed = index.column("flags.position")[(flags & SliceFlag.UNCLOSED) != 0]
         columns: list[Any] = [
             index.strings(index.column("slices.name")[positions]),
             [index.categories[number] for number in index.column("slices.category")[positions].tolist()],
@@ -121,6 +125,7 @@ class SliceRows:
             index.self_time(positions).tolist(),
             index.column("slices.ordinal")[positions].tolist(),
             [known[number].title for number in lanes],
+            np.isin(positions, unclosed).astype(np.int64).tolist(),
         ]
         if len(trace.indexes) > 1:
             columns.append([index.path] * len(lanes))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 2
-"""2: strings are numbered as they are used first, and the read report counts every event once."""
+FORMAT = 3
+"""2: strings are numbered as they are used first, and the read report counts every event once.
+3: values of counters that are numbers in quotes are samples.
+"""
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

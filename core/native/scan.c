@@ -960,7 +960,8 @@ static int write_promoted(struct reader *reader, i64 category)
 }
 
 /* Write the samples of a counter event: one per number among its arguments; 0 where Python is to do it, as keys
- * are doubled (the last counts, in the place of the first), have escapes, or are many. */
+ * are doubled (the last counts, in the place of the first), have escapes, or are many, or as a value is text, which
+ * may be a number. */
 static int write_samples(struct reader *reader, u32 track, u32 name, u8 id_kind, i64 id)
 {
     struct tl_scan *scan = reader->scan;
@@ -985,6 +986,9 @@ static int write_samples(struct reader *reader, u32 track, u32 name, u8 id_kind,
             }
         }
         if (key->escaped) {
+            return 0;
+        }
+        if (value.kind == STRING) {
             return 0;
         }
         if (value.kind != INTEGER && value.kind != REAL) {

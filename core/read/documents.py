@@ -17,6 +17,7 @@ from .window import Window
 BLOCK_SIZE = 256 << 10
 _BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")
 _BEGIN = re.compile(rb"[\[{]")
+REPEATED = "traceEvents stands more than once in one object; the events of all are read"
 TRUNCATED = "the file ends within the event array; what was whole has been read"
 
 
@@ -73,6 +74,8 @@ class Documents:
             self._envelope.move(self._window)
             if self._array.form == "object":
                 stop = self._envelope.resume()
+                if stop is Stop.EVENTS:
+                    self._problems.append(Problem("repeated key", 1, self._window.offset, REPEATED))
         while True:
             if stop is Stop.EVENTS:
                 return self._found("object")

@@ -35,6 +35,9 @@ OTHER = ord("?")
 """The phase of events whose `ph` is no single ASCII letter, and of X whose duration means nothing."""
 FLOWS, ASYNCS, INSTANTS = frozenset("stf"), frozenset("bneSTpF"), frozenset("iIR")
 _DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
+_DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+LONGEST_NUMBER = 100
+"""Characters beyond which a counter's text is not taken for a number."""
 _LARGEST_INTEGER = 10 ** (LARGEST_EXPONENT + 3)
 
 
@@ -203,9 +206,10 @@ class EventWriter:
         return IdKind.TEXT, number(compact_json(value))
 
     def _samples(self, event: dict[str, Any], common: dict[str, Any]) -> None:
-        """Write the samples of a counter event: one per finite number among its arguments."""
+        """Write the samples of a counter event: one per finite number among its arguments, text or not."""
         for key, value in arguments_of(event).items():
-            number = finite(value)
+            is_text = isinstance(value, str) and len(value) <= LONGEST_NUMBER and _DECIMAL.fullmatch(value)
+            number = finite(float(value) if is_text else value)
             if number is not None:
                 self._append("counters", common | {"series": self._numbering.number(key), "value": number})
 

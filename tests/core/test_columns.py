@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ from ..corpus import CORPUS, accounting, needs_corpus, needs_goldens
 from ..reading import read_parts
 
 TABLE = PromotedTable()
+DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 def part_of(*blocks: str, exact: bool = False) -> Part:
@@ -283,6 +285,8 @@ def oracle(events: list[Any]) -> dict[str, Any]:
             found["asyncs"].append((*base, event.get("id", 0), False))
         elif letter == "C":
             for key, value in args.items():
+                if isinstance(value, str) and DECIMAL.fullmatch(value):
+                    value = float(value)
                 if isinstance(value, int | float) and not isinstance(value, bool):
                     found["counters"].append((ordinal, track, event["name"], key, start, float(value)))
         else:

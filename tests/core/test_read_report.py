@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -81,3 +83,28 @@ def test_what_is_said_of_few_events(tmp_path: Path) -> None:
     }  # fmt: skip
     assert {name: index.ledger[name] for name in want} == want
     assert total(index) == 19
+
+
+@pytest.mark.parametrize("decoder", ["native", "python"])
+def test_counter_values_in_quotes(decoder: Literal["native", "python"], tmp_path: Path) -> None:
+    """Numbers in quotes are samples as others are; words, null and booleans are none, and lose no neighbour."""
+    values = ["1", " 2.5 ", "-3e2", ".5", "", "abc", "0x10", "nan", "1_0", "١", None, True, [1], "7" * 400]
+    path = tmp_path / "counters.json"
+    events = [counter(at, "m", v=value, w=at) for at, value in enumerate(values)]
+    path.write_text(json.dumps([complete(0, 99), *events]))
+    index = ingest_index(path, IndexOptions(tmp_path / "index", decoder=decoder))
+    assert index.ledger["counter_events"] == len(values)
+    samples = index.column("samples.value").tolist()
+    assert sorted(samples) == sorted([1.0, 2.5, -300.0, 0.5, *map(float, range(len(values)))])
+
+
+def test_repeated_event_arrays_are_said(tmp_path: Path) -> None:
+    """Where traceEvents stands twice in one object, both are read and the second is pointed at."""
+    path = tmp_path / "twice.json"
+    part = json.dumps([complete(1, 2)])
+    path.write_text(f'{{"traceEvents": {part}, "x": 1, "traceEvents": {part}}}')
+    index = ingest_index(path, IndexOptions(tmp_path / "index"))
+    assert index.ledger["slices"] == 2
+    (problem,) = index.problems
+    assert "more than once" in problem["message"]
+    assert path.read_bytes()[: problem["offset"]].endswith(b"[")

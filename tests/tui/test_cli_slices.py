@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.events import complete
+from tests.events import begin, complete
 from tests.json_tables import flat
 from tracelane.tui.cli.main import main
 
@@ -43,6 +43,7 @@ def test_json_and_csv_hold_exact_values(path: str, capsys: pytest.CaptureFixture
         "self_ns": 5000,
         "ordinal": 2,
         "lane": "thread 1",
+        "unclosed": 0,
     }
     assert (rows[2]["pid"], rows[0]["self_ns"]) == ("GPU 0", 93_000)
     assert main(["slices", path, "--format", "csv"]) == 0
@@ -79,3 +80,15 @@ def test_a_wrong_filter_is_told_in_a_line(path: str, capsys: pytest.CaptureFixtu
     """A filter that means nothing is wrong usage."""
     assert main(["slices", path, "--where", "dur>1"]) == 64
     assert "ns, us, ms or s" in capsys.readouterr().err
+
+
+def test_unclosed_slices_are_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A begin without an end is marked in JSON and CSV: its time is not known."""
+    path = tmp_path / "open.json"
+    path.write_text(json.dumps([begin(0, "left open"), complete(1, 2, "done")]))
+    assert main(["slices", str(path), "--format", "csv", "--index-dir", str(tmp_path / "i")]) == 0
+    rows = {row["name"]: row["unclosed"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert rows == {"left open": "1", "done": "0"}
+    assert main(["slices", str(path), "--format", "json", "--index-dir", str(tmp_path / "i")]) == 0
+    told = flat(json.loads(capsys.readouterr().out))["slices"]
+    assert {row["name"]: row["unclosed"] for row in told} == {"left open": 1, "done": 0}
