@@ -87,7 +87,7 @@ def test_what_is_said_of_few_events(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("decoder", ["native", "python"])
 def test_counter_values_in_quotes(decoder: Literal["native", "python"], tmp_path: Path) -> None:
-    """Numbers in quotes are samples as others are; words, null and booleans are none, and lose no neighbour."""
+    """Numbers in quotes are samples as others are; others are none, and lose no neighbour."""
     values = ["1", " 2.5 ", "-3e2", ".5", "", "abc", "0x10", "nan", "1_0", "١", None, True, [1], "7" * 400]
     path = tmp_path / "counters.json"
     events = [counter(at, "m", v=value, w=at) for at, value in enumerate(values)]
