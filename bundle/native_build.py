@@ -57,7 +57,10 @@ PLATFORMS = {
     "s390x": Platform("manylinux_2_17_s390x.manylinux2014_s390x", "s390x-linux-gnu.2.17"),
     # The library of zig for Power has the long double of IBM only, and begins with glibc 2.19.
     "ppc64le": Platform("manylinux_2_19_ppc64le", "powerpc64le-linux-gnu.2.19", ("-mabi=ibmlongdouble",)),
-    "arm64": Platform("macosx_11_0_arm64", "aarch64-macos.11.0"),
+    # Without a name of its own the library holds the path of the folder that it was compiled in.
+    "arm64": Platform(
+        "macosx_11_0_arm64", "aarch64-macos.11.0", ("-Wl,-install_name,@rpath/_tracelane.native.dylib",)
+    ),
 }
 """Machine, as `platform.machine()` names it there -> its platform; arm64 is a Mac, aarch64 Linux."""
 
