@@ -6,10 +6,13 @@ frames of the viewer are made harmless where they are drawn.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -33,6 +36,24 @@ def print_pieces(pieces: Iterable[str]) -> None:
     for piece in pieces:
         sys.stdout.write(safe_lines(piece))
     sys.stdout.flush()
+
+
+def print_paged(text: str) -> None:
+    """Print a text; one of more lines than the terminal has is shown page by page, where there is `less`."""
+    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    pager = shutil.which("less") if is_long and sys.stdout is not None and sys.stdout.isatty() else None
+    if pager is None:
+        print_text(text)
+        return
+    environment = {**os.environ, "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
+    with subprocess.Popen([pager, "-SFRX"], stdin=subprocess.PIPE, env=environment) as process:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # left before the end
+            process.stdin.write((safe_lines(text) + "\n").encode())
+            process.stdin.close()
+        while process.poll() is None:
+            with suppress(KeyboardInterrupt):  # is for the pager
+                process.wait()
 
 
 def print_coloured(text: str, end: str = "\n") -> None:
@@ -60,6 +81,13 @@ def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallba
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def printed_to(path: Path) -> Iterator[TextIO]:
+    """Let what is printed to standard output go to a file that is not there yet. Raises OSError."""
+    with path.open("x", encoding="utf-8", newline="\n") as file, redirect_stdout(file):
+        yield file
 
 
 class StatusLine:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from html import escape
 from typing import Any, NamedTuple
 
 from ..base.arrays import I64
-from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words
+from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words, safe
 from ..tables.cell_text import is_left as is_left
 from ..tables.cell_text import shown as shown
 from ..tables.cell_text import shown_in as shown_in
+from ..tables.frames import html_table
 from ..tables.table import Column, Table, Tables, Unit
 
 SCHEMA = 2
+HTML_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 14px sans-serif; margin: 2em }}
+table {{ border-collapse: collapse; margin: 0.5em 0 2em }}
+th, td {{ padding: 2px 12px 2px 0; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums }}
+</style></head><body>
+"""
+"""What every page begins with; nothing is loaded from elsewhere."""
 UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
 """What names of numbers end with, and their units."""
 
@@ -95,6 +105,19 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
     lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
     lines += ["", *map(markdown_words, table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
+
+
+def html_pieces(
+    title: str, tables: Iterable[Table], order: I64 | None = None, limit: int | None = None
+) -> Iterator[str]:
+    """Yield an HTML page of the tables that people read; order and limit are for the first one."""
+    yield HTML_HEAD.format(title=escape(safe(title)))
+    first, *others = (table for table in tables if table.is_drawn)
+    yield html_table(first, limit, order) + "\n"
+    for table in others:
+        if len(table):
+            yield html_table(table, None) + "\n"
+    yield "</body></html>\n"
 
 
 def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
-from ..tables.table import Unit
+from ..tables.table import Column, Table, Unit
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
@@ -130,6 +131,15 @@ class SliceRows:
         if len(trace.indexes) > 1:
             columns.append([index.path] * len(lanes))
         return list(zip(*columns))
+
+
+def slices_table(slices: SliceRows, scope: str, limit: int) -> Table:
+    """Return the first slices as a table for people; times are those of the file."""
+    columns = tuple(Column(name, name.removesuffix("_ns"), UNITS[name]) for name in slices.columns)
+    rows = [dict(zip(slices.columns, row)) for row in slices.rows(limit)]
+    left = len(slices) - len(rows)
+    notes = (f"{left:,} more of {len(slices):,}",) if left > 0 else ()
+    return replace(Table.from_rows("slices", "Slices", scope, columns, rows), notes=notes)
 
 
 def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:

@@ -31,6 +31,14 @@ HOST = OPS | ANNOTATIONS | RUNTIME
 AUTO = "auto"
 SECOND = 1_000_000_000
 FURTHEST_S = 10**9
+UNITS: Mapping[str, Decimal] = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+}
+"""Units in which an offset may be typed, in seconds; each before those that it ends with."""
 LATE_NS = SECOND
 """Work may begin late: a cold device, modules to load, the profiler's buffers. Beyond it is the clock."""
 
@@ -152,13 +160,15 @@ def set_by_hand(trace: Trace, clocks: Clocks, device: Device, offset_ns: int) ->
 
 
 def offset_of(text: str) -> int:
-    """Return the ns of a number of seconds as typed; UsageError where it is none."""
+    """Return the ns of a time as typed, 250ms, or of a number of seconds; UsageError where it is none."""
+    number = text.strip()
+    unit = next((unit for unit in UNITS if number.endswith(unit)), "")
     try:
-        seconds = Decimal(text.strip().removesuffix("s"))
+        seconds = Decimal(number.removesuffix(unit)) * UNITS.get(unit, 1)
     except InvalidOperation:
         seconds = Decimal("nan")
     if not seconds.is_finite():
-        raise UsageError(f"seconds are wanted, such as -0.25, or auto, not {text!r}")
+        raise UsageError(f"a time is wanted, such as -250ms or -0.25 (seconds), or auto, not {text!r}")
     if abs(seconds) >= FURTHEST_S:
         raise UsageError("that is further than any clock is wrong")
     return round(seconds * SECOND)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError
 from ..base.safe_text import json_text, safe
 from .cell_text import is_left, shown_in
@@ -65,10 +65,10 @@ def polars_frame(table: Table) -> Any:
     return polars.DataFrame(columns)
 
 
-def html_table(table: Table, limit: int = HTML_ROWS) -> str:
-    """Return the first rows as an HTML table as people read them, its title and scope above."""
+def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = None) -> str:
+    """Return the first rows, or all, as an HTML table as people read them, its title and scope above."""
     columns = table.drawn_columns
-    rows = list(table.rows(limit=limit))
+    rows = list(table.rows(order, limit))
     head = "".join(f"<th{_side(column)}>{escape(column.heading)}</th>" for column in columns)
     lines = []
     for row in rows:

@@ -18,8 +18,8 @@ from tracelane.tui.cli.main import command_names, main, tracelane
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
 CHOICE = ("--run", "--capture", "--rank")
-WITHOUT_TRACE = ("cache", "demo", "history")
-WITHOUT_STEPS = ("index", "info")
+WITHOUT_TRACE = ("cache", "completion", "demo", "history")
+WITHOUT_STEPS = ("collect", "index", "info")
 MS = 1000
 
 

@@ -1,4 +1,4 @@
-"""The commands of the registry's analyses: options, opening, the order of rows, printing in four forms."""
+"""The commands of the registry's analyses: options, opening, the order of rows, printing in five forms."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
-from .options import JSON, FiniteRange
-from .scoped import format_option, terminal_width
+from .options import JSON, OUT, FiniteRange, TimeRange, format_option
+from .scoped import table_width, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table, Tables
 
+TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
+"""Units in which options count times, in ns."""
 SORT = click.option(
     "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
 )
@@ -39,12 +41,13 @@ class Request(TraceOptions):
 
 @dataclass(frozen=True)
 class Printout:
-    """Tables in the order and to the length that was asked for, and how wide the terminal is."""
+    """Tables in the order and to the length that was asked for, and how wide text and tables may be."""
 
     tables: Tables
     order: I64 | None
     limit: int | None
     width: int
+    table_width: int
 
 
 def named_command(name: str) -> click.Command:
@@ -76,7 +79,7 @@ def analysis_command(row: Analysis) -> click.Command:
         "--limit", type=click.IntRange(1), help=f"Rows; of a printed table {row.rows}, else all."
     )
     form = format_option(*(name for name, _ in row.formats))
-    wrapped = with_options(command, Request, "request", (JSON, form, limit, SORT))
+    wrapped = with_options(command, Request, "request", (OUT, JSON, form, limit, SORT))
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
     return click.command(row.name, help=row.help)(wrapped)
@@ -104,7 +107,10 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
     elif isinstance(option.default, int):
         details["type"] = click.IntRange(int(option.least or 0))
     elif isinstance(option.default, float):
-        details["type"] = FiniteRange(option.least, 1e12)
+        unit = TIME_UNITS.get(option.metavar)
+        details["type"] = (
+            FiniteRange(option.least, 1e12) if unit is None else TimeRange(unit, option.least, 1e12)
+        )
     shown = bool(option.default)
     return click.option(name, option.name, default=option.default or None, show_default=shown, **details)
 
@@ -126,7 +132,7 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
     from tracelane.core.export import formats
 
     form = "json" if request.as_json else request.form
-    order = _order(row, tables.main, request.sort, form in ("table", "md"))
+    order = _order(row, tables.main, request.sort, form in ("text", "md", "html"))
     further = dict(row.formats)
     if form in further:
         print_pieces(loaded(further[form])(tables))
@@ -137,13 +143,15 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
         print_text(formats.as_csv(tables.main, order, request.limit), end="")
         for note in tables.notes:
             print_text(safe(note), error=True)  # CSV has no place for it
+    elif form == "html":
+        print_pieces(formats.html_pieces(f"{row.name}: {tables.scope}", tables, order, request.limit))
     elif form == "md":
         write = MARKDOWN.get(row.name, _markdown)
-        print_text(write(Printout(tables, order, request.limit, 0)), end="")
+        print_text(write(Printout(tables, order, request.limit, 0, 0)), end="")
     else:
-        printed = Printout(tables, order, request.limit or row.rows, terminal_width())
+        printed = Printout(tables, order, request.limit or row.rows, terminal_width(), table_width())
         text = TEXTS[row.name](printed) if row.name in TEXTS else ""
-        print_text(text or _text(row, printed))
+        print_paged(text or _text(row, printed))
 
 
 def _order(row: Analysis, table: Table, sort: str | None, for_people: bool) -> I64 | None:
@@ -161,13 +169,13 @@ def _text(row: Analysis, printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     first, *others = (table for table in printed.tables if table.is_drawn)
-    texts = [table_text(first, printed.width, printed.order, printed.limit)]
+    texts = [table_text(first, printed.table_width, printed.order, printed.limit)]
     if not len(first):
         reasons = [panel.empty for panel in row.panels if panel.table == first.name]
         texts = [f"{texts[0]}: {reason}" for reason in reasons[:1]] or texts
     for table in others:
         if len(table):
-            texts.append(table_text(table, printed.width, limit=row.others))
+            texts.append(table_text(table, printed.table_width, limit=row.others))
     return "\n\n".join(texts)
 
 
@@ -195,11 +203,11 @@ def _steps_text(printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     table = printed.tables.main
-    text = table_text(table, printed.width, printed.order, printed.limit)
+    text = table_text(table, printed.table_width, printed.order, printed.limit)
     if "steady_ns" in table.totals:
         first, steady = (format_ns(table.totals[key]) for key in ("first_ns", "steady_ns"))
         text += f"\nfirst step {first}, those after it {steady} (median)"
-    others = [table_text(other, printed.width) for other in printed.tables if other is not table]
+    others = [table_text(other, printed.table_width) for other in printed.tables if other is not table]
     return "\n\n".join([text, *others])
 
 
@@ -234,7 +242,7 @@ def _summary_text(printed: Printout) -> str:
     for row in metrics.rows(printed.order, printed.limit):
         value = shown(Column("value", "value", row["unit"]), row["value"])
         lines.append(f"{row['name']:{width}}  {value}")
-    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.width) for table in others)])
+    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.table_width) for table in others)])
 
 
 def _tree_text(printed: Printout) -> str:
@@ -245,7 +253,7 @@ def _tree_text(printed: Printout) -> str:
     if printed.order is not None:
         return ""
     table = largest_rows(printed.tables.main, printed.limit or len(printed.tables.main))
-    return table_text(indented(table), printed.width)
+    return table_text(indented(table), printed.table_width)
 
 
 TEXTS: Mapping[str, Callable[[Printout], str]] = {

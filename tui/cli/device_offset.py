@@ -7,7 +7,7 @@ import click
 DEVICE_OFFSET = click.option(
     "--device-offset",
     "device_offsets",
-    metavar="PID=S",
+    metavar="PID=TIME",
     multiple=True,
-    help="Add S seconds to a device's times; PID=auto: as its launches tell; auto: all that are wrong.",
+    help="Move a device's times: 0=-250ms; PID=auto: as its launches tell; auto: all that are wrong.",
 )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 
 from .ci_reports import GITHUB, JUNIT, report_results
-from .options import choice_options, with_index_options
+from .options import FORMAT, JSON, OUT, choice_options, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
-from .scoped import ATTRIBUTE, STEP_NAME, WHERE, terminal_width
+from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_width
 from .sides import read_side, split_side
 
 if TYPE_CHECKING:
@@ -33,14 +33,9 @@ ORDER = ("steps", "categories", "ops", "modules", "kernels")
 @FAIL_ABOVE
 @MIN_TIME
 @click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table {ROWS}, else all.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+@FORMAT
+@JSON
+@OUT
 @WHERE
 @ATTRIBUTE
 @STEP_NAME
@@ -57,6 +52,7 @@ def diff(
     min_time: str,
     limit: int | None,
     form: str,
+    as_json: bool,
     where: str | None,
     attribute: Attribute,
     step_name: str | None,
@@ -87,7 +83,7 @@ def diff(
     result = difference(median_of_runs(before), now, threshold.least_ns)
     gated = threshold.gated(result)
     failed = threshold.failed(gated)
-    if form == "json":
+    if as_json or form == "json":
         print_text(_json(result, limit, failed), end="")
     else:
         _print(result, form, limit)
@@ -108,7 +104,7 @@ def _titles(result: Difference) -> list[tuple[str, str]]:
 
 
 def _print(result: Difference, form: str, limit: int | None) -> None:
-    from tracelane.core.export.formats import as_markdown
+    from tracelane.core.export.formats import as_csv, as_markdown, html_pieces
     from tracelane.tui.text.diff import compact, metric_table
     from tracelane.tui.text.table import table_text
 
@@ -116,6 +112,13 @@ def _print(result: Difference, form: str, limit: int | None) -> None:
     names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
     names = [name for name in names if name != "modules" or len(result.tables["modules"])]
     tables = [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
+    if form == "csv":
+        print_text(as_csv(tables[0], limit=limit), end="")
+        return
+    if form == "html":
+        heading = " · ".join(f"{letter} {title}" for letter, title in _titles(result))
+        print_pieces(html_pieces(heading, tables, limit=limit))
+        return
     if form == "md":
         titles = (f"{letter}  {markdown_words(title)}\n" for letter, title in _titles(result))
         print_text("".join(titles))
@@ -123,10 +126,10 @@ def _print(result: Difference, form: str, limit: int | None) -> None:
         return
     print_text("".join(f"{letter}  {safe(title)}\n" for letter, title in _titles(result)))
     first, *rest = tables
-    texts = [table_text(first, terminal_width())]
+    texts = [table_text(first, table_width())]
     for table in rest:
         texts.append(
-            table_text(table, terminal_width(), limit=limit or ROWS)
+            table_text(table, table_width(), limit=limit or ROWS)
             if len(table)
             else f"{table.title}: nothing changed"
         )

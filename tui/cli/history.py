@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UnreadableError, UsageError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
+from .options import FORMAT, JSON, OUT
 from .regression import DEFAULT_METRICS
-from .scoped import FORMAT, terminal_width
+from .scoped import table_width, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.tables.summary import Summary
@@ -35,8 +36,15 @@ _DIGITS = re.compile(r"(\d+)")
 @click.option("--limit", type=click.IntRange(1), help="Only the last N runs; all count for the noise.")
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
 @FORMAT
+@JSON
+@OUT
 def history(
-    paths: tuple[str, ...], names: tuple[str, ...], limit: int | None, by_time: bool, form: str
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    limit: int | None,
+    by_time: bool,
+    form: str,
+    as_json: bool,
 ) -> None:
     """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
 
@@ -55,7 +63,7 @@ def history(
     chosen = names or [name for name in DEFAULT_METRICS if name in known][:1]
     if not chosen:
         raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")
-    _print([_last(summaries, name, limit) for name in chosen], form)
+    _print([_last(summaries, name, limit) for name in chosen], "json" if as_json else form)
 
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
@@ -105,7 +113,7 @@ def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table
 
 
 def _print(tables: Sequence[Table], form: str) -> None:
-    from tracelane.core.export.formats import as_csv, as_markdown, json_pieces, json_table
+    from tracelane.core.export.formats import as_csv, as_markdown, html_pieces, json_pieces, json_table
 
     if form == "json":
         named = {str(table.totals["metric"]): json_table(table) for table in tables}
@@ -116,6 +124,8 @@ def _print(tables: Sequence[Table], form: str) -> None:
         print_text(as_csv(tables[0]), end="")
     elif form == "md":
         print_text("\n".join(as_markdown(table) for table in tables), end="")
+    elif form == "html":
+        print_pieces(html_pieces(f"history: {tables[0].scope}", tables))
     else:
         print_text("\n\n".join(map(_text, tables)))
 
@@ -130,5 +140,5 @@ def _text(table: Table) -> str:
     width = terminal_width()
     numbers = [None if row["value"] is None else row["value"] for row in table.rows()]
     plot = plot_text(numbers, lambda value: shown(column, value), width, glyphs_for().ascii)
-    text = table_text(table, width)
+    text = table_text(table, table_width())
     return f"{text}\n\n{plot}" if plot else text

@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text
 
-from .options import JSON, TRACE, choice_options, with_index_options
+from .options import JSON, OUT, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @TRACE
 @JSON
+@OUT
 @choice_options
 @with_index_options
 def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice) -> None:

@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -23,8 +23,13 @@ from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneEr
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
+from .help import by_question, first_sentence, with_help
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 READING = ("view", "index", "collect", "info", "telemetry", "chain", "cut", "slices", "sql")
-MAKING = ("report", "export", "diff", "check", "history", "cache", "demo")
+MAKING = ("report", "export", "diff", "check", "history", "cache", "demo", "completion")
 """The commands before and behind the analyses in help, each imported from the module of its name when it is
 asked for.
 """
@@ -52,6 +57,12 @@ class CommandGroup(click.Group):
         """Name the commands in the order of help."""
         return list(command_names())
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands, and paths: a trace may stand in place of a command."""
+        from .completion import files_and
+
+        return files_and(super().shell_complete(ctx, incomplete), incomplete)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name."""
         if not is_command(cmd_name):
@@ -59,10 +70,18 @@ class CommandGroup(click.Group):
         if cmd_name not in READING + MAKING:
             from .analysis import named_command
 
-            return named_command(cmd_name)
+            return with_help(cmd_name, named_command(cmd_name))
         module = importlib.import_module(f"{__package__}.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
-        return command
+        return with_help(cmd_name, command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by the question that they answer, each with the first sentence of its help."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        for title, names in by_question(list(commands)).items():
+            with formatter.section(title):
+                some = [(name, command) for name in names if (command := commands[name]) is not None]
+                formatter.write_dl([(name, first_sentence(command)) for name, command in some])
 
 
 def command_names() -> tuple[str, ...]:
@@ -85,7 +104,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=CommandGroup, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version)
 def tracelane() -> None:
     """Show profiler traces of any size in the terminal.
@@ -113,7 +132,7 @@ def misspelt(arguments: Sequence[str]) -> str:
 
 def with_command(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with `view` before them unless they begin with a command, --help or --version."""
-    if arguments and (arguments[0] in ("--help", "--version") or is_command(arguments[0])):
+    if arguments and (arguments[0] in ("-h", "--help", "--version") or is_command(arguments[0])):
         return list(arguments)
     return ["view", *arguments]
 
@@ -183,6 +202,10 @@ def _run_again(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     """Run a command and return its exit code; raises DamagedIndexError, BrokenPipeError."""
     try:
+        if instruction := os.environ.get("_TRACELANE_COMPLETE"):
+            from .completion import answer_shell
+
+            return answer_shell(instruction)
         if not arguments:
             from .pick import pick
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from math import isnan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
+
+from tracelane.core.base.errors import CacheError, UsageError
+from tracelane.core.base.output import printed_to
 
 STDIN = "-"
 
 TRACES = click.argument("traces", metavar="TRACE…", nargs=-1, required=True)
 TRACE = click.argument("trace", metavar="TRACE")
+
+
+def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes values of an option in a shell: "lanes", "steps" or "metrics"."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from . import completion
+
+        kinds = {
+            "lanes": completion.complete_lanes,
+            "steps": completion.complete_steps,
+            "metrics": completion.complete_metrics,
+        }
+        return kinds[what](ctx, param, incomplete)
+
+    return complete
 
 
 class ThreadsOption(click.Option):
@@ -33,6 +56,27 @@ class DecoderChoice(click.Choice[str]):
         return super().convert("python" if value in ("orjson", "ijson") else value, param, ctx)
 
 
+class FormatChoice(click.Choice[str]):
+    """What `--format` may name; "table" is the former name of "text"."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; a usage error where it is none."""
+        return super().convert("text" if value == "table" else value, param, ctx)
+
+
+def format_option(*more: str) -> Callable[[Any], Any]:
+    """Return the option that says how a table is printed, with further forms of one command."""
+    return click.option(
+        "--format",
+        "form",
+        type=FormatChoice(["text", "json", "csv", "md", "html", *more]),
+        default="text",
+        show_default=True,
+        help="How to print it.",
+    )
+
+
+FORMAT = format_option()
 THREADS = click.option(
     "--threads",
     "--workers",
@@ -74,6 +118,35 @@ class Size(click.ParamType[int]):
         return size
 
 
+class TimeRange(FiniteRange):
+    """A time within bounds, in ns of a unit: a number counts in that unit, 100us, 2ms or 1.5s say theirs."""
+
+    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
+    _NS: Mapping[str, int] = MappingProxyType(
+        {
+            "ns": 1,
+            "us": 1000,
+            "µs": 1000,
+            "ms": 1_000_000,
+            "s": 10**9,
+            "min": 60 * 10**9,
+            "h": 3600 * 10**9,
+        }
+    )
+
+    def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
+        """Bounds and results count in the unit."""
+        super().__init__(least, most)
+        self._unit_ns = unit_ns
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number of units; a usage error where it is none or too large."""
+        match = self._WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
+        if match is not None:
+            value = float(match[1]) * self._NS[match[2]] / self._unit_ns
+        return super().convert(value, param, ctx)
+
+
 CACHE_LIMIT = click.option(
     "--cache-limit",
     type=Size(),
@@ -81,6 +154,40 @@ CACHE_LIMIT = click.option(
     help="All indexes may take so much: 500M, 20G, none. Those opened longest ago make room for new ones.",
 )
 FORCE = click.option("--force", is_flag=True, help="Read the trace again even if its index is there.")
+
+
+@contextmanager
+def _printed_to(path: Path) -> Iterator[None]:
+    """Print to a new file; nothing of it is left where the command fails."""
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already: choose another name, or remove it")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(printed_to(path))
+        except OSError as error:
+            raise CacheError(f"{path} cannot be written: {error.strerror or error}") from error
+        try:
+            yield
+        except click.exceptions.Exit:
+            raise  # a verdict, not a failure
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _print_to_file(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None and not ctx.resilient_parsing:
+        ctx.with_resource(_printed_to(path))
+
+
+OUT = click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    expose_value=False,
+    callback=_print_to_file,
+    help="Write to this file, which must not be there yet, instead of printing.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
 CAPTURE = click.option(

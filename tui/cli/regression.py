@@ -12,6 +12,7 @@ from tracelane.core.base.errors import UsageError
 
 from .ci_reports import CheckResult
 from .limits import parse_value
+from .options import completed
 
 if TYPE_CHECKING:
     from tracelane.core.tables.diff import Difference, MetricChange
@@ -27,6 +28,7 @@ METRIC = click.option(
     multiple=True,
     metavar="METRIC",
     help="What --fail-above holds to, as step.wall.median.",
+    shell_complete=completed("metrics"),
 )
 FAIL_ABOVE = click.option(
     "--fail-above", metavar="SHARE", help="Exit with 1 if a metric rose by more than this: 5%."

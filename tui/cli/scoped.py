@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +14,13 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.selection import Selection, selected_scope
 from tracelane.core.tables.selection import steps_there as steps_there
 
+from .options import completed
+
 if TYPE_CHECKING:
     from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.trace import Trace
 
+UNCUT = 1 << 30
 DEFAULT_WIDTH = 160
 """Columns of a table where nothing says how wide the terminal is."""
 
@@ -27,7 +31,12 @@ TO = click.option("--to", "end", metavar="TIME", help="Count up to here; of a st
 STEP_NAME = click.option(
     "--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps."
 )
-STEP = click.option("--step", metavar="N", help="Count this step only; nth:K: the K-th, nth:-1 the last.")
+STEP = click.option(
+    "--step",
+    metavar="N",
+    help="Count this step only; nth:K: the K-th, nth:-1 the last.",
+    shell_complete=completed("steps"),
+)
 ATTRIBUTE = click.option(
     "--attribute",
     type=click.Choice(["launch", "window"]),
@@ -41,25 +50,15 @@ SKIP_FIRST = click.option(
     metavar="N",
     help="Leave out the first N steps, and what lies before them.",
 )
-LANES = click.option("--lanes", metavar="REGEX", help="Count only lanes whose title matches.")
+LANES = click.option(
+    "--lanes",
+    metavar="REGEX",
+    help="Count only lanes whose title matches.",
+    shell_complete=completed("lanes"),
+)
 WHERE = click.option(
     "--where", metavar="FILTER", help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'."
 )
-
-
-def format_option(*more: str) -> Callable[[Any], Any]:
-    """Return the option that says how a table is printed, with further forms of one command."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(["table", "json", "csv", "md", *more]),
-        default="table",
-        show_default=True,
-        help="How to print it.",
-    )
-
-
-FORMAT = format_option()
 
 
 def scope_of_options(
@@ -126,5 +125,13 @@ def range_of(
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, DEFAULT_WIDTH where output goes elsewhere."""
-    return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if sys.stdout.isatty() else DEFAULT_WIDTH
+    """Return how wide drawings and wrapped text are: the terminal, COLUMNS, else DEFAULT_WIDTH."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    return DEFAULT_WIDTH
+
+
+def table_width() -> int:
+    """Return how wide tables are: into a pipe or file nothing is cut, unless COLUMNS says how wide it is."""
+    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return terminal_width() if is_known else UNCUT

@@ -11,8 +11,8 @@ import click
 from tracelane.core.base.output import print_pieces
 
 from .opened import TraceOptions, opened_options
-from .options import JSON
-from .scoped import terminal_width
+from .options import FORMAT, JSON, OUT
+from .scoped import table_width
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
@@ -25,23 +25,22 @@ CATEGORY_CELLS = 16
 
 @click.command()
 @opened_options
-@click.option("--limit", type=click.IntRange(1), default=None, help="Rows; of a table 100, else all.")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
+    "--limit",
+    type=click.IntRange(1),
+    default=None,
+    help=f"Rows; for people {ROWS}, else all.",
 )
+@FORMAT
 @JSON
+@OUT
 def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) -> None:
     """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
     """
-    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json
+    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
     from tracelane.core.query.filter import Filter, parse
     from tracelane.core.query.hits import matches
 
@@ -54,12 +53,17 @@ def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) ->
         print_pieces(slices_json(found, words, limit))
     elif form == "csv":
         print_pieces(csv_pieces(found, limit))
+    elif form in ("md", "html"):
+        from tracelane.core.export.formats import as_markdown, html_pieces
+
+        table = slices_table(found, scope.text, limit or ROWS)
+        print_pieces([as_markdown(table)] if form == "md" else html_pieces("slices", [table]))
     else:
-        print_pieces(line + "\n" for line in _table(found, limit or ROWS, terminal_width()))
+        print_pieces(line + "\n" for line in _table(found, limit or ROWS, table_width()))
 
 
 def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:
-    from rich.cells import set_cell_size
+    from rich.cells import cell_len, set_cell_size
 
     from tracelane.core.base.safe_text import safe
     from tracelane.core.base.units import format_count, format_ns
@@ -67,7 +71,8 @@ def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:
     def line(start: Any, ns: str, own: str, category: str, lane: str, name: str) -> str:
         head = f"{start:>22}  {ns:>11}  {own:>11}  "
         cells = set_cell_size(category, CATEGORY_CELLS), set_cell_size(lane, LANE_CELLS)
-        return set_cell_size(head + "  ".join((*cells, name)), width).rstrip()
+        text = head + "  ".join((*cells, name))
+        return set_cell_size(text, width).rstrip() if cell_len(text) > width else text
 
     yield line("start (ns)", "duration", "self", "category", "lane", "name")
     for row in found.rows(limit):

@@ -9,7 +9,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import FiniteRange
+from .options import TimeRange
 
 if TYPE_CHECKING:
     from tracelane.core.overlay.logs import LogOptions
@@ -32,9 +32,9 @@ SMI_TZ = click.option(
 SMI_OFFSET = click.option(
     "--smi-offset",
     "lag",
-    metavar="S",
-    type=FiniteRange(-(10**9), 10**9),
-    help="Seconds by which the logs' clock runs ahead of the trace's. Else what fits best.",
+    metavar="TIME",
+    type=TimeRange(10**9, -(10**9), 10**9),
+    help="Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits best.",
 )
 SMI_DEVICE = click.option(
     "--smi-device",

@@ -15,8 +15,8 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
 
 from .opened import chosen_trace
-from .options import JSON, TRACE, choice_options, with_index_options
-from .scoped import FORMAT, STEP_NAME, terminal_width
+from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
+from .scoped import STEP_NAME, table_width
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -43,6 +43,7 @@ LONGEST_QUERY = 1 << 20
 @STEP_NAME
 @FORMAT
 @JSON
+@OUT
 @choice_options
 @with_index_options
 def sql(
@@ -76,12 +77,15 @@ def sql(
         elif form == "csv":
             print_pieces(_csv(answer, limit))
         else:
-            from tracelane.core.export.formats import as_markdown
+            from tracelane.core.export.formats import as_markdown, html_pieces
             from tracelane.tui.text.table import table_text
 
-            most = limit or (ROWS if form == "table" else None)
+            most = limit or (ROWS if form == "text" else None)
             table = answer.table(f"answered by {answer.engine}", most)
-            print_text(as_markdown(table) if form == "md" else table_text(table, terminal_width()))
+            if form == "html":
+                print_pieces(html_pieces("sql", [table]))
+            else:
+                print_text(as_markdown(table) if form == "md" else table_text(table, table_width()))
 
 
 def _query(query: str | None, file: Path | None) -> str:

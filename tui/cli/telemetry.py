@@ -11,8 +11,8 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
 
 from .opened import chosen_trace
-from .options import JSON, TRACES, choice_options, with_index_options
-from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, terminal_width
+from .options import JSON, OUT, TRACES, choice_options, with_index_options
+from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, table_width
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @TO
 @STEP_NAME
 @JSON
+@OUT
 @choice_options
 @with_index_options
 def telemetry(
@@ -117,5 +118,5 @@ def telemetry(
     if steps is not None:
         texts.append(steps_text(steps, trace.opening_span[0]))
     if len(counters):
-        texts.append(table_text(counters, terminal_width()))
+        texts.append(table_text(counters, table_width()))
     print_text("\n\n".join(texts))

@@ -8,24 +8,28 @@ from importlib.metadata import PackageNotFoundError, version
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.native.library import native_library
 
+NEEDED = ("click", "ijson", "numpy", "orjson", "rich", "textual")
+OPTIONAL = ("google-re2", "isal", "duckdb", "fsspec", "distributed")
+"""Faster or further where they are installed."""
+
 
 def version_text() -> str:
-    """Return one line per part: tracelane, native core, index format, Python, numpy, textual."""
+    """Return one line per part: tracelane, native core, index format, Python, and what it depends on."""
     native = native_library()
     lines = {
         "tracelane": version("tracelane"),
         "native core": f"no ({native.reason})" if native.functions is None else "yes",
         "index format": FORMAT_VERSION,
         "Python": f"{platform.python_version()} on {platform.machine()}",
-        "numpy": _installed("numpy"),
-        "textual": _installed("textual"),
+        **{package: _installed(package) for package in NEEDED},
+        **{package: _installed(package, "not installed") for package in OPTIONAL},
     }
     first, *others = (f"{name} {value}" for name, value in lines.items())
     return "\n".join([first, *(f"  {line}" for line in others)])
 
 
-def _installed(package: str) -> str:
+def _installed(package: str, otherwise: str = "is missing") -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "is missing"
+        return otherwise

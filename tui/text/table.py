@@ -12,6 +12,10 @@ from tracelane.core.tables.table import Column, Table
 GAP = 2
 LEAST = 12
 """Cells that a text column keeps at least."""
+NAME_SHARE = 0.45
+"""Part of the width that the first text column gets before columns of numbers do."""
+LEAST_COLUMNS = 4
+"""So many columns stay in any case."""
 ELLIPSIS = "…"
 
 
@@ -26,9 +30,14 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
         max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
         for place, column in enumerate(columns)
     ]
-    sizes = _fitted(columns, sizes, width)
+    sizes, kept = _fitted(columns, sizes, width)
+    left_out = len(columns) - len(kept)
+    columns, sizes = tuple(columns[place] for place in kept), [sizes[place] for place in kept]
+    rows = [[row[place] for place in kept] for row in rows]
     lines = [safe(f"{table.title}: {table.scope}")]
     notes = [safe(note) for note in table.notes]
+    if left_out:
+        notes.append(f"{left_out} more columns: in a wider terminal, or with --format csv")
     if not rows:
         lines.append("nothing in it")
         return "\n".join([*lines, *notes])
@@ -39,18 +48,37 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
     return "\n".join([*lines, *notes])
 
 
-def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> list[int]:
-    """Return the widths with the widest text columns narrowed until the line fits, none below LEAST."""
-    sizes = list(sizes)
-    over = sum(sizes) + GAP * (len(sizes) - 1) - width
-    texts = [place for place, column in enumerate(columns) if is_left(column)]
-    while over > 0 and texts:
+def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> tuple[list[int], list[int]]:
+    """Return widths that fit and the places of the columns that are drawn.
+
+    The first LEAST_COLUMNS - 1 numbers matter most, then further texts, then further numbers in their order:
+    what matters least gives way until the first text has what it needs or NAME_SHARE of the width. Then the
+    widest text columns are narrowed, none below LEAST.
+    """
+    sizes, places = list(sizes), list(range(len(columns)))
+    texts = [place for place in places if is_left(columns[place])]
+
+    def over() -> int:
+        return sum(sizes[place] for place in places) + GAP * (len(places) - 1) - width
+
+    if texts:
+        name = texts[0]
+        spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
+        numbers = [place for place in places if place not in texts]
+        first, others = numbers[: LEAST_COLUMNS - 1], numbers[LEAST_COLUMNS - 1 :]
+        for place in reversed([*first, *texts[1:], *others]):
+            if over() <= spare or len(places) <= LEAST_COLUMNS:
+                break
+            places.remove(place)
+    texts = [place for place in texts if place in places]
+    too_wide = over()
+    while too_wide > 0 and texts:
         widest = max(texts, key=sizes.__getitem__)
         if sizes[widest] <= LEAST:
             break
         sizes[widest] -= 1
-        over -= 1
-    return sizes
+        too_wide -= 1
+    return sizes, places
 
 
 def _line(cells: list[str], columns: tuple[Column, ...], sizes: list[int]) -> str:

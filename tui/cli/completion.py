@@ -1,0 +1,109 @@
+"""`tracelane completion`: the shell completes commands, options, lanes, steps, metrics; the manual page."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.base.output import print_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tracelane.core.trace import Trace
+
+PROGRAM = "tracelane"
+_SPECIAL = re.compile(r"([.^$*+?{}\[\]\\|()])")
+VARIABLE = "_TRACELANE_COMPLETE"
+"""What the shell's function sets when it asks for completions."""
+MOST = 200
+"""Proposals that are made at once."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "man"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete commands, options, lanes, steps and metrics; man: the manual page.
+
+    Lanes and steps are those of the first trace on the line, once it has an index.
+    """
+    if shell == "man":
+        from .man import man_page
+
+        print_text(man_page(), end="")
+        return
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise UsageError(f"this version of click knows no completion for {shell}")
+    from .main import tracelane
+
+    print_text(kind(tracelane, {}, PROGRAM, VARIABLE).source())
+
+
+def answer_shell(instruction: str) -> int:
+    """Answer the function of a shell that asks for completions; return the exit code."""
+    shell, _, what = instruction.partition("_")
+    kind = get_completion_class(shell)
+    if kind is None or what not in ("source", "complete"):
+        return 1
+    from .main import tracelane
+
+    answering = kind(tracelane, {}, PROGRAM, VARIABLE)
+    print_text(answering.source() if what == "source" else answering.complete())
+    return 0
+
+
+def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
+    """Return completions, and that the shell is to add files."""
+    return [*items, CompletionItem(incomplete, type="file")]
+
+
+def complete_lanes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return expressions that the titles of lanes of the trace on the line match."""
+    return _of_trace(
+        ctx, incomplete, lambda trace: [_SPECIAL.sub(r"\\\1", lane.title) for lane in trace.lanes]
+    )
+
+
+def complete_steps(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the labels of the steps of the trace on the line."""
+
+    def labels(trace: Trace) -> list[str]:
+        from tracelane.core.tables.cached import cached_step_spans
+
+        spans = cached_step_spans(trace, trace.clocks)
+        return [] if spans is None else list(spans.labels)
+
+    return _of_trace(ctx, incomplete, labels)
+
+
+def complete_metrics(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the metrics that are mostly asked for, and what the names of all others begin with."""
+    from tracelane.core.tables.metrics import GROUPS
+
+    from .regression import DEFAULT_METRICS
+
+    known = [*DEFAULT_METRICS, *(f"{group}." for group in GROUPS)]
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def _of_trace(ctx: click.Context, incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
+    """Return texts of the first trace on the line that begin so; none where it has no index yet."""
+    from tracelane.core.base.safe_text import safe
+    from tracelane.core.index.ingest import cached_index
+    from tracelane.core.trace import open_trace
+
+    given = ctx.params.get("traces") or ctx.params.get("trace") or ()
+    paths = [given] if isinstance(given, str) else list(given)
+    try:
+        if not paths or not os.path.isfile(paths[0]) or cached_index(paths[0]) is None:
+            return []
+        found = dict.fromkeys(safe(text) for text in texts(open_trace(paths[:1])))
+    except Exception:  # a shell is waiting: it gets no completions rather than a message
+        return []
+    return [text for text in found if text.startswith(incomplete)][:MOST]

@@ -1,0 +1,158 @@
+"""What help says besides the options: commands by the question that they answer, and two examples of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Look": ("view", "info", "chain", "slices", "tree", "range", "telemetry", "sql"),
+    "Where does the time go?": (
+        *("findings", "ops", "kernels", "steps", "breakdown", "idle", "launches"),
+        *("memory", "compile", "sections", "report"),
+    ),
+    "Several ranks": ("ranks", "collect"),
+    "Compare, and CI": ("diff", "check", "summary", "history"),
+    "Files": ("index", "cut", "export", "doctor", "cache", "demo", "completion"),
+}
+"""All commands; one that is new stands under OTHERS until it is named here."""
+OTHERS = "Others"
+COMMON = frozenset(
+    {
+        *(
+            "--decoder",
+            "--threads",
+            "--index-dir",
+            "--cache-limit",
+            "--force",
+            "--run",
+            "--capture",
+            "--rank",
+        ),
+        *("--from", "--to", "--step", "--step-name", "--skip-first", "--attribute", "--lanes", "--where"),
+        *("--device-offset", "--format", "--json", "--out", "--sort", "--limit", "--help", "--rank"),
+    }
+)
+"""Options that most commands have: `-h` leaves them out, `--help` lists them."""
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "view": ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
+    "info": ("tracelane info trace.json", "tracelane info trace.json --json"),
+    "chain": (
+        "tracelane chain trace.json --name matmul",
+        "tracelane chain trace.json --name matmul --json",
+    ),
+    "slices": (
+        "tracelane slices trace.json --where 'dur>1ms'",
+        "tracelane slices trace.json --step 4 --format csv -o step4.csv",
+    ),
+    "tree": (
+        "tracelane tree trace.json --step 4",
+        "tracelane tree trace.json --format folded -o x.folded",
+    ),
+    "range": (
+        "tracelane range trace.json --from +100us --to +400us",
+        "tracelane range trace.json --step 4 --json",
+    ),
+    "telemetry": (
+        "tracelane telemetry trace.json --smi smi.log",
+        "tracelane telemetry trace.json --smi smi.log --by step --json",
+    ),
+    "sql": (
+        'tracelane sql trace.json "select name, sum(dur) from slices group by 1 order by 2 desc limit 5"',
+        "tracelane sql trace.json --file query.sql --format csv",
+    ),
+    "findings": ("tracelane findings trace.json", "tracelane findings trace.json --json"),
+    "ops": ("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
+    "kernels": ("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
+    "steps": ("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
+    "breakdown": ("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
+    "idle": ("tracelane idle trace.json", "tracelane idle trace.json --json"),
+    "launches": ("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
+    "memory": ("tracelane memory trace.json", "tracelane memory trace.json --format md"),
+    "compile": ("tracelane compile trace.json", "tracelane compile trace.json --json"),
+    "sections": ("tracelane sections report.json", "tracelane sections report.json --json"),
+    "report": ("tracelane report trace.json -o report.md", "tracelane report trace.json --bundle report.zip"),
+    "ranks": ("tracelane ranks traces/", "tracelane ranks traces/ --json"),
+    "collect": (
+        "tracelane collect traces/ -o store",
+        "srun tracelane collect traces/ -o store --shard $SLURM_PROCID/$SLURM_NTASKS",
+    ),
+    "diff": (
+        "tracelane diff before.json after.json",
+        "tracelane diff before.json after.json --fail-above 3%",
+    ),
+    "check": (
+        "tracelane check trace.json --max step.wall.median=250ms",
+        "tracelane check trace.json --baseline before.json --fail-above 5% --junit result.xml",
+    ),
+    "summary": ("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
+    "history": ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
+    "index": ("tracelane index trace.json.gz", "tracelane index traces/ --threads 2"),
+    "cut": (
+        "tracelane cut trace.json --from step:4 -o step4.json",
+        "tracelane cut trace.json --from +1ms --to +2ms -o part.json.gz",
+    ),
+    "export": (
+        "tracelane export trace.json -o trace.pftrace",
+        "tracelane export trace.json --from step:4 --to step:5 -o part.speedscope.json",
+    ),
+    "doctor": ("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
+    "cache": ("tracelane cache list", "tracelane cache clear --older-than 30d"),
+    "demo": ("tracelane demo", "tracelane demo --out demo"),
+    "completion": (
+        'eval "$(tracelane completion bash)"',
+        "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
+    ),
+}
+
+
+def by_question(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return commands by the question that they answer; every name stands in one group."""
+    known = {name for group in GROUPS.values() for name in group}
+    groups = {title: [name for name in group if name in names] for title, group in GROUPS.items()}
+    groups[OTHERS] = [name for name in names if name not in known]
+    return {title: group for title, group in groups.items() if group}
+
+
+def first_sentence(command: click.Command) -> str:
+    """Return the first sentence of a command's help, whole."""
+    return " ".join((command.help or "").split("\n\n")[0].split())
+
+
+def with_help(name: str, command: click.Command) -> click.Command:
+    """Return a command whose help ends with its examples, and that takes -h for its own options alone."""
+    if name in EXAMPLES and not command.epilog:
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
+    if not any("-h" in param.opts for param in command.params):
+        command.params.append(
+            click.Option(
+                ["-h"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_short,
+                help="Show the options of this command alone.",
+            )
+        )
+    return command
+
+
+def _print_short(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if not is_given or ctx.resilient_parsing:
+        return
+    from tracelane.core.base.output import print_text
+
+    formatter = ctx.make_formatter()
+    command = ctx.command
+    command.format_usage(ctx, formatter)
+    command.format_help_text(ctx, formatter)
+    left_out = COMMON | {"-h"}
+    own = [one for one in command.params if isinstance(one, click.Option) and not left_out & set(one.opts)]
+    records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
+    if records:
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+    command.format_epilog(ctx, formatter)
+    print_text(formatter.getvalue() + "\n--help lists all options, those of every command too.")
+    ctx.exit()
