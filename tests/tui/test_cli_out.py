@@ -11,13 +11,13 @@ import pytest
 from tests.events import complete
 from tracelane.tui.cli.main import main
 
-LONG = "a_kernel_whose_name_is_long_" * 8
+LONG = "a_kernel_whose_name_is_long_" * 3
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> str:
     """A trace whose one kernel has a long name with markup in it."""
-    events = [complete(f"{LONG}<b>", 1, 5, pid=0, tid=7, cat="kernel", args={"stream": 7})]
+    events = [complete(1, 5, f"{LONG}<b>", pid=0, tid=7, cat="kernel", args={"stream": 7})]
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": events}))
     return str(path)
