@@ -1,4 +1,4 @@
-"""The measurements as Markdown, and into the README."""
+"""The measurements as Markdown, and into docs/performance.md."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-BEGIN = "<!-- measured: written by benchmarks/run.py --readme -->\n"
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+BEGIN = "<!-- measured: written by benchmarks/run.py --docs -->\n"
 END = "<!-- end of measured -->"
 HEADING = "## What it costs\n\n"
 Row = tuple[str, str]
@@ -34,11 +34,13 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def into_readme(text: str) -> None:
-    """Put the tables between their markers in the README, with a heading: without tables there is none."""
-    document = README.read_text(encoding="utf-8")
+def into_document(text: str) -> None:
+    """Put the tables between their markers in docs/performance.md, with a heading."""
+    document = DOCUMENT.read_text(encoding="utf-8")
     before, rest = document.split(BEGIN, 1)
-    README.write_text(before + BEGIN + HEADING + text + "\n" + END + rest.split(END, 1)[1], encoding="utf-8")
+    DOCUMENT.write_text(
+        before + BEGIN + HEADING + text + "\n" + END + rest.split(END, 1)[1], encoding="utf-8"
+    )
 
 
 def _about(machine: dict[str, Any]) -> str:

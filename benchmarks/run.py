@@ -25,7 +25,7 @@ from benchmarks.line import lines
 from benchmarks.machine import machine
 from benchmarks.made_trace import write_made_trace
 from benchmarks.memory import measured_python
-from benchmarks.report import into_readme, markdown
+from benchmarks.report import into_document, markdown
 
 SCHEMA = 2
 LOADED = (
@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--json", type=Path, help="write the measurements to this file")
     found.add_argument("--markdown", type=Path, help="write the tables to this file")
     found.add_argument("--from", dest="source", type=Path, help="measure nothing: take this file of --json")
-    found.add_argument("--readme", action="store_true", help="put the tables into the README")
+    found.add_argument("--docs", action="store_true", help="put the tables into docs/performance.md")
     return found
 
 
@@ -144,8 +144,8 @@ def main() -> None:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
         options.markdown.write_text(text)
-    if options.readme:
-        into_readme(text)
+    if options.docs:
+        into_document(text)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,19 @@ from tracelane.core.python.methods import methods_text
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
+from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands import commands_table
 
 METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.py"
-README = Path(__file__).resolve().parent.parent / "README.md"
+KEYS = Path(__file__).resolve().parent / "keys.md"
 BEGIN = "<!-- keys: written by docs/update.py from tui/commands.py -->\n"
 END = "<!-- end of keys -->"
+COMMANDS = Path(__file__).resolve().parent / "commands.md"
+BEGIN_COMMANDS = "<!-- commands: written by docs/update.py from tui/cli -->\n"
+END_COMMANDS = "<!-- end of commands -->"
+CI = Path(__file__).resolve().parent / "ci.md"
+BEGIN_EXIT = "<!-- exit codes: written by docs/update.py from tui/cli/help.py -->\n"
+END_EXIT = "<!-- end of exit codes -->"
 FINDINGS = Path(__file__).resolve().parent / "findings.md"
 BEGIN_RULES = "<!-- rules: written by docs/update.py from core/tables/findings -->\n"
 END_RULES = "<!-- end of rules -->"
@@ -34,7 +41,9 @@ def updated(text: str, table: str, begin: str, end: str) -> str:
 
 if __name__ == "__main__":
     for path, table, begin, end in (
-        (README, commands_table(), BEGIN, END),
+        (KEYS, commands_table(), BEGIN, END),
+        (COMMANDS, commands_reference(), BEGIN_COMMANDS, END_COMMANDS),
+        (CI, exit_code_table(), BEGIN_EXIT, END_EXIT),
         (FINDINGS, rules_table(), BEGIN_RULES, END_RULES),
         (DOCTOR, doctor_rules_table(), BEGIN_DOCTOR, END_RULES),
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),

@@ -92,13 +92,13 @@ def test_opening_is_measured(tmp_path: Path) -> None:
     assert "command to" not in report.markdown({"machine": MACHINE, "reopening": [facts]})
 
 
-def test_the_readme_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_document_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands between the markers is replaced, and nothing else."""
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
-    monkeypatch.setattr(report, "README", readme)
-    report.into_readme("new\n")
-    assert readme.read_text() == f"before\n{report.BEGIN}{report.HEADING}new\n\n{report.END}\nafter\n"
+    document = tmp_path / "performance.md"
+    document.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
+    monkeypatch.setattr(report, "DOCUMENT", document)
+    report.into_document("new\n")
+    assert document.read_text() == f"before\n{report.BEGIN}{report.HEADING}new\n\n{report.END}\nafter\n"
 
 
 def test_what_was_not_measured_has_no_table() -> None:

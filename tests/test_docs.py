@@ -9,15 +9,21 @@ from pathlib import Path
 import click
 import pytest
 
+from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
+from tracelane.tui.cli import main
+from tracelane.tui.cli.help import EXIT_CODES
 from tracelane.tui.cli.main import command_names, tracelane
+from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands import COMMANDS as KEYS
 from tracelane.tui.commands import commands_table, key_text
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+MOST_WORDS = 900
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 MACHINE = re.compile(r"/(?:work|home|Users|root)/[\w.]+")
@@ -31,34 +37,52 @@ def _commands() -> dict[str, click.Command]:
     return {name: found for name in command_names() if (found := tracelane.get_command(context, name))}
 
 
-def test_every_command_is_told() -> None:
-    """Each command, and each one inside it, stands in the README as it is typed."""
+def test_the_readme_is_short() -> None:
+    """Nobody has to read more than two pages before the first trace is open."""
+    assert len(README.split()) <= MOST_WORDS
+
+
+def test_commands_are_the_code_s() -> None:
+    """docs/commands.md has the texts that help has: all commands, options and exit codes."""
+    assert commands_reference() in COMMANDS, "run: .venv/bin/python docs/update.py"
+
+
+def test_every_command_is_listed() -> None:
+    """Each command, and each one inside it, stands in docs/commands.md as it is typed."""
     for name, command in _commands().items():
-        assert re.search(rf"\btracelane {name}\b", README), name
+        assert f"### tracelane {name}\n" in COMMANDS, name
         if isinstance(command, click.Group):
             for inner in command.commands:
-                assert f"tracelane {name} {inner}" in README, inner
+                assert f"tracelane {name} {inner}" in COMMANDS, inner
 
 
-def test_every_option_of_view_is_told() -> None:
-    """All options that `view --help` shows are named in the README."""
-    view = _commands()["view"]
-    for parameter in view.params:
-        record = (
-            parameter.get_help_record(click.Context(view)) if isinstance(parameter, click.Option) else None
-        )
-        for option in re.findall(r"--[a-z-]+", record[0]) if record else ():
-            assert f"`{option}" in README, option
+def test_every_option_is_listed() -> None:
+    """All options that the help of any command shows are named in docs/commands.md."""
+    for name, command in _commands().items():
+        for parameter in command.params:
+            is_option = isinstance(parameter, click.Option) and parameter.opts != ["-h"]
+            record = parameter.get_help_record(click.Context(command)) if is_option else None
+            for option in re.findall(r"--[a-z-]+", record[0]) if record and record[0] != "--help" else ():
+                assert re.search(rf"\| `[^`]*{option}\b", COMMANDS), (name, option)
 
 
-def test_options_in_the_readme_exist() -> None:
-    """The README speaks of no option that tracelane does not have."""
+def test_exit_codes_are_the_code_s() -> None:
+    """docs/ci.md has all exit codes in one table, and the errors and the command line end with no other."""
+    assert exit_code_table() in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    errors = (TracelaneError, UnreadableError, UsageError)
+    ends = {main.EXIT_FAILED, main.EXIT_USAGE, main.EXIT_INTERRUPTED, main.EXIT_PIPE}
+    assert {0, *ends, *(error.exit_code for error in errors)} == set(EXIT_CODES)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/commands.md", "docs/ci.md"])
+def test_options_in_documents_exist(name: str) -> None:
+    """These documents speak of no option that tracelane does not have."""
     known = {"--help", "--version"}
     for command in _commands().values():
         inner = list(command.commands.values()) if isinstance(command, click.Group) else []
         known |= {option for one in (command, *inner) for p in one.params for option in p.opts}
-    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - {"--system-site-packages", "--readme"}
-    assert told <= known
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
 
 
 def test_rules_are_the_code_s() -> None:
@@ -80,10 +104,11 @@ def test_analyses_are_the_registry_s() -> None:
 
 
 def test_key_table_is_the_command_tables() -> None:
-    """The README's keys are those of the command table, all of them, in its words."""
-    assert commands_table() in README, "run: .venv/bin/python docs/update.py"
+    """The keys of docs/keys.md are those of the command table, all of them, in its words."""
+    text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
+    assert commands_table() in text, "run: .venv/bin/python docs/update.py"
     for entry in KEYS:
-        assert all(f"`{key_text(key)}`" in README for key in entry.keys), entry.id
+        assert all(f"`{key_text(key)}`" in text for key in entry.keys), entry.id
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,5 +1,5 @@
 """The one table of commands: bindings, footer, help, palette, what is typed after the colon,
-and the README's key table come from it.
+and the key table of docs/keys.md come from it.
 """
 
 from __future__ import annotations
@@ -738,7 +738,7 @@ _BY_ID: Final = {entry.id: entry for entry in COMMANDS}
 
 
 def commands_table() -> str:
-    """Return all commands as a Markdown table, for the README."""
+    """Return all commands as a Markdown table, for docs/keys.md."""
     lines = ["| keys | command | what it does |", "|---|---|---|"]
     for group in GROUPS:
         lines.append(f"| | **{group}** | |")

@@ -1,4 +1,4 @@
-"""The command table holds everything together: bindings, actions, footer, help, palette, README."""
+"""The command table holds everything together: bindings, actions, footer, help, palette, docs/keys.md."""
 
 from __future__ import annotations
 

@@ -35,6 +35,18 @@ COMMON = frozenset(
     }
 )
 """Options that most commands have: `-h` leaves them out, `--help` lists them."""
+EXIT_CODES: Mapping[int, str] = {
+    0: "done; a check or comparison holds",
+    1: (
+        "failed; or a limit is exceeded (`check`, `diff --fail-above`), `doctor` warns, or `collect` could "
+        "not read a rank"
+    ),
+    2: "an input is missing, is no trace or cannot be read",
+    64: "the command line is wrong",
+    130: "interrupted with ctrl+c",
+    141: "the program that reads the output closed it, as `head` does",
+}
+"""What every command ends with."""
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "view": ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
     "info": ("tracelane info trace.json", "tracelane info trace.json --json"),

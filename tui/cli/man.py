@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import click
 
-from .help import COMMON, EXAMPLES, by_question
+from .help import COMMON, EXAMPLES, EXIT_CODES, by_question
 
 INTRODUCTION = """\
 .TH TRACELANE 1 "" "tracelane {version}" "User Commands"
@@ -19,24 +19,6 @@ tracelane \\- show profiler traces of any size in the terminal
 .RI [ OPTIONS ]
 .IR TRACE ...
 .SH DESCRIPTION
-"""
-EXIT = """\
-.SH EXIT STATUS
-.TP
-.B 0
-done
-.TP
-.B 1
-failed, or a check did not hold
-.TP
-.B 2
-a trace cannot be read, or is not there
-.TP
-.B 64
-the command line is wrong
-.TP
-.B 130
-interrupted
 """
 
 
@@ -59,7 +41,9 @@ def man_page() -> str:
             if COMMON & set(param.opts) and (record := param.get_help_record(own)) is not None:
                 common.setdefault(param.opts[-1], _option(*record))
     parts += (common[key] for key in sorted(common))
-    return "".join([*parts, EXIT])
+    parts.append(".SH EXIT STATUS\n")
+    parts += (_option(str(code), meaning) for code, meaning in EXIT_CODES.items())
+    return "".join(parts)
 
 
 def _command(name: str, command: click.Command, parent: click.Context) -> str:

@@ -34,7 +34,7 @@ SMI_OFFSET = click.option(
     "lag",
     metavar="TIME",
     type=TimeRange(10**9, -(10**9), 10**9),
-    help="Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits best.",
+    help="Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits most closely.",
 )
 SMI_DEVICE = click.option(
     "--smi-device",
