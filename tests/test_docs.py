@@ -74,7 +74,7 @@ def test_exit_codes_are_the_code_s() -> None:
     assert {0, *ends, *(error.exit_code for error in errors)} == set(EXIT_CODES)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/commands.md", "docs/ci.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/commands.md", "docs/guide.md", "docs/ci.md"])
 def test_options_in_documents_exist(name: str) -> None:
     """These documents speak of no option that tracelane does not have."""
     known = {"--help", "--version"}

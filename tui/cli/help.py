@@ -42,7 +42,7 @@ EXIT_CODES: Mapping[int, str] = {
         "not read a rank"
     ),
     2: "an input is missing, is no trace or cannot be read",
-    64: "the command line is wrong",
+    64: "the command line is wrong, or a limit names no metric",
     130: "interrupted with ctrl+c",
     141: "the program that reads the output closed it, as `head` does",
 }
