@@ -42,6 +42,14 @@ def test_the_readme_is_short() -> None:
     assert len(README.split()) <= MOST_WORDS
 
 
+def test_figures_of_the_readme_were_measured() -> None:
+    """Each figure with a unit that the README names stands in docs/performance.md."""
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    figures = re.findall(r"(\d[\d.,]*) (?:s|ms|MB|GB)\b", README)
+    assert figures
+    assert set(figures) <= set(re.findall(r"\d[\d.,]*\d", measured))
+
+
 def test_commands_are_the_code_s() -> None:
     """docs/commands.md has the texts that help has: all commands, options and exit codes."""
     assert commands_reference() in COMMANDS, "run: .venv/bin/python docs/update.py"
