@@ -86,6 +86,7 @@ def test_commands_print_what_the_guide_quotes(title: str, folder: Path) -> None:
     assert numbers - ROUNDED <= set(NUMBER.findall(re.sub(r"[+%-]", " ", known)))
 
 
+@pytest.mark.slow
 async def test_keys_lead_to_the_launch(folder: Path, tmp_path: Path) -> None:
     """Pressed one after the other, the keys show the quoted lines, from the steps to the launch."""
     trace = open_trace(folder / "demo" / "rank0.pt.trace.json", index_dir=tmp_path)

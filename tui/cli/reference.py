@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
 from .help import COMMON, EXAMPLES, EXIT_CODES, by_question, first_sentence
 
+Record = tuple[str, str]
+"""An option as help spells it, and what it does."""
+WHERE_DIFFERENT = (
+    "A command that means something else by one of these, or words it differently, lists it itself.\n"
+)
 NOT_LISTED = frozenset({"-h", "--help"})
 
 
@@ -20,11 +26,16 @@ def commands_reference() -> str:
     names = tracelane.list_commands(ctx)
     commands = {name: command for name in names if (command := tracelane.get_command(ctx, name)) is not None}
     groups = by_question(list(commands))
+    common = _common_options(commands, ctx)
     parts = ["## All commands\n", _overview(groups, commands)]
     for title, group in groups.items():
         parts.append(f"## {title}\n")
-        parts += (_command_section(name, commands[name], ctx) for name in group)
-    parts += ["## Options of most commands\n", _common_options(commands, ctx)]
+        parts += (_command_section(name, commands[name], ctx, common) for name in group)
+    parts += [
+        "## Options of most commands\n",
+        WHERE_DIFFERENT,
+        _records_table([common[key] for key in sorted(common)]),
+    ]
     parts += ["## Exit codes\n", exit_code_table()]
     return "\n".join(parts)
 
@@ -45,46 +56,52 @@ def _overview(groups: Mapping[str, Sequence[str]], commands: Mapping[str, click.
     return "".join(lines)
 
 
-def _command_section(name: str, command: click.Command, parent: click.Context) -> str:
+def _command_section(
+    name: str, command: click.Command, parent: click.Context, common: Mapping[str, Record]
+) -> str:
+    """Return what a command does, with the options that are its own or mean something of their own here."""
     ctx = click.Context(command, info_name=name, parent=parent)
     usage = " ".join(command.collect_usage_pieces(ctx))
     examples = "".join(f"    {line}\n" for line in EXAMPLES.get(name, ()))
     parts = [f"### tracelane {name}\n", f"Usage: `tracelane {name} {usage}`\n"]
     parts += (_prose(paragraph) for paragraph in inspect.cleandoc(command.help or "").split("\n\n"))
     parts += [examples] if examples else []
-    left_out = COMMON | NOT_LISTED
-    own = [one for one in command.params if isinstance(one, click.Option) and not left_out & set(one.opts)]
-    records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
+    records = [record for key, record in _options(command, ctx) if common.get(key) != record]
     if isinstance(command, click.Group):
         records += _inner_commands(name, command, ctx)
     return "\n".join([*parts, _records_table(records)] if records else parts)
 
 
-def _inner_commands(name: str, group: click.Group, ctx: click.Context) -> list[tuple[str, str]]:
+def _inner_commands(name: str, group: click.Group, ctx: click.Context) -> list[Record]:
     """Return the commands inside a command, each with its own options behind it."""
     records = []
     for inner, command in group.commands.items():
         records.append((f"tracelane {name} {inner}", first_sentence(command)))
         own = click.Context(command, info_name=inner, parent=ctx)
-        for one in command.params:
-            record = one.get_help_record(own) if not NOT_LISTED & set(one.opts) else None
-            records += [record] if record is not None else []
+        records += (record for _, record in _options(command, own))
     return records
 
 
-def _common_options(commands: Mapping[str, click.Command], ctx: click.Context) -> str:
-    """Return the options that most commands have, each in the words of the first command that has it."""
-    records: dict[str, tuple[str, str]] = {}
+def _common_options(commands: Mapping[str, click.Command], ctx: click.Context) -> dict[str, Record]:
+    """Return the options that most commands have, by their long names, in the words that most of them use."""
+    records: dict[str, Counter[Record]] = {}
     for name, command in commands.items():
         own = click.Context(command, info_name=name, parent=ctx)
-        for one in command.params:
-            is_common = COMMON & set(one.opts) and not NOT_LISTED & set(one.opts)
-            if is_common and (record := one.get_help_record(own)) is not None:
-                records.setdefault(one.opts[-1], record)
-    return _records_table([records[key] for key in sorted(records)])
+        for key, record in _options(command, own):
+            if key in COMMON:
+                records.setdefault(key, Counter())[record] += 1
+    return {key: counts.most_common(1)[0][0] for key, counts in records.items()}
 
 
-def _records_table(records: Sequence[tuple[str, str]]) -> str:
+def _options(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, Record]]:
+    """Give the long name and the help of each option of a command."""
+    for one in command.params:
+        is_listed = isinstance(one, click.Option) and not NOT_LISTED & set(one.opts)
+        if is_listed and (record := one.get_help_record(ctx)) is not None:
+            yield max(one.opts, key=len), record
+
+
+def _records_table(records: Sequence[Record]) -> str:
     rows = [f"| `{_cell(option)}` | {_cell(text)} |\n" for option, text in records]
     return "".join(["| option | what it does |\n", "|---|---|\n", *rows])
 
