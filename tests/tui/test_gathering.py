@@ -25,6 +25,7 @@ from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
+from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.prepared import Prepared, SeveralFiles
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.screens.opening import QUESTION, StopQuestion
@@ -204,7 +205,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         before = app.session
         assert before.focus is not None and before.focus.lane.source == rank
         line = line_of(app, before.focus)
-        drawn = screen_text(app).splitlines()
+        drawn, above = screen_text(app).splitlines(), app.main.query_one(LaneCanvas).region.y
         script.finish(*(path for path in paths if path != paths[rank]))
         await until_all_there(app, pilot)
         now = app.session
@@ -216,7 +217,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert "4 devices" in screen_text(app) and "a note" in message(app)
         app.dismiss_messages()
         await pilot.pause()
-        assert drawn[3 + line] == screen_text(app).splitlines()[3 + line]
+        assert drawn[above + line] == screen_text(app).splitlines()[above + line]
         await pilot.press("9")
         assert app.session.panel == "ranks"
 
