@@ -120,6 +120,12 @@ def test_above_and_below(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
     assert "▴ launch" in _lines(trace, _seen(SliceId(0, 0), scroll=2), height=2)[0]
 
 
+def test_below_what_is_counted(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+    """An end on the lane in whose place the last line counts the lanes below is out of sight too."""
+    last = _lines(made([*TWO, _slice("after", 4, 80, 5)]), _seen(SliceId(0, 0)), height=4)[3]
+    assert "▾ kernel" in last
+
+
 def test_never_over_anything(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Every cell that shows something without arrows shows the same with them; ASCII stays ASCII."""
     events: list[dict[str, Any]] = []

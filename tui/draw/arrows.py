@@ -95,7 +95,9 @@ def _end(
             return None
         above = layout.pinned_height(height)
         scroll = layout.scrolled(session.scroll, height)
-        y = -1 if line < scroll else min(height, line - scroll + above)
+        y = -1 if line < scroll else line - scroll + above
+        if y >= height - layout.says_more(session.scroll, height):
+            y = height  # the last line tells of those below it
     left = view.cell(thing.start)
     right = max(left, view.cell(max(thing.start, thing.end - 1))) + 1
     return End(y, left, right, safe(trace.label(thing.row, thing.index)))

@@ -121,7 +121,7 @@ def _line_segments(
     if line.kind is LineKind.RULE:
         return [Segment(glyphs.rule * (look.titles + look.area), palette.line)]
     if line.kind is LineKind.NOTE:
-        return [Segment(fit("  " + safe(line.title), look.titles + look.area, glyphs.ellipsis), palette.dim)]
+        return _note(line, look)
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     if line.kind is LineKind.PROCESS:
         return _process(line, reader, session, view, look)
@@ -175,6 +175,14 @@ def _line_segments(
         area = with_cursor(area, view.cell(session.cursor), look)
     title = _title(line, look, _indent(line, look), focused, value, row)
     return [*_gutter(title, look, "focus" if focused else "title"), *area]
+
+
+def _note(line: Line, look: LineContext) -> list[Segment]:
+    """Return a note over the whole width; what it leaves of that is free for arrows."""
+    text, width = "  " + safe(line.title), look.titles + look.area
+    text = fit(text, min(width, cell_len(text)), look.glyphs.ellipsis)
+    rest = width - cell_len(text)
+    return [Segment(text, look.palette.dim), *([Segment(" " * rest, look.palette.blank)] if rest else [])]
 
 
 def _of_frames(run: Run, count: int, look: LineContext) -> Run:
