@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,10 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _garbage_is_looked_for() -> Iterator[None]:
+    """Undo what a command sets for a process of its own: traces that a test leaves would fill the memory."""
+    yield
+    gc.set_threshold(700, 10, 10)

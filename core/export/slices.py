@@ -40,7 +40,10 @@ UNITS: Mapping[str, Unit] = {
 }
 COLUMNS = tuple(UNITS)[:-1]
 
-USED = tuple(f"slices.{name}" for name in ("name", "category", "start", "duration", "self", "ordinal"))
+USED = (
+    *(f"slices.{name}" for name in ("name", "category", "start", "duration", "self", "ordinal")),
+    *("flags.position", "flags.value"),
+)
 """Columns that rows are made of, checked before the first row is printed."""
 
 

@@ -71,7 +71,7 @@ async def test_an_annotation_before_the_step(trace: Trace) -> None:
 
 async def test_every_table_grows_changes(trace: Trace) -> None:
     """With another range on show, each table has Δ columns and says against what; with the same one, none."""
-    async with open_viewer(trace, (160, 50)) as (app, pilot):
+    async with open_viewer(trace, (220, 50)) as (app, pilot):
         first, second = trace.steps[:2]
         app.store.session = replace(app.session, cursor=first.start)
         app.run_command("baseline")

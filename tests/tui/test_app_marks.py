@@ -99,7 +99,7 @@ async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
     path.write_text("[1, 2")
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("m")
-        assert "no JSON" in message(app)
+        assert "is not JSON" in message(app)
     assert path.read_text() == "[1, 2"
     with pytest.raises(TracelaneError):
         write_marks(path / "below", [])

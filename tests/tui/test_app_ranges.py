@@ -109,7 +109,7 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
 )
 async def test_the_other_tables(trace: Trace, key: str, panel: str, shown_there: str) -> None:
     """3 to 6 show ops, kernels, steps and device time, 6 again what idles and waits; t twice the lanes."""
-    async with open_viewer(trace, (140, 50)) as (app, pilot):
+    async with open_viewer(trace, (220, 50)) as (app, pilot):
         await pilot.press(*key)
         await wait_until_idle(app, pilot)
         assert app.session.panel == panel and shown_there in screen_text(app)

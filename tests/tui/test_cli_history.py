@@ -163,4 +163,4 @@ def test_a_damaged_summary(table: str, key: str, value: object, runs: list[Path]
     ):
         assert main(arguments) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert "no whole summary" in line
+        assert "not a complete summary" in line

@@ -113,7 +113,7 @@ def test_findings_of_a_report_look_at_all_slices(path: Path, capsys: pytest.Capt
     for more in ((), ("--lanes", "thread 8"), ("--where", "cat:none")):
         assert main([*start, *more]) == 0
         text = capsys.readouterr().out
-        assert ("Of all slices" in text) == bool(more)
+        assert (ALL_SLICES in text) == bool(more)
         found.append(text.partition("## Findings")[2].partition("## Ops")[0].replace(f"{ALL_SLICES}\n\n", ""))
     assert found[0] == found[1] == found[2]
 

@@ -294,7 +294,7 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
         await wait_until_idle(app, pilot)
         for line in saved:
             what, name = line.rsplit(" ", 1)
-            app.post_message(Prompt.Answered("command", f"{what} {tmp_path / name}"))
+            app.post_message(Prompt.Answered("command-line", f"{what} {tmp_path / name}"))
             await pilot.pause()
             await wait_until_idle(app, pilot)
             await app.workers.wait_for_complete()

@@ -125,7 +125,7 @@ def test_other_machines_say_so(path: Path, capsys: pytest.CaptureFixture[str]) -
 async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
     """In the viewer one line says that it takes too long, and the view stays as it was."""
     async with open_viewer(trace) as (app, pilot):
-        app.post_message(Prompt.Answered("command", line))
+        app.post_message(Prompt.Answered("command-line", line))
         await wait_until(pilot, lambda: "takes too long" in message(app))
         assert not app.session.only and not app.session.hidden_lanes
 
@@ -136,7 +136,7 @@ async def test_escape_gives_up(line: str, trace: Trace) -> None:
     """While an expression is looked for the viewer says that Esc stops, goes on drawing, and Esc stops."""
     async with open_viewer(trace) as (app, pilot):
         before = app.session.viewport
-        app.post_message(Prompt.Answered("command", line))
+        app.post_message(Prompt.Answered("command-line", line))
         await wait_until(pilot, lambda: "Esc stops" in message(app))
         await pilot.press("w")
         await wait_until(pilot, lambda: app.session.viewport != before)
@@ -149,7 +149,7 @@ async def test_escape_gives_up(line: str, trace: Trace) -> None:
 async def test_lookaround_in_lanes(trace: Trace) -> None:
     """An expression that only the job can answer shows and hides lanes like any other."""
     async with open_viewer(trace) as (app, pilot):
-        app.post_message(Prompt.Answered("command", "only (?<=a)!+$"))
+        app.post_message(Prompt.Answered("command-line", "only (?<=a)!+$"))
         await wait_until(pilot, lambda: app.session.only == "(?<=a)!+$")
-        app.post_message(Prompt.Answered("command", "only (?<=b)!+$"))
+        app.post_message(Prompt.Answered("command-line", "only (?<=b)!+$"))
         await wait_until(pilot, lambda: message(app) == "no lane matches (?<=b)!+$")
