@@ -39,9 +39,7 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 
 def print_paged(text: str) -> None:
-    """Print a text; one of more lines than the terminal has is shown page by page, where there is `less`, and a
-    keyboard to leave it by.
-    """
+    """Print a text, by pages if it has more lines than the terminal and there are `less` and a keyboard."""
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     pager = shutil.which("less") if is_long and has_person else None

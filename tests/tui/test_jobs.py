@@ -13,8 +13,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.logs import LogOptions
-from tracelane.core.overlay.lay_over import lay_over
+from tracelane.core.overlay.logs import LogOptions, lay_over
 from tracelane.core.tables.delta import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
