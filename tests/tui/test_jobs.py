@@ -160,7 +160,7 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
 @needs_corpus
 async def test_table_of_the_next_step(a100: Trace) -> None:
     """The table counts what lies in the step."""
-    async with done(a100, "Table of the next step", (100, 40)) as (app, text):
+    async with done(a100, "Table of the next step", (160, 40)) as (app, text):
         table = app.main.query_one("#table", TablePane).shown_table
         assert table is not None and table.scope.startswith("step ")
         assert "Name" in text and "Category" in text
