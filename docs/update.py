@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracelane.core.python.methods import methods_text
+from python_methods import methods_text
+
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.scripts import document_script
 from tracelane.core.demo.trace import write_demo
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -44,14 +43,6 @@ def test_a_recipe_runs(recipe: str) -> None:
     exec(compile(FIRST + recipe, "docs/python.md", "exec"), {})
 
 
-def _notebook_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("notebook", DOCS / "notebook.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.usefixtures("in_demo")
 def test_the_notebook_is_that_of_the_script() -> None:
     """The notebook holds the script's cells, each runs and shows what kind of output stands there."""
@@ -62,7 +53,7 @@ def test_the_notebook_is_that_of_the_script() -> None:
         return [("".join(cell["source"]), kind) for cell, kind in zip(cells, kinds)]
 
     written = json.loads((DOCS / "python.ipynb").read_text(encoding="utf-8"))
-    assert outline(written) == outline(_notebook_module().notebook()), (
+    assert outline(written) == outline(document_script("notebook").notebook()), (
         "run: .venv/bin/python docs/notebook.py"
     )
     assert sum("image/svg+xml" in kind for _, kinds in outline(written) for kind in kinds) >= 2

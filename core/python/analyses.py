@@ -5,6 +5,7 @@ Written by docs/update.py from core/tables/registry.py, never by hand.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ..tables.table import Table
 
 
-class AnalysisMethods:
+class AnalysisMethods(ABC):
     """A method per analysis. All take the part of the trace that counts, and return a table:
 
     where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last one;
@@ -22,8 +23,9 @@ class AnalysisMethods:
     table: the name of another table of the analysis; the first one is returned without it.
     """
 
+    @abstractmethod
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
-        raise NotImplementedError
+        """Run an analysis over a part of the trace; return its table of this name, the first for ""."""
 
     def range(
         self,

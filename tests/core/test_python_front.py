@@ -14,8 +14,8 @@ import pytest
 
 import tracelane
 from tests.corpus import CORPUS, needs_corpus
+from tests.scripts import document_script
 from tests.tui.small_file import small_file
-from tracelane.core.python.methods import methods_text
 from tracelane.core.python.opened import OpenedTrace
 from tracelane.core.tables.registry import ANALYSES, loaded
 from tracelane.core.tables.slice_table import NAMES
@@ -61,7 +61,7 @@ def test_all_names_are_there() -> None:
 def test_methods_are_the_registry_s() -> None:
     """The methods are written for the registry as it is."""
     text = (ROOT / "core" / "python" / "analyses.py").read_text(encoding="utf-8")
-    assert text == methods_text(), "run: .venv/bin/python docs/update.py"
+    assert text == document_script("python_methods").methods_text(), "run: .venv/bin/python docs/update.py"
 
 
 @pytest.mark.parametrize("row", ANALYSES, ids=lambda row: row.name)
