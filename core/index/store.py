@@ -18,7 +18,9 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError, DamagedIndexError
 from ..base.private import is_own_folder, open_private, read_private
-from .checks import CRC_BYTES, check_manifest, check_tables, check_values
+from .checks import check_manifest, check_tables
+from .column_checks import check_values
+from .column_files import CRC_BYTES
 from .format import COLUMNS, LONG, NONE, TABLES, RowKind
 from .version import MANIFEST
 

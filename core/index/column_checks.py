@@ -1,0 +1,283 @@
+"""What must hold of a column's values before they are used: whoever reads a column never checks it again.
+
+`check_values` looks at a column when it is used first: string numbers, categories, positions and flow numbers
+are below what they number, offsets ascend, a parent stands before its children, starts ascend within a row.
+It raises ValueError with a sentence that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..base.arrays import AnyArray
+from ..read.columns import TIME_LIMIT
+from ..read.promoted import PROMOTED, Kind
+from .checks import MOST_BYTES, require
+from .format import LONG, NONE, OVERVIEW_CELLS, RowKind
+from .pyramid import pyramid_sizes
+
+CHUNK = 1 << 18
+"""Values that are looked at together: they stay in the processor's cache."""
+_LONG_DURATIONS = {"slices.duration": "long.duration", "slices.self": "long.self"}
+_PROMOTED_TEXTS = frozenset(argument.key for argument in PROMOTED if argument.kind is Kind.TEXT)
+
+
+class Columns(Protocol):
+    """What a check may look at besides the column it is for."""
+
+    @property
+    def rows(self) -> AnyArray:
+        """The row table."""
+
+    def column(self, name: str) -> AnyArray:
+        """Return another column, checked."""
+
+    def length(self, name: str) -> int:
+        """Return the length of a column as the manifest has it."""
+
+
+@dataclass(frozen=True)
+class ColumnRule:
+    """What holds of every value of a column: it is below the count of what it numbers, or NONE where that
+    is allowed; `ascending`: each is greater than the one before.
+    """
+
+    numbers: str = ""
+    none: bool = False
+    ascending: bool = False
+
+
+RULES: Mapping[str, ColumnRule] = {
+    "slices.name": ColumnRule("strings"),
+    "slices.category": ColumnRule("categories"),
+    "slices.parent": ColumnRule("slices.start", none=True),
+    "flags.position": ColumnRule("slices.start", ascending=True),
+    "ends.position": ColumnRule("slices.start", ascending=True),
+    "long.position": ColumnRule("slices.start", ascending=True),
+    "instants.name": ColumnRule("strings"),
+    "instants.category": ColumnRule("categories"),
+    "row_categories": ColumnRule("categories"),
+    "pyramid.longest": ColumnRule("slices.start"),
+    "overview.cell": ColumnRule("cells"),
+    "overview.category": ColumnRule("categories"),
+    "overview.longest": ColumnRule("slices.start"),
+    "flows.source": ColumnRule("slices.start", none=True),
+    "flows.target": ColumnRule("slices.start", none=True),
+    "flows.category": ColumnRule("categories"),
+    "flows.by_target": ColumnRule("flows.target"),
+    "categories": ColumnRule("strings"),
+    "slices.ordinal": ColumnRule("events"),
+    "ends.ordinal": ColumnRule("events"),
+    "instants.ordinal": ColumnRule("events"),
+    "samples.ordinal": ColumnRule("events"),
+    "flows.source_ordinal": ColumnRule("events", none=True),
+    "flows.target_ordinal": ColumnRule("events", none=True),
+}
+
+
+def check_values(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check the values of a column, whose checksums are right or are looked at later."""
+    if not len(values):
+        return
+    rule = RULES.get(name) or _promoted_rule(name)
+    if rule is not None:
+        _check_rule(name, values, rule, _limit(rule.numbers, columns))
+    special = _SPECIAL.get(name)
+    if special is not None:
+        special(name, values, columns)
+
+
+def _promoted_rule(name: str) -> ColumnRule | None:
+    if not name.startswith("lifted."):
+        return None
+    _, key, what = name.split(".")
+    if what == "position":
+        return ColumnRule("slices.start", ascending=True)
+    if what == "instant":
+        return ColumnRule("instants.start", ascending=True)
+    return ColumnRule("strings") if key in _PROMOTED_TEXTS else None
+
+
+def _limit(numbers: str, columns: Columns) -> int:
+    if numbers == "strings":
+        return columns.length("strings.offset") - 1
+    if numbers == "events":
+        last = columns.column("blocks.ordinal")[-1:], columns.column("blocks.count")[-1:]
+        return int(last[0][0]) + int(last[1][0]) if len(last[0]) else NONE
+    if numbers == "cells":
+        return OVERVIEW_CELLS
+    return columns.length(numbers)
+
+
+def _chunks(values: AnyArray) -> Iterator[tuple[int, AnyArray]]:
+    """Yield (place, some of the values): each chunk begins with the last value of the one before."""
+    for begin in range(0, len(values), CHUNK):
+        first = max(0, begin - 1)
+        yield first, values[first : begin + CHUNK]
+
+
+def _check_rule(name: str, values: AnyArray, rule: ColumnRule, limit: int) -> None:
+    for _, chunk in _chunks(values):
+        sound = int(chunk.max()) < limit
+        if not sound and rule.none:
+            sound = bool(((chunk < limit) | (chunk == NONE)).all())
+        require(sound, f"{name} numbers what is not there")
+        if rule.ascending:
+            require(bool((chunk[1:] > chunk[:-1]).all()), f"{name} does not ascend")
+
+
+def _check_parents(name: str, values: AnyArray, columns: Columns) -> None:
+    for first, chunk in _chunks(values):
+        places = np.arange(first, first + len(chunk), dtype=np.uint32)
+        require(bool(((chunk < places) | (chunk == NONE)).all()), f"{name}: a slice stands before its parent")
+
+
+def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that each duration that does not fit is among the long ones."""
+    known = columns.column("long.position")
+    for first, chunk in _chunks(values):
+        if int(chunk.max()) < LONG:
+            continue
+        require(not bool((chunk > LONG).any()), f"{name} has a duration that is none")
+        places = np.flatnonzero(chunk == LONG) + first
+        where = np.searchsorted(known, places)
+        sound = where < len(known)
+        sound[sound] = known[where[sound]] == places[sound]
+        require(bool(sound.all()), f"{name} lacks long durations")
+    if len(known):
+        columns.column(_LONG_DURATIONS[name])
+
+
+def _check_long_durations(name: str, values: AnyArray, columns: Columns) -> None:
+    sound = (values >= 0) & (values <= 2 * TIME_LIMIT)
+    require(bool(sound.all()), f"{name} has a duration that is none")
+
+
+def _starts_checked(kind: RowKind) -> Callable[[str, AnyArray, Columns], None]:
+    """Return the check that starts ascend within the rows of a kind."""
+
+    def check(name: str, values: AnyArray, columns: Columns) -> None:
+        rows = columns.rows
+        rows = rows[(rows["kind"] == kind) & (rows["count"] > 0)]
+        firsts = np.sort(rows["first"].astype(np.int64))
+        for place, chunk in _chunks(values):
+            falls = np.flatnonzero(chunk[1:] < chunk[:-1]) + place + 1
+            if len(falls):
+                where = np.searchsorted(firsts, falls)
+                sound = where < len(firsts)
+                sound[sound] = firsts[where[sound]] == falls[sound]
+                require(bool(sound.all()), f"{name} does not ascend within a row")
+        first, count = rows["first"].astype(np.int64), rows["count"].astype(np.int64)
+        sound = (values[first] >= rows["start"]) & (values[first + count - 1] <= rows["end"])
+        require(bool(sound.all()), f"{name} reaches beyond its rows")
+
+    return check
+
+
+def _check_offsets(name: str, values: AnyArray, columns: Columns) -> None:
+    for _, chunk in _chunks(values):
+        require(bool((chunk[1:] >= chunk[:-1]).all()), f"{name} does not ascend")
+    sound = int(values[0]) == 0 and int(values[-1]) == columns.length("strings.blob")
+    require(sound, f"{name} does not cover the texts")
+
+
+def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that the longest slices of a row, by block or by cell, lie in that row."""
+    rows = columns.rows
+    rows = rows[rows["kind"] == RowKind.SLICES]
+    if name == "pyramid.longest":
+        first, count = rows["pyramid"], pyramid_sizes(rows["count"].astype(np.int64))
+    else:
+        first, count = rows["overview"], rows["overview_count"].astype(np.int64)
+    some = count > 0
+    begin, size = rows["first"][some].astype(np.int64), rows["count"][some].astype(np.int64)
+    first, count = first[some].astype(np.int64), count[some]
+    places = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    longest = values[places].astype(np.int64)
+    sound = (longest >= np.repeat(begin, count)) & (longest < np.repeat(begin + size, count))
+    require(bool(sound.all()), f"{name}: the longest slice of a row lies elsewhere")
+
+
+def _check_cells(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that the overview cells of a row ascend."""
+    rows = columns.rows
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["overview_count"] > 0)]
+    falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
+    require(
+        bool(np.isin(falls, rows["overview"].astype(np.int64)).all()), f"{name} does not ascend within a row"
+    )
+
+
+def _check_row_categories(name: str, values: AnyArray, columns: Columns) -> None:
+    rows = columns.rows
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["category_count"] > 0)]
+    falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
+    sound = bool(np.isin(falls, rows["categories"].astype(np.int64)).all())
+    require(sound, f"{name} does not ascend within a row")
+
+
+def _check_by_target(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that the order of flows by target is one, and holds each of them once."""
+    targets = columns.column("flows.target")[values]
+    require(bool((targets[1:] >= targets[:-1]).all()), f"{name} is not in the order of targets")
+    seen = np.zeros(len(values), np.bool_)
+    seen[values] = True
+    require(bool(seen.all()), f"{name} lacks flows")
+
+
+def _check_flow_sources(name: str, values: AnyArray, columns: Columns) -> None:
+    for _, chunk in _chunks(values):
+        require(bool((chunk[1:] >= chunk[:-1]).all()), f"{name} does not ascend")
+
+
+def _check_block_places(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that blocks follow each other in the text, and are no longer than a file can be."""
+    require(int(values.min()) >= 0 and int(values.max()) <= MOST_BYTES, f"{name} lies outside of any file")
+    if name == "blocks.length":
+        offsets = columns.column("blocks.offset")
+        sound = bool((offsets[:-1] + values[:-1] <= offsets[1:]).all())
+        require(sound, "blocks overlap in the text")
+
+
+def _check_block_events(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that blocks hold consecutive events, each of which takes at least a byte."""
+    if name == "blocks.ordinal":
+        require(bool((values[1:] >= values[:-1]).all()), f"{name} does not ascend")
+        return
+    ordinals = columns.column("blocks.ordinal").astype(np.int64)
+    sound = bool((ordinals[:-1] + values[:-1] <= ordinals[1:]).all())
+    require(
+        sound and bool((values <= columns.column("blocks.length")).all()), f"{name} counts too many events"
+    )
+
+
+def _check_phases(name: str, values: AnyArray, columns: Columns) -> None:
+    require(int(values.max()) < 128, f"{name} is no character")
+
+
+_SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
+    "slices.start": _starts_checked(RowKind.SLICES),
+    "instants.start": _starts_checked(RowKind.INSTANTS),
+    "samples.start": _starts_checked(RowKind.SAMPLES),
+    "slices.parent": _check_parents,
+    "slices.duration": _check_long,
+    "slices.self": _check_long,
+    "long.duration": _check_long_durations,
+    "long.self": _check_long_durations,
+    "strings.offset": _check_offsets,
+    "pyramid.longest": _check_longest,
+    "overview.longest": _check_longest,
+    "overview.cell": _check_cells,
+    "row_categories": _check_row_categories,
+    "flows.source": _check_flow_sources,
+    "flows.by_target": _check_by_target,
+    "blocks.offset": _check_block_places,
+    "blocks.length": _check_block_places,
+    "blocks.ordinal": _check_block_events,
+    "blocks.count": _check_block_events,
+    "instants.phase": _check_phases,
+}
