@@ -219,15 +219,18 @@ class TracelaneApp(Stage):
 
     @on(VirtualTable.RowChosen, "#findings-rows")
     def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
-        self.findings.chosen(message)
+        if message.is_current:
+            self.findings.chosen(message)
 
     @on(VirtualTable.RowChosen, "#problems")
     def _ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        self.panels.ledger_row_chosen(message)
+        if message.is_current:
+            self.panels.ledger_row_chosen(message)
 
     @on(VirtualTable.RowChosen)
     def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        self.tables.row_chosen(message)
+        if message.is_current:
+            self.tables.row_chosen(message)
 
     @on(Panel.Made)
     def _panel_made(self) -> None:

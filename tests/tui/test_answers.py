@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.widgets.table import VirtualTable
 
 CLOSING = ("enter", "escape", "y", "V")
 
@@ -88,3 +91,24 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
         await pilot.pause()
         assert "All keys" in screen_text(app)
         assert "\n" not in message(app)
+
+
+async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
+    """A row of the help is clicked and other words are typed before the click is acted on: the row of that
+    number in the new list, if there is one, is not what was clicked.
+    """
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        await pilot.press("?")
+        await wait_until_idle(app, pilot)
+        help_screen = app.screen
+        assert isinstance(help_screen, HelpScreen)
+        for row, words in ((80, "zoom"), (1, "quit")):
+            table = help_screen.query_one(VirtualTable)
+            table.cursor = row
+            table.action_choose()
+            help_screen.query_one(Input).value = words
+            help_screen.on_resize()
+            await wait_until_idle(app, pilot)
+            assert app.screen is help_screen and "Error" not in message(app)
+            help_screen.query_one(Input).value = ""
+            await wait_until_idle(app, pilot)

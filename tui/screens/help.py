@@ -194,7 +194,8 @@ class HelpScreen(AnswerScreen[str | None]):
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
         """Answer with the row clicked."""
         event.stop()
-        self._answer(event.row)
+        if event.is_current:
+            self._answer(event.row)
 
     def _answer(self, row: int | None) -> None:
         if row is not None and self._rows[row].command_id:

@@ -94,6 +94,12 @@ class VirtualTable(ScrollView, can_focus=True):
 
         table: VirtualTable
         row: int  # as handed in, whatever the sorting
+        listing: int  # which of the lists that the table has shown it is a row of
+
+        @property
+        def is_current(self) -> bool:
+            """Whether the table still shows that list: keys in one read may have replaced it."""
+            return self.listing == self.table.listing
 
         @property
         def control(self) -> VirtualTable:
@@ -115,6 +121,8 @@ class VirtualTable(ScrollView, can_focus=True):
         self._sorted_by: tuple[int, bool] | None = None
         self._empty = empty
         self._least = least
+        self.listing = 0
+        """Counts the lists that were shown."""
 
     @property
     def row_count(self) -> int:
@@ -133,6 +141,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def show(self, columns: Sequence[ColumnView], rows: int) -> None:
         """Show other rows, in the order given, cursor on the first."""
+        self.listing += 1
         self._columns = columns
         self._order = np.arange(rows, dtype=np.int64)
         self._sorted_by = None
@@ -295,7 +304,7 @@ class VirtualTable(ScrollView, can_focus=True):
     def action_choose(self) -> None:
         """Tell that the row under the cursor was chosen."""
         if (row := self.row) is not None:
-            self.post_message(self.RowChosen(self, row))
+            self.post_message(self.RowChosen(self, row, self.listing))
 
     def on_click(self, event: events.Click) -> None:
         """Sort by the heading clicked, or move the cursor; a click on the cursor chooses."""
