@@ -12,11 +12,11 @@ from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli.reference import commands_reference, exit_code_table
-from tracelane.tui.commands import commands_table
+from tracelane.tui.commands.table import commands_table
 
 METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.py"
 KEYS = Path(__file__).resolve().parent / "keys.md"
-BEGIN = "<!-- keys: written by docs/update.py from tui/commands.py -->\n"
+BEGIN = "<!-- keys: written by docs/update.py from tui/commands -->\n"
 END = "<!-- end of keys -->"
 COMMANDS = Path(__file__).resolve().parent / "commands.md"
 BEGIN_COMMANDS = "<!-- commands: written by docs/update.py from tui/cli -->\n"

@@ -17,8 +17,9 @@ from tracelane.tui.cli import main
 from tracelane.tui.cli.help import EXIT_CODES
 from tracelane.tui.cli.main import command_names, tracelane
 from tracelane.tui.cli.reference import commands_reference, exit_code_table
-from tracelane.tui.commands import COMMANDS as KEYS
-from tracelane.tui.commands import commands_table, key_text
+from tracelane.tui.commands.command import key_text
+from tracelane.tui.commands.table import COMMANDS as KEYS
+from tracelane.tui.commands.table import commands_table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -134,7 +134,9 @@ def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The command does what it says, and stands in the table of keys."""
     run = follow("Add a viewer command")
     assert re.fullmatch(r"\d+ lanes", run("-c", PRESS, str(small_file(tmp_path))).strip())
-    assert "Say how many lanes" in run("-c", "from tracelane.tui.commands import *; print(commands_table())")
+    assert "Say how many lanes" in run(
+        "-c", "from tracelane.tui.commands.table import *; print(commands_table())"
+    )
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tracelane.core.base.errors import UsageError
 
-from .commands import COMMANDS, OTHER_NAMES, command
+from .commands.table import COMMANDS, OTHER_NAMES, command
 
 
 @dataclass(frozen=True)

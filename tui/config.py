@@ -12,7 +12,7 @@ from tracelane.core.base.settings import read_settings
 from tracelane.core.index.quota import size_of
 from tracelane.core.tables.kinds import SETTING, patterns_of
 
-from .commands import COMMANDS
+from .commands.table import COMMANDS
 
 DARK_THEME = "tracelane-dark"
 LIGHT_THEME = "tracelane-light"

@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from .commands import COMMANDS, FORMER_KEYS, Command, command, key_text
+from .commands.command import Command, key_text
+from .commands.table import COMMANDS, FORMER_KEYS, command
 from .session import Session
 
 
@@ -18,7 +19,7 @@ def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key.strip() for key in own.split(",") if key.strip())
 
 
-def shown_keys(entry: Command, remapped: Mapping[str, str]) -> str:
+def keys_text(entry: Command, remapped: Mapping[str, str]) -> str:
     """Return the keys of a command as text for people."""
     return " ".join(key_text(key) for key in keys_of(entry, remapped))
 
@@ -74,7 +75,7 @@ def unbound_message(key: str, character: str | None) -> str:
     shown = character if character and character.isprintable() and character.strip() else key_text(key)
     former = FORMER_KEYS.get(key)
     if former is not None:
-        where = shown_keys(command(former), {})
+        where = keys_text(command(former), {})
         return f"{shown} is no key any more: {command(former).title} is {where or f':{former}'}, or ctrl+p"
     return f"{shown} does nothing here: ? shows all keys"
 

@@ -15,10 +15,10 @@ from tracelane.core.base.safe_text import safe
 from .actions.lanes import lane_change_text
 from .actions.refusal import Refusal
 from .actions.table import MOVES, TOGETHER
-from .commands import Command
+from .commands.command import Command
 from .config import Config
 from .jobs import JobRunner
-from .keys import shown_keys
+from .keys import keys_text
 from .session_store import SessionStore
 from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
@@ -127,9 +127,9 @@ class Stage(PacedApp):
         for line in self.main.query(MessageLine).results():
             line.answer, line.notices = "", ()
 
-    def keys_shown(self, entry: Command) -> str:
+    def keys_text_of(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""
-        return shown_keys(entry, self.config.keys)
+        return keys_text(entry, self.config.keys)
 
     def run_command(self, command_id: str) -> None:
         """Do a command of the table; what cannot be done is said."""

@@ -10,9 +10,9 @@ from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
-from tracelane.tui.commands import COMMANDS, FORMER_KEYS, GROUPS, commands_table
+from tracelane.tui.commands.table import COMMANDS, FORMER_KEYS, GROUPS, commands_table
 from tracelane.tui.config import Config
-from tracelane.tui.keys import clashes, footer_keys, shown_keys, unbound_message
+from tracelane.tui.keys import clashes, footer_keys, keys_text, unbound_message
 from tracelane.tui.screens.help import help_rows, listed
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
@@ -57,9 +57,13 @@ def test_help_lists_every_command() -> None:
     """Every command stands in the list once for each way to give it, below the heading of its task."""
     rows = listed(help_rows({}), "")
     assert {row.command_id for row in rows if row.command_id} == {entry.id for entry in COMMANDS}
-    assert [row.title for row in rows if row.is_heading] == [*GROUPS, "Mouse", "Times"]
+    assert [row.title for row in rows if row.is_heading] == [
+        *(group.task for group in GROUPS),
+        "Mouse",
+        "Times",
+    ]
     for entry in COMMANDS:
-        keys = shown_keys(entry, {})
+        keys = keys_text(entry, {})
         assert not keys or any(row.keys == keys and row.title == entry.title for row in rows)
 
 
@@ -113,7 +117,7 @@ def test_about_45_keys() -> None:
 def test_table_has_a_row_per_command() -> None:
     """The Markdown table names every command and group, with four bars a line."""
     table = commands_table()
-    for name in (*GROUPS, *(entry.title for entry in COMMANDS)):
+    for name in (*(group.task for group in GROUPS), *(entry.title for entry in COMMANDS)):
         assert name in table
     assert all(line.count("|") == 4 for line in table.splitlines())
 

@@ -11,7 +11,8 @@ from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.commands import COMMANDS, GROUPS
+from tracelane.tui.commands.command import CommandTask
+from tracelane.tui.commands.table import COMMANDS, GROUPS
 from tracelane.tui.lanes.canvas import LaneCanvas
 
 pytestmark = pytest.mark.slow
@@ -34,13 +35,16 @@ def seen(app: TracelaneApp) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("group", "selected"),
     [*((group, True) for group in GROUPS), *((group, False) for group in ON_A_SELECTION)],
+    ids=lambda value: value.task if isinstance(value, CommandTask) else str(value),
 )
-async def test_every_key_does_something_or_says_why_not(trace: Trace, group: str, selected: bool) -> None:
+async def test_every_key_does_something_or_says_why_not(
+    trace: Trace, group: CommandTask, selected: bool
+) -> None:
     """With a slice selected and at first: each key changes what is seen, or the footer tells."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
         first = app.session
-        for command in COMMANDS:
-            if command.group != group or command.id in QUITTING:
+        for command in group.commands:
+            if command.id in QUITTING:
                 continue
             for key in command.keys if selected else command.keys[:1]:
                 # Each key begins at the same place: the lanes, nothing on top, the details shown.

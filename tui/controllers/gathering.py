@@ -14,7 +14,7 @@ from tracelane.core.trace.partial import PartialTrace
 from ..actions import view
 from ..actions.table import MOVES
 from ..carried import session_over
-from ..commands import command
+from ..commands.table import command
 from ..gathering_text import failure_of, file_lines, header_pieces, one_line
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
@@ -283,7 +283,7 @@ class GatheringController:
         elif command_id == "close-or-quit" and self._files is not None:
             self.app.exit()
         elif command_id == "close" and self._nothing_to_close():
-            self.app.say(f"indexing goes on: {command('stop-indexing').shown_keys} stops it")
+            self.app.say(f"indexing goes on: {command('stop-indexing').keys_text} stops it")
         elif command_id in (WITHOUT_TRACE if self._files is not None else WITH_SOME):
             return False
         else:

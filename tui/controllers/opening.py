@@ -9,7 +9,7 @@ from textual.screen import Screen
 from tracelane.core.trace import Trace
 
 from ..actions import view
-from ..commands import command
+from ..commands.table import command
 from ..draw.layout import layout_of
 from ..prepared import OneFile
 from ..screens.opening import WITHOUT_TRACE, OpeningScreen, opening_keys

@@ -18,7 +18,7 @@ from ..actions.refusal import Refusal
 from ..actions.table import RULERS
 from ..clock import time_frame
 from ..command_line import completions, parse_order
-from ..commands import COMMANDS
+from ..commands.table import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
 from ..screens.pick import PickScreen

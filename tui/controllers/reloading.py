@@ -15,7 +15,7 @@ from tracelane.core.index.cache import discard
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
 from tracelane.core.index.verification import Verification
 
-from ..commands import command
+from ..commands.table import command
 from ..session_store import SessionStore
 from ..stage import Stage
 
@@ -116,7 +116,7 @@ class ReloadController:
         news = changes_text(self._changes_seen)
         if any(change.deleted for change in self._changes_seen):
             return news  # what is not there cannot be read again
-        return f"{news}; {self.app.keys_shown(command('reload')) or 'reload'} reloads"
+        return f"{news}; {self.app.keys_text_of(command('reload')) or 'reload'} reloads"
 
     def do_reload(self) -> None:
         """Leave to open the trace anew, if a file of it has changed since it was read."""

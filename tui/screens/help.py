@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from ..commands import COMMANDS, GROUPS, MOUSE
-from ..keys import shown_keys
+from ..commands.table import GROUPS, MOUSE
+from ..keys import keys_text
 from ..times import READINGS
 from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
@@ -53,15 +53,15 @@ def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
     """Return all rows without headings, by task: commands with their keys, what may be typed, the mouse."""
     rows = []
     for group in GROUPS:
-        for entry in COMMANDS:
-            if entry.group != group:
-                continue
+        for entry in group.commands:
             words = f"{entry.words} {entry.id}"
             if not entry.is_typed:
-                keys = shown_keys(entry, remapped) or PALETTE
-                rows.append(HelpRow(group, entry.title, keys, entry.help, entry.id, words))
+                keys = keys_text(entry, remapped) or PALETTE
+                rows.append(HelpRow(group.task, entry.title, keys, entry.help, entry.id, words))
             for form, text in entry.forms:
-                rows.append(HelpRow(group, f":{entry.typed_name} {form}", PALETTE, text, entry.id, words))
+                rows.append(
+                    HelpRow(group.task, f":{entry.typed_name} {form}", PALETTE, text, entry.id, words)
+                )
     rows += [HelpRow("Mouse", name, PALETTE, text) for name, text in MOUSE]
     return [*rows, HelpRow("Times", "Times, as they are typed", PALETTE, READINGS)]
 

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from ..commands import COMMANDS
+from ..commands.table import COMMANDS
 from ..draw.room import Room, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas

@@ -22,7 +22,8 @@ from tracelane.core.query.sketch import Sketch
 
 from ..actions import select, view
 from ..actions.refusal import Refusal
-from ..commands import COMMANDS, command, key_text
+from ..commands.command import key_text
+from ..commands.table import COMMANDS, command
 from ..draw.labels import fit_middle
 from ..draw.sketch_lines import line_of, moved_focus, scroll_within
 from ..keys import keys_of
@@ -232,7 +233,7 @@ class OpeningScreen(Screen[None]):
             elif command_id in PAGES:
                 self._scroll(PAGES[command_id] * max(1, self.canvas.lane_lines - 2))
             elif command_id == "close":
-                self.say(f"indexing goes on: {command('stop-indexing').shown_keys} stops it")
+                self.say(f"indexing goes on: {command('stop-indexing').keys_text} stops it")
             else:
                 return False
         except Refusal as refusal:

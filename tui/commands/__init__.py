@@ -1,0 +1,1 @@
+"""The commands of the viewer: what each is called, its keys and its help, by task."""

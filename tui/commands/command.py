@@ -1,0 +1,64 @@
+"""What a command of the viewer is, and how its keys are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_KEY_TEXTS: Final = {
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
+    "shift+up": "shift+↑",
+    "shift+down": "shift+↓",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "enter": "Enter",
+    "space": "Space",
+    "escape": "Esc",
+    "tab": "Tab",
+    "backspace": "Backspace",
+}
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is written for people: `←` for "left", `w` for "w"."""
+    return _KEY_TEXTS.get(key, key)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing the viewer can do; `keys` as a person presses them, the first one is shown first."""
+
+    id: str  # names the command in the config file's [keys], on the command line and in bindings
+    title: str
+    keys: tuple[str, ...]
+    help: str
+    footer: str = ""  # what the footer calls it; empty: not there
+    forms: tuple[tuple[str, str], ...] = ()  # what may be typed after its name, and what that does
+    is_typed: bool = False  # whether it does nothing without being typed
+    typed: str = ""  # the name that is typed, where it is another than the id
+    words: str = ""  # other words by which people look for it
+
+    @property
+    def typed_name(self) -> str:
+        """The name that is typed on the command line."""
+        return self.typed or self.id
+
+    @property
+    def keys_text(self) -> str:
+        """All keys, written for people."""
+        return " ".join(key_text(key) for key in self.keys)
+
+
+@dataclass(frozen=True)
+class CommandTask:
+    """The commands of one task, in the order of the help."""
+
+    task: str
+    commands: tuple[Command, ...]

@@ -1,0 +1,353 @@
+"""Commands of panels, lanes, marks, logs, files and of the viewer itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracelane.core.tables.registry import TABS, Tab
+
+from .command import Command, CommandTask
+
+
+def _tab_command(tab: Tab) -> Command:
+    return Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help)
+
+
+SHOWING: Final = (
+    CommandTask(
+        "Tables and panels",
+        (
+            Command(
+                "panel-details",
+                "Details",
+                ("1",),
+                "Show the selection's details in the panel",
+                words="arguments args info power",
+            ),
+            Command(
+                "panel-findings",
+                "Findings",
+                ("2",),
+                "Show what stands out, with evidence; again: what was read, repaired or unreadable",
+                words="problems issues advice read report",
+            ),
+            *map(_tab_command, TABS),
+            Command(
+                "panel-ops",
+                "Table by op",
+                ("3",),
+                "Show PyTorch's table of ops of the range, or all; again: by shape, module",
+                words="operators key_averages",
+            ),
+            Command(
+                "panel-kernels",
+                "Table by kernel",
+                ("4",),
+                "Show the device work of the range, or all, by kernel",
+                words="gpu device work",
+            ),
+            Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back"),
+            Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel"),
+            Command(
+                "legend", "Legend", (), "Show what the colours and marks mean; again: back", words="colors"
+            ),
+        ),
+    ),
+    CommandTask(
+        "Lanes",
+        (
+            Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", footer="fold"),
+            Command(
+                "preset",
+                "Lanes: which, in which order",
+                ("L",),
+                "Everything, devices first; devices; devices and the threads that launch; as in the file",
+                footer="lanes",
+                words="order device host",
+            ),
+            Command(
+                "python-frames",
+                "Python frames",
+                ("P",),
+                "Leave Python frames out; again: show them",
+                words="stack python hide",
+            ),
+            Command("fold-process", "Fold the process", (), "Fold or open the whole process of the lane"),
+            Command("expand", "Open in full", ("e",), "Open the lane to its full depth; again: back"),
+            Command(
+                "pin",
+                "Pin the lane",
+                ("p",),
+                "Keep the lane at the top; again: release it",
+                words="thread track",
+            ),
+            Command(
+                "hide",
+                "Hide the lane",
+                ("x",),
+                "Hide this lane or process",
+                forms=(("REGEX", "Hide the lanes whose title matches, or their rank's"),),
+                words="thread track",
+            ),
+            Command(
+                "hide-alike",
+                "Hide lanes alike",
+                (),
+                "Hide all lanes of this name, digits aside",
+                words="thread track",
+            ),
+            Command(
+                "hidden",
+                "What is hidden",
+                (),
+                "List what is hidden; Enter shows it again",
+                words="show unhide thread track",
+            ),
+            Command("show-all", "Show all lanes", (), "Show everything that was hidden", words="unhide"),
+            Command(
+                "only",
+                "Only lanes whose title matches",
+                (),
+                "Show only some lanes; alone: all again",
+                forms=(("REGEX", "Show only lanes whose title matches, or their rank's; alone: all again"),),
+                is_typed=True,
+                words="filter thread track",
+            ),
+            Command("quiet", "Quiet threads", (), "Fold the quiet threads, or show them", words="lanes"),
+            Command("page-up", "Lanes: page up", ("pageup",), "Scroll the lanes one screen up"),
+            Command("page-down", "Lanes: page down", ("pagedown",), "Scroll the lanes one screen down"),
+            Command(
+                "memory-lanes", "Memory lanes", (), "Hide what allocators gave out over time; again: show"
+            ),
+            Command(
+                "queue-lanes",
+                "Queue length",
+                (),
+                "Draw how many launches wait or run, per stream",
+                words="depth counter",
+            ),
+            Command(
+                "colour",
+                "Colour by",
+                (),
+                "Choose what colours tell: category, name, arg:KEY",
+                forms=(
+                    (
+                        "by category|name|arg:KEY",
+                        "Choose what colours tell: an argument's values too; alone: categories",
+                    ),
+                ),
+                is_typed=True,
+                words="color",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Marks",
+        (
+            Command(
+                "mark",
+                "Mark",
+                ("m",),
+                "Mark the range, else the cursor",
+                forms=(("TEXT", "Mark it with a text"),),
+                words="note bookmark",
+            ),
+            Command(
+                "mark-text",
+                "Mark with a text",
+                (),
+                "Mark the range, else the cursor, with a text",
+                words="note bookmark",
+            ),
+            Command(
+                "marks",
+                "List the marks",
+                ("'",),
+                "List the marks; Enter goes there",
+                forms=(("FILE", "Add the marks of a file that :save marks wrote"),),
+                words="notes bookmarks",
+            ),
+            Command(
+                "marks-import", "Marks from a file", (), "Add the marks of a file that :save marks wrote"
+            ),
+            Command("unmark", "Remove a mark", (), "Remove the mark nearest to the cursor, if in view"),
+        ),
+    ),
+    CommandTask(
+        "Logs and clocks",
+        (
+            Command(
+                "smi",
+                "Lay a log over the trace",
+                (),
+                "Show an aiu-smi log's metrics below its device",
+                forms=(("FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),),
+                words="telemetry power temperature utilisation csv",
+            ),
+            Command(
+                "smi-offset",
+                "The log's clock",
+                (),
+                "Set by how many seconds the log's clock runs ahead",
+                forms=(("S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),),
+                is_typed=True,
+                words="telemetry power",
+            ),
+            Command("log-earlier", "Log earlier", (), "Move a log by its sampling interval, earlier"),
+            Command("log-later", "Log later", (), "Move a log by its sampling interval, later"),
+            Command(
+                "device-clock",
+                "Estimate the device's clock",
+                (),
+                "Move devices so that no work begins before its launch; again: as the file has them",
+            ),
+            Command(
+                "device-offset",
+                "The device's clock",
+                (),
+                "Add seconds to the device's times",
+                forms=(("S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),),
+                is_typed=True,
+            ),
+            Command(
+                "rank-clocks",
+                "Ranks: aligned or as stamped",
+                (),
+                "Switch off what collectives corrected of the ranks' clocks; again: on",
+            ),
+            Command(
+                "ruler",
+                "Ruler: other time",
+                (),
+                "Change the ruler: relative, as in the file, wall clock",
+                forms=(("relative|file|wall", "Choose the ruler's time"),),
+                words="axis wall clock",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Copy and save",
+        (
+            Command(
+                "copy",
+                "Copy",
+                ("y",),
+                "Copy the selected slice, arguments included, as JSON; in a table: the table as Markdown",
+                words="clipboard yank",
+            ),
+            Command(
+                "copy-table",
+                "Copy the table",
+                (),
+                "Copy the table of the panel, as sorted, as Markdown",
+                words="clipboard",
+            ),
+            Command(
+                "copy-view",
+                "Copy the view",
+                (),
+                "Copy the command line that shows this view",
+                words="clipboard share link",
+            ),
+            Command(
+                "save",
+                "Save to a file",
+                (),
+                "Write the picture, the panel's table, the slices or the marks to a file",
+                forms=(
+                    (
+                        "picture FILE",
+                        "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours",
+                    ),
+                    ("marks FILE", "Write all marks to a file, for others who have the trace"),
+                    (
+                        "table FILE",
+                        "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md",
+                    ),
+                    (
+                        "slices FILE",
+                        "Write the slices that range, :only and :filter leave to FILE.csv or FILE.json",
+                    ),
+                ),
+                is_typed=True,
+                words="export screenshot svg csv json",
+            ),
+            Command(
+                "cut",
+                "Cut the range out",
+                (),
+                "Write the range as a trace of its own",
+                forms=(("FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),),
+                is_typed=True,
+                words="export extract crop",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Viewer",
+        (
+            Command(
+                "back",
+                "Undo: previous view",
+                ("u", "backspace"),
+                "Go back to the view before",
+                words="history",
+            ),
+            Command(
+                "forward", "Redo: next view", ("U",), "Go forward again after going back", words="history"
+            ),
+            Command(
+                "help",
+                "Help",
+                ("?",),
+                "Show all commands and keys; type to filter",
+                footer="help",
+                words="keys",
+            ),
+            Command(
+                "palette", "Command palette", ("ctrl+p",), "Find any command by its name", words="commands"
+            ),
+            Command(
+                "command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME"
+            ),
+            Command(
+                "messages",
+                "Messages",
+                (),
+                "List what was said since the trace was opened",
+                words="log notes errors warnings",
+            ),
+            Command("captures", "Captures", (), "List the captures that lie together; Enter opens another"),
+            Command("reload", "Reload", ("R",), "Read the trace again if a file of it has changed"),
+            Command(
+                "theme",
+                "Dark or light",
+                (),
+                "Change between the dark and the light theme",
+                forms=(("NAME", "Choose a theme; a wrong name lists them"),),
+                words="colours colors",
+            ),
+            Command("redraw", "Draw anew", ("ctrl+l",), "Mend a screen that something else wrote on"),
+            Command(
+                "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on"
+            ),
+            Command(
+                "stop-indexing",
+                "Stop indexing",
+                ("ctrl+c",),
+                "While a trace is being indexed: ask, then quit",
+            ),
+            Command(
+                "close",
+                "Close",
+                ("escape",),
+                "Close what is on top; then drop message, search, range, selection, comparison in this order",
+            ),
+            Command(
+                "close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", footer="quit"
+            ),
+            Command("quit", "Quit", ("Q",), "Quit at once", words="exit leave"),
+        ),
+    ),
+)
