@@ -139,9 +139,9 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
 def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
     """Return the work of a device cut at the steps' windows, and the place of the step of each row.
 
-    A piece has a row for each step that it reaches into, and one of step -1 for what lies in no window.
-
-    A piece of no length counts where it stands, one that ends where a window begins does not.
+    A piece has a row for each step that it reaches into, and one of step -1 for what lies in no window. A
+    piece of no length counts where it stands, one that ends where a window begins does not; into a window of
+    no length nothing reaches.
     """
     by_start = np.argsort(work.starts, kind="stable")
     starts, reach = work.starts[by_start], np.maximum.accumulate(work.ends[by_start])
@@ -150,17 +150,14 @@ def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
         # Before the first piece whose end or an earlier one's lies in the window nothing reaches into it.
         first, last = np.searchsorted(reach, low), np.searchsorted(starts, high)
         near = by_start[first:last]
-        inside = near[(work.starts[near] >= low) | (work.ends[near] > low)]
+        inside = near[((work.starts[near] >= low) | (work.ends[near] > low)) & (low < high)]
         rows.append(np.sort(inside))
         held.append(np.full(len(inside), place, np.int64))
     all_rows, places = np.concatenate(rows), np.concatenate(held)
     low, high = spans.starts[places], spans.ends[places]
     cut_starts, cut_ends = np.maximum(work.starts[all_rows], low), np.minimum(work.ends[all_rows], high)
-    windows = merge(spans.starts, spans.ends)
-    rest = work.durations - windows.covered(work.starts, work.ends)
-    touched = np.zeros(len(work), np.bool_)
-    touched[all_rows] = True
-    outside = np.flatnonzero((rest > 0) | ~touched)
+    rest, is_outside = outside_windows(spans, work.starts, work.ends)
+    outside = np.flatnonzero(is_outside)
     rows_of = np.concatenate([all_rows, outside])
     order = np.argsort(rows_of, kind="stable")  # positions ascend, as everywhere
     cut = replace(
@@ -169,6 +166,17 @@ def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
         ends=np.concatenate([cut_ends, work.starts[outside] + rest[outside]])[order],
     )
     return cut, np.concatenate([places, np.full(len(outside), -1, np.int64)])[order]
+
+
+def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I64, AnyArray]:
+    """Return of each piece of work [start, end) how many ns lie in no step's window, and whether any part of
+    it does; a piece of no length lies where it stands.
+    """
+    windows = merge(steps.starts, steps.ends)
+    rest: I64 = ends - starts - windows.covered(starts, ends)
+    window = np.searchsorted(windows.starts, starts, "right") - 1
+    stands_inside = (window >= 0) & (starts < np.append(windows.ends, 0)[window])
+    return rest, (rest > 0) | ((starts == ends) & ~stands_inside)
 
 
 def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps | None = None) -> Scope:

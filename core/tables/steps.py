@@ -21,13 +21,12 @@ from ..base.units import format_ns
 from ..index.format import NONE
 from ..query.steps import STEP_NAME
 from ..query.titles import plain
-from .attribution import StepRule, StepsOfWork, steps_of_work
+from .attribution import StepRule, StepsOfWork, outside_windows, steps_of_work
 from .cached import cached_table
-from .devices import KERNEL_CATEGORIES, allocations_of, device_word, kernel_types
-from .groups import Groups, Labels
+from .devices import KERNEL_CATEGORIES, device_word, kernel_types
+from .groups import Groups, Labels, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
-from .op_device import work_positions
 from .op_events import KINDS, OP, promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps, find_steps
@@ -56,6 +55,33 @@ class StepResult:
     groups: Table
 
 
+@dataclass(frozen=True)
+class _SourceSteps:
+    """The steps of one source with their columns, and which of them are in the table."""
+
+    steps: Steps
+    rows: I64
+    columns: dict[str, I64]
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Device work that lies outside the steps, and what several steps count: by launch of busy time, by
+    window of device time.
+    """
+
+    outside_ns: int = 0
+    outside_slices: int = 0
+    shared_ns: int = 0
+
+    def __add__(self, other: _Rest) -> _Rest:
+        return _Rest(
+            self.outside_ns + other.outside_ns,
+            self.outside_slices + other.outside_slices,
+            self.shared_ns + other.shared_ns,
+        )
+
+
 def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
     """Return the steps and their groups, or the groups alone."""
     counted = cache(partial(steps, scope))
@@ -76,81 +102,111 @@ def step_metrics(scope: Scope) -> list[Metric]:
 
 def steps(scope: Scope) -> StepResult:
     """Return the steps that lie in the scope's range wholly."""
-    table = cached_table(scope, "steps", lambda: _counted(scope))
+    table = cached_table(scope, "steps", lambda: _table(scope))
     return StepResult(table, _groups(table))
 
 
-def _counted(scope: Scope) -> Table:
-    chosen, parts = [], []
-    outside_ns = outside_slices = overlap_ns = 0
+def _table(scope: Scope) -> Table:
+    parts, rest = [], _Rest()
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
         own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if own is None:
-            if scope.attribute == "launch":
-                for work in work_of(replace(scope, range=None, source=source)):
-                    outside_ns += work.total_ns
-                    outside_slices += len(work)
+            rest += _rest_without_steps(scope, source)
             continue
-        inside = np.ones(len(own), np.bool_)
-        if scope.range is not None:
-            inside = (own.starts >= scope.range[0]) & (own.ends <= scope.range[1])
-        chosen.append(own)
         sets = _Sets(scope, own)
-        parts.append((own, np.flatnonzero(inside), step_columns(scope, own, sets)))
-        if scope.attribute == "launch":
-            outside = sets.steps_of_work.steps < 0
-            busy = merge(sets.work_start[~outside], sets.work_end[~outside]).length
-            overlap_ns += int(parts[-1][2]["device_busy_ns"].sum()) - busy
-            outside_ns += int((sets.work_end - sets.work_start)[outside].sum())
-            outside_slices += int(outside.sum())
+        part = _SourceSteps(own, _inside(scope, own), step_columns(scope, own, sets))
+        parts.append(part)
+        rest += _rest(scope, sets, part.columns)
     word = device_word(scope.trace)
     # A log laid over the trace has no slices, and is no source of steps.
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
-    processes = any(len(set(found.processes.tolist())) > 1 for found in chosen)
+    processes = any(len(set(part.steps.processes.tolist())) > 1 for part in parts)
     columns = _titles(scope, word, several, processes)
-    data: dict[str, AnyArray | list[str]] = {
-        "step": [found.labels[i] for found, at, _ in parts for i in at.tolist()],
-        "group": [found.groups[i] for found, at, _ in parts for i in at.tolist()],
+    data: dict[str, Values] = {
+        "step": [part.steps.labels[at] for part in parts for at in part.rows.tolist()],
+        "group": [part.steps.groups[at] for part in parts for at in part.rows.tolist()],
     }
     if processes:
         data["process"] = [
-            _pid(scope, found.source, int(found.processes[i])) for found, at, _ in parts for i in at.tolist()
+            _pid(scope, part.steps.source, int(part.steps.processes[at]))
+            for part in parts
+            for at in part.rows.tolist()
         ]
     for column in columns:
         if column.key not in data:
-            values = [made[column.key][at] for _, at, made in parts]
-            data[column.key] = np.concatenate(values) if values else np.empty(0, np.int64)
-    wall = np.asarray(data["wall_ns"], np.int64)
+            data[column.key] = concatenated([part.columns[column.key][part.rows] for part in parts])
+    chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
         "choice": chosen[0].choice if chosen else "",
-        "reason": chosen[0].reason if chosen else "nothing that repeats was found",
+        "reason": chosen[0].reason if chosen else "nothing repeats here",
         "device": word,
         "attribute": scope.attribute,
-        "outside_ns": outside_ns,
-        "outside_slices": outside_slices,
-        **_first_and_steady(wall),
+        "outside_ns": rest.outside_ns,
+        "outside_slices": rest.outside_slices,
+        "shared_ns": rest.shared_ns,
+        **_first_and_steady(np.asarray(data["wall_ns"], np.int64)),
     }
-    notes = tuple(dict.fromkeys(f"steps are {found.choice}: {found.reason}" for found in chosen))
-    notes = notes or ("no steps: neither a profiler nor an engine marked any, and nothing repeats",)
-    if scope.attribute == "launch" and outside_slices:
-        notes += (
-            f"{outside_slices:,} {word} slices ({format_ns(outside_ns)}) belong to no step: launched outside",
-        )
-    if chosen and any(data["device_slices"]):
-        rule = LAUNCH_NOTE if scope.attribute == "launch" else WINDOW_NOTE
-        notes += (rule.format(word=word),)
-    if scope.attribute == "launch" and overlap_ns:
-        notes += (f"{word} work of steps overlaps by {format_ns(overlap_ns)}: busy times add up to more",)
-    positions = [found.positions[at] for found, at, _ in parts]
-    sources = [np.full(len(at), found.source) for found, at, _ in parts]
     return Table(
-        "steps", "Steps", scope.text, columns, data, totals, notes,
-        np.concatenate(positions) if positions else np.empty(0, np.int64),
-        sources=np.concatenate(sources) if sources else np.empty(0, np.int64),
+        "steps",
+        "Steps",
+        scope.text,
+        columns,
+        data,
+        totals,
+        _notes(scope, chosen, word, rest, bool(np.any(data["device_slices"]))),
+        concatenated([part.steps.positions[part.rows] for part in parts]),
+        sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
         keys=(*(["source"] if several else []), *(["process"] if processes else []), "step"),
-    )  # fmt: skip
+    )
+
+
+def _inside(scope: Scope, steps: Steps) -> I64:
+    """Return the places of the steps that lie in the scope's range wholly."""
+    if scope.range is None:
+        return np.arange(len(steps))
+    return np.flatnonzero((steps.starts >= scope.range[0]) & (steps.ends <= scope.range[1]))
+
+
+def _rest(scope: Scope, sets: _Sets, columns: dict[str, I64]) -> _Rest:
+    """Return what the device did outside the steps of a source, and what counts in several of them."""
+    starts, ends = sets.work_start, sets.work_end
+    if scope.attribute == "launch":
+        outside = sets.steps_of_work.steps < 0
+        busy = merge(starts[~outside], ends[~outside]).length
+        shared_ns = int(columns["device_busy_ns"].sum()) - busy
+        return _Rest(int((ends - starts)[outside].sum()), int(outside.sum()), shared_ns)
+    beyond_ns, is_outside = outside_windows(sets.chosen, starts, ends)
+    outside_ns = int(beyond_ns.sum())
+    in_windows = int((ends - starts).sum()) - outside_ns
+    return _Rest(outside_ns, int(is_outside.sum()), int(columns["device_ns"].sum()) - in_windows)
+
+
+def _rest_without_steps(scope: Scope, source: int) -> _Rest:
+    """Return all device work of a source that has no steps."""
+    works = work_of(replace(scope, range=None, source=source, work=None))
+    return _Rest(sum(work.total_ns for work in works), sum(map(len, works)))
+
+
+def _notes(scope: Scope, chosen: list[Steps], word: str, rest: _Rest, has_work: bool) -> tuple[str, ...]:
+    by_launch = scope.attribute == "launch"
+    notes = list(dict.fromkeys(f"steps are {steps.choice}: {steps.reason}" for steps in chosen))
+    if not chosen:
+        notes.append("no steps: neither a profiler nor an engine marked any, and nothing repeats")
+    if rest.outside_slices:
+        what = f"{rest.outside_slices:,} {word} {'slice' if rest.outside_slices == 1 else 'slices'}"
+        why = "belong to no step: launched outside" if by_launch else "lie outside the steps, or in part"
+        notes.append(f"{what} ({format_ns(rest.outside_ns)}) {why}")
+    if has_work:
+        notes.append((LAUNCH_NOTE if by_launch else WINDOW_NOTE).format(word=word))
+    if rest.shared_ns and by_launch:
+        shared = format_ns(rest.shared_ns)
+        notes.append(f"{word} work of steps overlaps by {shared}: busy times add up to more")
+    elif rest.shared_ns:
+        shared = format_ns(rest.shared_ns)
+        notes.append(f"steps overlap: {shared} of {word} time counts in several of them")
+    return tuple(notes)
 
 
 def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Column, ...]:
@@ -263,10 +319,12 @@ def _clipped_sums(work_start: I64, work_end: I64, chosen: Steps) -> I64:
 
 
 def _overlapping(work_start: I64, work_end: I64, chosen: Steps) -> I64:
-    """Return per step how many pieces of device work reach into its window."""
+    """Return per step how many pieces of device work reach into its window; one of no length counts where it
+    stands, and into a window of no length nothing reaches.
+    """
     begun = np.searchsorted(np.sort(work_start), chosen.ends, "left")
-    ended = np.searchsorted(np.sort(work_end), chosen.starts, "right")
-    return np.asarray(begun - ended, np.int64)
+    ended = np.searchsorted(np.sort(np.maximum(work_end, work_start + 1)), chosen.starts, "right")
+    return np.where(chosen.ends > chosen.starts, begun - ended, 0).astype(np.int64)
 
 
 class _Sets:
@@ -279,10 +337,8 @@ class _Sets:
         self.offsets = _offsets(scope, chosen.source)
         categories = index.column("slices.category")
         self.counted = _counted_slices(scope, chosen.source)
-        work = work_positions(index)
-        if not scope.allocations:
-            work = work[~np.isin(index.column("slices.name")[work], allocations_of(index))]
-        self.work = self.left(work)
+        whole = replace(scope, range=None, source=chosen.source, work=None)
+        self.work = np.sort(concatenated([work.positions for work in work_of(whole)]).astype(np.int64))
         self.work_start, self.work_end = self.times(self.work)
         names = index.column("slices.name")[self.work]
         self.kind = kind = kernel_types(index, names, categories[self.work])
@@ -366,7 +422,7 @@ def _counted_slices(scope: Scope, source: int) -> AnyArray | None:
         return None
     index = scope.trace.indexes[source]
     counted = np.zeros(len(index.column("slices.start")), np.bool_)
-    for chunk in replace(scope, range=None, source=source).chunks():
+    for chunk in replace(scope, range=None, source=source, work=None).chunks():
         counted[chunk.positions] = True
     return counted
 

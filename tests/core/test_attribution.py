@@ -19,7 +19,7 @@ from tracelane.core.tables.instances import instances
 from tracelane.core.tables.kernels import OUTSIDE, kernels
 from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.op_device import work_positions
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.scope import Attribute, Scope
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.tables.steps import steps
@@ -182,6 +182,64 @@ def test_by_window_a_step_has_what_lies_in_its_time(name: str, corpus_cache: Pat
     total = sum(row["total_ns"] for row in rows.values())  # type: ignore[misc]
     assert total == kernels(scope).totals["total_ns"]
     trace.close()
+
+
+def every_trace() -> list[Path]:
+    """Return all traces of profilers in the corpus and its small cases, and the folders of ranks."""
+    folders = [CORPUS / name for name in ("gpu", "aiu", f"aiu/{SPYRE.name}", "cpu")]
+    folders += [CASES / name for name in ("adversarial", "cheat")]
+    files = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
+    ranks = sorted((CORPUS / "multirank").iterdir()) if CORPUS.is_dir() else []
+    return [path for path in files if path.name.endswith((".json", ".json.gz"))] + ranks
+
+
+@needs_corpus
+@needs_cases
+@pytest.mark.parametrize("attribute", ["launch", "window"])
+@pytest.mark.parametrize("path", every_trace(), ids=lambda path: path.name)
+def test_steps_and_what_is_outside_come_to_the_whole(
+    path: Path, attribute: Attribute, corpus_cache: Path
+) -> None:
+    """Device time over all steps and outside of them is the trace's, less what windows that overlap share."""
+    trace = open_trace([path], index_dir=corpus_cache)
+    scope = Scope(trace, clocks=trace.clocks, attribute=attribute)
+    whole = kernels(scope).totals
+    table = steps(scope).steps
+    shared_ns = table.totals["shared_ns"] if attribute == "window" else 0
+    assert int(table.numbers("device_ns").sum()) + table.totals["outside_ns"] - shared_ns == whole["total_ns"]
+    rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
+    outside = rows.get(OUTSIDE, {"count": 0, "total_ns": 0})
+    assert outside["total_ns"] == table.totals["outside_ns"]
+    assert outside["count"] == table.totals["outside_slices"]
+    if attribute == "launch":
+        assert int(table.numbers("device_slices").sum()) + outside["count"] == whole["count"]
+    trace.close()
+
+
+@needs_cases
+def test_windows_that_overlap_say_what_they_share(tmp_path: Path) -> None:
+    """Steps of two ranks in one file count the work of both by window, and the table says so."""
+    trace = open_trace([CASES / "adversarial" / "merged2.json"], index_dir=tmp_path)
+    table = steps(Scope(trace, attribute="window")).steps
+    whole = kernels(Scope(trace)).totals["total_ns"]
+    assert table.totals["outside_ns"] == 0
+    assert table.totals["shared_ns"] == int(table.numbers("device_ns").sum()) - whole > 0
+    assert any("counts in several of them" in note for note in table.notes)
+    trace.close()
+
+
+def test_by_window_what_no_step_holds_is_counted(tmp_path: Path) -> None:
+    """Of a kernel that runs on past the last window the rest is outside, and so is one between windows."""
+    events = [complete(100 * n, 50, f"ProfilerStep#{n}", "user_annotation") for n in range(2)]
+    events += [complete(10, 20, "in", "kernel", pid=0), complete(60, 30, "between", "kernel", pid=0)]
+    events += [complete(140, 40, "past the end", "kernel", pid=0, tid=2)]
+    events += [complete(100, 0, "stands in the second", "kernel", pid=0, tid=3)]
+    trace = Trace([index_of(events, tmp_path)])
+    table = steps(Scope(trace, attribute="window")).steps
+    assert table.numbers("device_ns").tolist() == [20_000, 10_000]
+    assert table.numbers("device_slices").tolist() == [1, 2]
+    assert (table.totals["outside_ns"], table.totals["outside_slices"]) == (60_000, 2)
+    assert any(note == "2 Device slices (60 µs) lie outside the steps, or in part" for note in table.notes)
 
 
 def test_work_is_cut_at_windows_as_a_plain_loop_does(tmp_path: Path) -> None:
