@@ -34,15 +34,15 @@ SHOTS = (
 
 async def shoot(traces: list[Path], shot: Shot) -> str:
     """Return the viewer's screen as SVG after these keys."""
-    from tracelane.core.overlay.counters import with_cheap_lanes
-    from tracelane.core.overlay.logs import LogOptions, lay_over
-    from tracelane.core.overlay.nearby import nearby_logs
+    from tracelane.core.logs.counters import with_cheap_lanes
+    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.opening import LogOptions, open_overlay
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.cli.view import Asked, asked_session
 
     trace = open_trace(traces)
-    trace = with_cheap_lanes(lay_over(trace, nearby_logs(trace), LogOptions()) if shot.logs else trace)
+    trace = with_cheap_lanes(open_overlay(trace, nearby_logs(trace), LogOptions()) if shot.logs else trace)
     asked = Asked(begin=shot.begin, end=shot.end, lanes=shot.lanes)
     app = TracelaneApp(trace, asked_session(trace, asked, shot.size[0]))
     async with app.run_test(size=shot.size) as pilot:

@@ -124,7 +124,7 @@ def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     run = follow("Add a log format")
     log = tmp_path / "log.csv"
     log.write_text("timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n")
-    read = "import sys; from tracelane.core.telemetry.log import open_log; log = open_log(sys.argv[1])"
+    read = "import sys; from tracelane.core.logs.log import open_log; log = open_log(sys.argv[1])"
     told = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
     assert told.strip() == "npu-smi [('power', 1.0)]"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
-from tracelane.core.overlay.counters import WithCounters, files_of
-from tracelane.core.overlay.logs import LogOptions, with_log
-from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.logs.counters import WithCounters, files_of
+from tracelane.core.logs.opening import LogOptions, with_log
+from tracelane.core.logs.overlay import Overlay
 from tracelane.core.trace import Trace
 
 from .actions.counters import base_of

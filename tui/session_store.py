@@ -8,7 +8,7 @@ from time import monotonic
 from types import MappingProxyType
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.overlay.more_sources import TraceWithMore
+from tracelane.core.logs.more_sources import TraceWithMore
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 

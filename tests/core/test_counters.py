@@ -17,7 +17,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.counters import (
+from tracelane.core.logs.counters import (
     FORM,
     MEMORY,
     QUEUE,
@@ -27,7 +27,7 @@ from tracelane.core.overlay.counters import (
     with_cheap_lanes,
     with_lanes,
 )
-from tracelane.core.overlay.logs import LogOptions, lay_over
+from tracelane.core.logs.opening import LogOptions, open_overlay
 from tracelane.core.trace import Lane, Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"
@@ -69,7 +69,7 @@ def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
     """What stands in the file of a memory sample is the record that it was made of, under a log too."""
     trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    for shown in (trace, lay_over(trace, [log], LogOptions())):
+    for shown in (trace, open_overlay(trace, [log], LogOptions())):
         lane = lanes_of(shown)["AIU 0 · computed: PyTorch MiB"]
         row = shown.rows(lane)[0]
         for at in (0, 7, row.count - 1):
@@ -83,7 +83,7 @@ def test_lanes_stand_below_their_device_and_its_logs(corpus_cache: Path) -> None
     """The order is device, log, computed lanes; the files are still one, and time is the trace's."""
     own = open_trace(CORPUS / JAMIE, index_dir=corpus_cache)
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    trace = lay_over(with_cheap_lanes(own), [log], LogOptions())
+    trace = open_overlay(with_cheap_lanes(own), [log], LogOptions())
     titles = [process.title for process in trace.processes]
     at = titles.index("AIU 0 · computed")
     assert titles[at - 2 : at] == ["python 0 · AIU 0", "AIU 0 · aiu-smi 0"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.telemetry.columns import ColumnKind
-from tracelane.core.telemetry.log import TelemetryLog, open_log
-from tracelane.core.telemetry.stamps import StampKind
+from tracelane.core.logs.columns import ColumnKind
+from tracelane.core.logs.log import TelemetryLog, open_log
+from tracelane.core.logs.stamps import StampKind
 
 NS = int(np.datetime64("2026-06-20T09:32:01", "ns").astype(np.int64))
 MS = 1_000_000

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.telemetry.columns import ColumnKind, LogColumn
-from tracelane.core.telemetry.energy import attribute, covers, energy, statistics
-from tracelane.core.telemetry.series import Series
+from tracelane.core.logs.columns import ColumnKind, LogColumn
+from tracelane.core.logs.energy import attribute, covers, energy, statistics
+from tracelane.core.logs.series import Series
 
 POWER = LogColumn("pwr", "W", ColumnKind.POWER)
 SECOND = 1_000_000_000

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.events import Event, complete, event, index_of, metadata
-from tracelane.core.overlay.kernels import IDLE, TOO_SHORT, kernels_table
-from tracelane.core.overlay.logs import LogOptions, lay_over
-from tracelane.core.overlay.overlay import Overlay
-from tracelane.core.overlay.range_values import counter_column, statistics_of
+from tracelane.core.logs.kernels import IDLE, TOO_SHORT, kernels_table
+from tracelane.core.logs.opening import LogOptions, open_overlay
+from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.range_values import counter_column, statistics_of
 from tracelane.core.trace import Trace
 
 BASE_S = 1_700_000_000
@@ -45,7 +45,7 @@ def overlay(tmp_path: Path) -> Overlay:
     lines += [f"{BASE_S + second + 1}.000,{watts}" for second, watts in enumerate(WATTS)]
     log = tmp_path / "power.csv"
     log.write_text("\n".join(lines) + "\n")
-    found = lay_over(trace_of(tmp_path / "t"), [log], LogOptions("UTC", 0.0, {}))
+    found = open_overlay(trace_of(tmp_path / "t"), [log], LogOptions("UTC", 0.0, {}))
     assert found.placed[0].proposal.device_of
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.telemetry.stamps import NO_TIME, parse_stamps
+from tracelane.core.logs.stamps import NO_TIME, parse_stamps
 
 GOOD = {"civil": b"2026-06-20 07:10:01", "compact": b"20260620 07:10:01", "epoch": b"1781939401"}
 GOOD_NS = 1_781_939_401_000_000_000

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.log_index import LogIndex, drawn_range, entries_of
-from tracelane.core.overlay.logs import LogOptions, lay_over, with_log
-from tracelane.core.overlay.nearby import nearby_logs
-from tracelane.core.overlay.overlay import Overlay
-from tracelane.core.overlay.wall import Wall
-from tracelane.core.overlay.zones import offset_text, zone_offset
+from tracelane.core.logs.columns import ColumnKind, LogColumn
+from tracelane.core.logs.log import TelemetryLog
+from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
+from tracelane.core.logs.nearby import nearby_logs
+from tracelane.core.logs.opening import LogOptions, open_overlay, with_log
+from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.series import DeviceLog, Series
+from tracelane.core.logs.stamps import StampKind
+from tracelane.core.logs.wall import Wall
+from tracelane.core.logs.zones import offset_text, zone_offset
 from tracelane.core.query.samples import sample_cells
-from tracelane.core.telemetry.columns import ColumnKind, LogColumn
-from tracelane.core.telemetry.log import TelemetryLog
-from tracelane.core.telemetry.series import DeviceLog, Series
-from tracelane.core.telemetry.stamps import StampKind
 from tracelane.core.trace import Trace, open_trace
 
 POWER = LogColumn("pwr", "W", ColumnKind.POWER)
@@ -49,7 +49,7 @@ def trace(demo: Path) -> Trace:
 
 @pytest.fixture(scope="module")
 def overlay(demo: Path, trace: Trace) -> Overlay:
-    return lay_over(trace, [demo / "aiu-smi.log"], LogOptions())
+    return open_overlay(trace, [demo / "aiu-smi.log"], LogOptions())
 
 
 def series_of(samples: Samples) -> Series:
@@ -165,7 +165,7 @@ def test_a_reading_is_the_logs_line(overlay: Overlay, demo: Path) -> None:
 
 def test_a_card_given_to_a_process(demo: Path, trace: Trace) -> None:
     """Cards given go where they were told, and a second log comes below the first one."""
-    crossed = lay_over(trace, [demo / "aiu-smi.log"], LogOptions(device_of={"0": "1:0", "1": "0:0"}))
+    crossed = open_overlay(trace, [demo / "aiu-smi.log"], LogOptions(device_of={"0": "1:0", "1": "0:0"}))
     assert [p.title for p in crossed.processes if "aiu-smi" in p.title] == [
         "AIU 0 · aiu-smi 1",
         "AIU 0 · aiu-smi 0",
@@ -180,7 +180,7 @@ def test_what_is_no_log(demo: Path, trace: Trace) -> None:
     (demo / "words.txt").write_text("nothing to see\n")
     for name in ("rank0.pt.trace.json", "words.txt"):
         with pytest.raises(UnreadableError, match=name):
-            lay_over(trace, [demo / name], LogOptions())
+            open_overlay(trace, [demo / name], LogOptions())
 
 
 def test_logs_beside_a_trace(demo: Path, trace: Trace) -> None:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
-from tracelane.core.telemetry.clock_fit import Proposal, propose
-from tracelane.core.telemetry.correlation import BusyTime
-from tracelane.core.telemetry.describe import describe
-from tracelane.core.telemetry.log import TelemetryLog, open_log
-from tracelane.core.telemetry.series import I64
+from tracelane.core.base.arrays import I64
+from tracelane.core.logs.clock_fit import Proposal, propose
+from tracelane.core.logs.correlation import BusyTime
+from tracelane.core.logs.describe import describe
+from tracelane.core.logs.log import TelemetryLog, open_log
 
 FOLDER = CORPUS / "aiu_smi"
 PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []

@@ -10,7 +10,7 @@ import pytest
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
+from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.counters import base_of, computed_lanes
 from tracelane.tui.app import TracelaneApp

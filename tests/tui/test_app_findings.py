@@ -13,7 +13,7 @@ from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
 from tests.waiting import PATIENCE_S
-from tracelane.core.overlay.logs import lay_over
+from tracelane.core.logs.opening import open_overlay
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
@@ -206,7 +206,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     """With a log over the trace, and its clock moved, the findings stay those of the trace."""
     own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    over = lay_over(own, [str(log)], log_options("UTC", None, ()))
+    over = open_overlay(own, [str(log)], log_options("UTC", None, ()))
     async with open_viewer(over, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
         assert "2: Bound by copies that block the host" in screen_text(app)

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from tests.tui.driver import message, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.logs import LogOptions, lay_over
-from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.logs.opening import LogOptions, open_overlay
+from tracelane.core.logs.overlay import Overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
@@ -35,7 +35,7 @@ def trace(folder: Path) -> Trace:
 
 @pytest.fixture(scope="module")
 def overlay(folder: Path, trace: Trace) -> Overlay:
-    return lay_over(trace, [folder / "aiu-smi.log"], LogOptions())
+    return open_overlay(trace, [folder / "aiu-smi.log"], LogOptions())
 
 
 async def typed(pilot: Pilot[None], line: str) -> None:

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tests.json_tables import flat
 from tests.tui.driver import message, open_viewer, wait_until_idle
 from tests.tui.small_file import small_file
-from tracelane.core.overlay.counters import with_cheap_lanes
+from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main

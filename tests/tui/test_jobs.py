@@ -13,7 +13,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.overlay.logs import LogOptions, lay_over
+from tracelane.core.logs.opening import LogOptions, open_overlay
 from tracelane.core.tables.delta import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -169,7 +169,7 @@ async def test_table_of_the_next_step(a100: Trace) -> None:
 async def test_power_at_a_kernel(tmp_path: Path) -> None:
     """With a telemetry log over the trace the details of a kernel say what its device drew then."""
     trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
-    overlay = lay_over(trace, [tmp_path / "aiu-smi.log"], LogOptions())
+    overlay = open_overlay(trace, [tmp_path / "aiu-smi.log"], LogOptions())
     async with done(overlay, "Power at a kernel") as (app, text):
         thing = app.store.selected
         middle = (thing.start + thing.end) // 2

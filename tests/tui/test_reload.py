@@ -14,7 +14,7 @@ from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import LAUNCH, events, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, shelf
-from tracelane.core.overlay.counters import QUEUE, with_cheap_lanes
+from tracelane.core.logs.counters import QUEUE, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.counters import computed_lanes
 from tracelane.tui.actions.history import History

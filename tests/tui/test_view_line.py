@@ -14,7 +14,7 @@ import pytest
 from tests.events import complete
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.choice import Choice
-from tracelane.core.overlay.logs import LogOptions, lay_over
+from tracelane.core.logs.opening import LogOptions, open_overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.smi import log_options
@@ -55,10 +55,12 @@ def test_logs_come_back_with_their_devices(tmp_path: Path) -> None:
     write_demo(tmp_path)
     trace = open_trace(tmp_path / "rank0.pt.trace.json", index_dir=tmp_path / "index")
     options = LogOptions("+02:00", 7207.5, {"1": "0"})
-    overlay = lay_over(trace, [tmp_path / "aiu-smi.log"], options)
+    overlay = open_overlay(trace, [tmp_path / "aiu-smi.log"], options)
     words = shlex.split(view_line(overlay, first_session(overlay, 80)))
     params = view.make_context("view", words[2:]).params
-    again = lay_over(trace, params["logs"], log_options(params["log_zone"], params["lag"], params["cards"]))
+    again = open_overlay(
+        trace, params["logs"], log_options(params["log_zone"], params["lag"], params["cards"])
+    )
     assert again.placed[0].proposal.device_of == overlay.placed[0].proposal.device_of
     assert again.placed[0].proposal.device_of["1"] == "0"
     assert again.placed[0].proposal.shift_ns == overlay.placed[0].proposal.shift_ns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters
-from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters
+from tracelane.core.logs.overlay import Overlay
 from tracelane.core.trace import Trace
 
 from ..draw.layout import lane_key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.overlay.overlay import Overlay, PlacedLog
-from tracelane.core.overlay.zones import SECOND
+from tracelane.core.logs.overlay import Overlay, PlacedLog
+from tracelane.core.logs.zones import SECOND
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout, lane_key

@@ -17,7 +17,7 @@ from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
     from tracelane.core.export.report import Example
-    from tracelane.core.overlay.overlay import Overlay
+    from tracelane.core.logs.overlay import Overlay
     from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.summary import Summary
 
@@ -59,7 +59,7 @@ def report(
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.overlay.logs import excerpt
+    from tracelane.core.logs.opening import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
@@ -160,22 +160,22 @@ def _overlay(
     scope: Scope, logs: tuple[str, ...], zone: str | None, lag: float | None, cards: tuple[str, ...]
 ) -> Overlay | None:
     """Return the trace with the logs named, else those beside it; None where there are none that fit."""
-    from tracelane.core.overlay.logs import lay_over
-    from tracelane.core.overlay.nearby import nearby_logs
-    from tracelane.core.overlay.wall import Wall
+    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.opening import open_overlay
+    from tracelane.core.logs.wall import Wall
 
     paths = logs or tuple(map(str, nearby_logs(scope.trace)))
     if not paths or (not logs and Wall(scope.trace).base is None):
         return None
-    return lay_over(scope.trace, paths, log_options(zone, lag, cards))
+    return open_overlay(scope.trace, paths, log_options(zone, lag, cards))
 
 
 def _telemetry(overlay: Overlay | None, example: Example) -> str:
     """Return what was understood of the logs, and whether they cover the example; nothing without logs."""
     if overlay is None:
         return ""
-    from tracelane.core.overlay.steps import Stretch, stretches_table
-    from tracelane.core.telemetry.describe import describe
+    from tracelane.core.logs.describe import describe
+    from tracelane.core.logs.steps import Stretch, stretches_table
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     told = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]

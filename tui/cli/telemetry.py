@@ -57,13 +57,13 @@ def telemetry(
     """
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.overlay.counter_table import counters_table
-    from tracelane.core.overlay.logs import check_cards, lay_over
-    from tracelane.core.overlay.nearby import nearby_logs
-    from tracelane.core.overlay.wall import Wall
+    from tracelane.core.logs.counter_table import counters_table
+    from tracelane.core.logs.describe import describe
+    from tracelane.core.logs.log import open_log
+    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.opening import check_cards, open_overlay
+    from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.scope import Scope
-    from tracelane.core.telemetry.describe import describe
-    from tracelane.core.telemetry.log import open_log
     from tracelane.tui.text.table import table_text
     from tracelane.tui.text.telemetry import log_text, steps_text
 
@@ -89,11 +89,11 @@ def telemetry(
         check_cards(opened, options)
         told = [{**describe(log), "reason": wall.missing} for log in opened]
     elif paths:
-        overlay = lay_over(trace, paths, options)
+        overlay = open_overlay(trace, paths, options)
         told = [describe(one.log, one.proposal) for one in overlay.placed]
         if by is not None or within is not None:
-            from tracelane.core.overlay.kernels import kernels_table
-            from tracelane.core.overlay.steps import Stretch, steps_table, stretches_table
+            from tracelane.core.logs.kernels import kernels_table
+            from tracelane.core.logs.steps import Stretch, steps_table, stretches_table
 
             if by == "kernel":
                 steps = kernels_table(overlay, within, trace.clocks)

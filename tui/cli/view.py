@@ -24,7 +24,7 @@ from .waiting import wait_for
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.overlay.logs import LogOptions
+    from tracelane.core.logs.opening import LogOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
@@ -133,7 +133,7 @@ def view(
     )
 
     def prepare(trace: Trace, before: Carried | None) -> Prepared:
-        from tracelane.core.overlay.counters import with_cheap_lanes
+        from tracelane.core.logs.counters import with_cheap_lanes
         from tracelane.tui.prepared import Prepared
         from tracelane.tui.view_state import import_marks, keep_marks
 
@@ -170,16 +170,16 @@ def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trac
     """Return the trace with logs laid over it."""
     if not logs:
         return trace
-    from tracelane.core.overlay.logs import lay_over
+    from tracelane.core.logs.opening import open_overlay
 
-    return lay_over(trace, logs, options)
+    return open_overlay(trace, logs, options)
 
 
 def offered_log(trace: Trace, how: str) -> str:
     """Return a line that offers the aiu-smi log beside the trace and says how to lay it over; empty where
     there is none.
     """
-    from tracelane.core.overlay.nearby import nearby_logs
+    from tracelane.core.logs.nearby import nearby_logs
 
     beside = nearby_logs(trace)
     if not beside:

@@ -9,7 +9,7 @@ from textual.worker import get_current_worker
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.overlay.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
+from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
 from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggle_computed_lanes
 from ..actions.focus import in_view

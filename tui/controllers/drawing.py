@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.overlay.counters import files_of
+from tracelane.core.logs.counters import files_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 

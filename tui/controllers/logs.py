@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.overlay.nearby import nearby_logs
-from tracelane.core.overlay.overlay import Overlay
+from tracelane.core.logs.nearby import nearby_logs
+from tracelane.core.logs.overlay import Overlay
 
 from ..actions import logs
 from ..jobs import background
@@ -68,7 +68,7 @@ class LogController:
     @background("log")
     def open_log(self, path: str) -> None:
         """Read a log and lay it over the trace, away from the screen."""
-        from tracelane.core.overlay.logs import LogOptions, with_log
+        from tracelane.core.logs.opening import LogOptions, with_log
 
         self.app.call_from_thread(self.app.say, f"reading {path} …")
         try:

@@ -13,7 +13,7 @@ from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from tracelane.core.base.safe_text import safe_lines
-from tracelane.core.overlay.counters import files_of
+from tracelane.core.logs.counters import files_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.tables.registry import PANELS
 

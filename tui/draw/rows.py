@@ -17,7 +17,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import RowKind, SliceFlag
 from tracelane.core.index.store import Index
-from tracelane.core.overlay.log_index import LogIndex
+from tracelane.core.logs.log_index import LogIndex
 from tracelane.core.query.busy import UNION_ROWS, lane_cells, spans, work_cells
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span, row_cells
 from tracelane.core.query.hit_marks import HitMarks, RowSpan

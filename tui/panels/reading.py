@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracelane.core.base.units import format_share
-from tracelane.core.overlay.overlay import Overlay, Reading
-from tracelane.core.overlay.range_values import statistics_of
+from tracelane.core.logs.overlay import Overlay, Reading
+from tracelane.core.logs.range_values import statistics_of
 from tracelane.core.trace import Trace
 
 from ..clock import TimeWriter

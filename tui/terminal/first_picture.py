@@ -21,7 +21,7 @@ from rich.style import Style
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
-from tracelane.core.overlay.counters import files_of
+from tracelane.core.logs.counters import files_of
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session

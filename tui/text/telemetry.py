@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.export.formats import shown
-from tracelane.core.overlay.zones import offset_text
+from tracelane.core.logs.zones import offset_text
 from tracelane.core.tables.table import Table, Value
 
 LINES_SHOWN = 5

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .series import F64, I64, Bools
+from ..base.arrays import F64, I64, Bools
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from ..base.units import format_count
 from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-from ..telemetry.columns import ColumnKind, LogColumn
+from .columns import ColumnKind, LogColumn
 
 if TYPE_CHECKING:
-    from ..telemetry.log import TelemetryLog
-    from ..telemetry.series import Series
+    from .log import TelemetryLog
+    from .series import Series
 
 FLAT = 0.5
 """A metric that stays above this share of its greatest value is not drawn from zero: it would be flat."""

@@ -13,10 +13,10 @@ from ..base.short_names import short_name
 from ..tables.scope import Scope
 from ..tables.table import Column, Table, Value
 from ..tables.work import work_of
-from ..telemetry.energy import FAR, attribute
-from ..telemetry.series import Series
+from .energy import FAR, attribute
 from .more_sources import NO_CLOCKS
 from .overlay import Overlay
+from .series import Series
 from .steps import NO_CARDS, Card, cards_of
 
 COLUMNS = (

@@ -15,16 +15,16 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.errors import UnreadableError, UsageError
 from ..base.private import open_regular, reason_of
-from ..telemetry.log import TelemetryLog, open_log
 from ..trace import Trace
+from .log import TelemetryLog, open_log
 from .more_sources import NO_CLOCKS
 from .overlay import Overlay, PlacedLog
 from .wall import Wall
 from .zones import host_offset, zone_offset
 
 if TYPE_CHECKING:
-    from ..telemetry.clock_fit import Proposal
-    from ..telemetry.log import TelemetryLog
+    from .clock_fit import Proposal
+    from .log import TelemetryLog
     from .wall import Wall
 
 
@@ -42,7 +42,7 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
 
     Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
-    from ..telemetry.clock_fit import propose  # only here: without logs nothing of it is needed
+    from .clock_fit import propose  # only here: without logs nothing of it is needed
 
     time = wall.time
     span = log.span
@@ -74,7 +74,7 @@ def _process(wall: Wall, card: str, pid: str) -> str:
     raise UsageError(f"{card}={pid}: no device of the trace has this pid; the pids are {known}")
 
 
-def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
+def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
     """Read logs and lay them over a trace by the clock given or proposed.
 
     Of each log the devices that the trace has are shown, all where it has none of them. Raises
@@ -94,10 +94,10 @@ def lay_over(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> 
 
 
 def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:
-    """Return a trace with one more log over it, below those that lie there already; raises as `lay_over`."""
+    """Return a trace with one more log below those that it has; raises as `open_overlay` does."""
     if not isinstance(trace, Overlay):
-        return lay_over(trace, [path], options)
-    more = lay_over(trace.own, [path], options)
+        return open_overlay(trace, [path], options)
+    more = open_overlay(trace.own, [path], options)
     return Overlay(trace.own, (*trace.placed, *more.placed))
 
 

@@ -10,12 +10,13 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..base.arrays import F64, I64, Bools
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, reason_of
 from .cells import LogRows, read_rows
 from .columns import ColumnKind, LogColumn
 from .header import LogHeader, csv_header, text_header, with_units
-from .series import F64, I64, Bools, DeviceLog, Series
+from .series import DeviceLog, Series
 from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
 
 CHUNK = 4 << 20

@@ -12,10 +12,10 @@ from ..query.titles import rank_titles
 from ..query.views import Row
 from ..tables.scope import Scope
 from ..tables.table import Column, Table, Value
-from ..telemetry.columns import WATTS
-from ..telemetry.energy import statistics
-from ..telemetry.header import UNIT_WORDS, name_and_unit
 from ..trace import Trace
+from .columns import WATTS
+from .energy import statistics
+from .header import UNIT_WORDS, name_and_unit
 from .range_values import counter_series
 
 COLUMNS = (

@@ -10,8 +10,8 @@ from math import isfinite
 
 import numpy as np
 
+from ..base.arrays import F64, I64, Bools
 from .header import LogHeader
-from .series import F64, I64, Bools
 from .stamps import NO_TIME, StampKind, Stamps, parse_stamps
 
 MISSING_CELLS = frozenset(

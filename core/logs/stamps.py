@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from .series import I64, Bools
+from ..base.arrays import I64, Bools
 
 SECOND = 1_000_000_000
 GAP = 1.75

@@ -20,9 +20,9 @@ from .zones import SECOND, offset_text
 
 if TYPE_CHECKING:
     from ..tables.devices import Device
-    from ..telemetry.clock_fit import Proposal
-    from ..telemetry.log import TelemetryLog
-    from ..telemetry.series import Series
+    from .clock_fit import Proposal
+    from .log import TelemetryLog
+    from .series import Series
 
 
 @dataclass(frozen=True)

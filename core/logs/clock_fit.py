@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..base.arrays import I64
 from .columns import ColumnKind
 from .correlation import Activity, BusyTime, Curve, curve, exact
 from .log import TelemetryLog
-from .series import I64, Series
+from .series import Series
 from .stamps import SECOND, StampKind
 
 QUARTER = 900

@@ -10,11 +10,11 @@ from ..base.arrays import F64, I64
 from ..base.clock import Clocks
 from ..index.format import RowKind
 from ..query.views import Row
-from ..telemetry.columns import WATTS, ColumnKind, LogColumn
-from ..telemetry.energy import Statistics, statistics
-from ..telemetry.series import Series
 from ..trace import Trace
+from .columns import WATTS, ColumnKind, LogColumn
+from .energy import Statistics, statistics
 from .overlay import Overlay
+from .series import Series
 
 _POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)
 

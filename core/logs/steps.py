@@ -13,11 +13,11 @@ from ..base.clock import Clocks
 from ..tables.devices import Device
 from ..tables.step_choice import find_steps
 from ..tables.table import Column, Table
-from ..telemetry.columns import ColumnKind
-from ..telemetry.energy import Statistics, statistics
-from ..telemetry.series import Series
+from .columns import ColumnKind
+from .energy import Statistics, statistics
 from .more_sources import NO_CLOCKS
 from .overlay import Overlay
+from .series import Series
 
 COLUMNS = (
     Column("step", "step", "text"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..base.private import open_regular
-from ..telemetry.header import csv_header, text_header
 from ..trace import Trace
+from .header import csv_header, text_header
 
 LOG_SUFFIXES = (".txt", ".csv", ".log")
 HEAD = 4096

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import F64, I64
 from ..base.errors import UsageError
-from .series import F64, I64, Series
+from .series import Series
 
 NANO = 1_000_000_000
 FAR = 10

@@ -1,1 +1,0 @@
-"""Telemetry logs over a trace: their clocks fitted to it, their series as lanes beside its own."""
