@@ -15,6 +15,8 @@ AXES = ("DP", "PP", "CP", "TP")
 _RANK = re.compile(r"(?<![a-z])(?<!local[-_])rank[-_=]?(\d{1,7})(?:[-_]?of[-_]?(\d{1,7}))?", re.IGNORECASE)
 _WORKER = re.compile(r"(?<![a-z])worker[-_=]?(\d{1,7})", re.IGNORECASE)
 _AXIS = re.compile(r"-(TP|DP|PP|EP|CP)-(\d{1,7})(?![0-9A-Za-z])")
+_WORKER_PLACE = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(?=_(?:\w+_)?rank\d)")
+"""How vLLM calls its workers: dp0_pp0_tp1_dcp0_ep1_rank1."""
 _EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
 _HOST = re.compile(r"(?P<host>[A-Za-z][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
@@ -34,7 +36,8 @@ class NameFacts:
 
 
 def name_facts(path: str | Path) -> NameFacts:
-    """Return what a file's name tells: `rankN`, `workerN`, `-TP-n-DP-n`, a stamp, Kineto's `host_pid.stamp`.
+    """Return what a file's name tells: `rankN`, `workerN`, `-TP-n-DP-n`, `dpN_ppN_tpN_rankN`, a
+    stamp, Kineto's `host_pid.stamp`.
 
     Of a folder's name only the rank counts, where the file's own tells none.
     """
@@ -48,11 +51,13 @@ def name_facts(path: str | Path) -> NameFacts:
         stamp = _date_ns(date)
     rank, world = rank_in(name)
     axes = {axis: int(number) for axis, number in _AXIS.findall(name)}
+    if place := _WORKER_PLACE.search(name):
+        axes = dict(zip(("DP", "PP", "TP"), map(int, place.groups())))
     if rank is None and not axes:
         rank, world = rank_in(path.parent.name)
     host = _HOST.search(name[: epoch.start()]) if epoch and rank_in(name)[0] is None else None
     stem = name
-    for pattern in (_EPOCH, _DATE, _RANK, _WORKER, _AXIS):
+    for pattern in (_EPOCH, _DATE, _WORKER_PLACE, _RANK, _WORKER, _AXIS):
         stem = pattern.sub("#", stem)
     host_name, pid = (host["host"], int(host["pid"])) if host else ("", None)
     return NameFacts(rank, world, axes, stamp, host_name, pid, stem)

@@ -3,9 +3,10 @@
 A layout is known, by the first of these that tells:
 
 1. from `distributedInfo.pg_config` of the rank's file: the process group whose description (else its name) is
-   that of the axis, such as `mesh_tp` or `PIPELINE_MODEL_PARALLEL_GROUP`, and whose ranks hold this one;
+   that of the axis, such as `mesh_tp` or `PIPELINE_MODEL_PARALLEL_GROUP`, and which holds this rank;
 2. from the process groups of its collectives, where their names are of that kind;
-3. from the places in the files' names (`-TP-1-DP-0`): ranks that differ in this axis only.
+3. from the places in the files' names (`-TP-1-DP-0`, `dp0_pp0_tp1_rank1`): ranks that differ in this axis
+   only.
 """
 
 from __future__ import annotations
@@ -24,16 +25,30 @@ from .skew import Skew
 if TYPE_CHECKING:
     from ..trace import Trace
 
-HOST, *AXES = GROUPINGS = ("host", "tp", "pp", "dp")
-_WORDS = {
-    "tp": re.compile(r"(?<![a-z])(?:tp|tensor_?(?:model_?)?parallel)(?![a-z])", re.IGNORECASE),
-    "pp": re.compile(r"(?<![a-z])(?:pp|pipeline_?(?:model_?)?parallel)(?![a-z])", re.IGNORECASE),
-    "dp": re.compile(r"(?<![a-z])(?:d|f?sd|hsd|dd)p(?![a-z])|(?<![a-z])data_?parallel", re.IGNORECASE),
+HOST = "host"
+_AXIS_WORDS = {
+    "tp": frozenset({"tp", "tensor", "tensorparallel", "tensormodelparallel"}),
+    "pp": frozenset({"pp", "pipeline", "pipelineparallel", "pipelinemodelparallel"}),
+    "dp": frozenset({"dp", "ddp", "fsdp", "hsdp", "sdp", "data", "dataparallel", "shard", "replicate"}),
 }
 """What the names and descriptions of process groups call an axis: torch's device meshes, Megatron, vLLM."""
+_OTHER_AXES = {
+    axis: frozenset({"ep", "expert", "embedding"}).union(*(_AXIS_WORDS[other] for other in others))
+    for axis, others in (("tp", ("pp", "dp")), ("pp", ("tp", "dp")), ("dp", ("tp", "pp")))
+}
+"""A group whose name has one of these too is none of the axis alone: TENSOR_AND_DATA_PARALLEL_GROUP."""
+_PLAIN_WORDS = frozenset({"mesh", "group", "groups", "model", "parallel", "process", "pg", "gloo", "nccl"})
+"""These say nothing of the axis."""
+_SHARDS, _REPLICAS = frozenset({"shard", "fsdp", "hsdp", "sdp"}), frozenset({"replicate"})
+"""Where data parallel ranks are in two groups, those that share the parameters and those that repeat them,
+both together are the group of the axis.
+"""
+_WORD = re.compile(r"[a-z]+")
 _PLACE = re.compile(r"([A-Z]{2}) (\d+)")
 HOST_KEYS = ("host_name", "hostname")
 """What Kineto, and what others call the host in a trace's own keys."""
+MOST_RANKS = 1 << 20
+"""No world is larger; a greater number in a file is not believed."""
 UNKNOWN = "unknown"
 """The group of ranks whose files do not tell."""
 
@@ -74,7 +89,9 @@ def rank_groups(origins: Mapping[int, RankOrigin], by: str, waiting: Skew) -> di
         for other in (_of_collectives(by, numbers, waiting), _of_places(origins, by)):
             labels = {source: labels.get(source) or other.get(source, "") for source in origins}
     if not any(labels.values()):
-        places = "host_name" if by == HOST else "pg_config, names of process groups, names as -TP-0-DP-1"
+        places = (
+            "host_name" if by == HOST else "pg_config, names of process groups, names of files as -TP-0-DP-1"
+        )
         raise UsageError(f"--group-by {by}: no file says so ({places})")
     return {source: labels.get(source) or UNKNOWN for source in origins}
 
@@ -100,28 +117,69 @@ def _title(ranks: Iterable[int]) -> str:
 
 def _of_configuration(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
     """Return the groups that `pg_config` tells."""
-    labels = {}
-    for source, origin in origins.items():
-        fitting = [
-            (len(words), ranks)
-            for words, ranks in _configured(origin.envelope)
-            if origin.rank in ranks and _WORDS[axis].search(words)
-        ]
-        if fitting:  # "DATA_PARALLEL_GROUP" before "DATA_PARALLEL_GROUP_WITH_CP"
-            labels[source] = _title(min(fitting)[1])
-    return labels
+    groups = {source: _groups_of_axis(origin, axis) for source, origin in origins.items()}
+    together = _united(group for several in groups.values() if len(several) > 1 for group in several)
+    return {
+        source: _title(several[0] if len(several) == 1 else together[origins[source].rank])
+        for source, several in groups.items()
+        if several
+    }
 
 
-def _configured(envelope: Any) -> list[tuple[str, list[int]]]:
-    """Return (description or name, ranks) of the process groups of a file, those that are sound."""
+def _groups_of_axis(origin: RankOrigin, axis: str) -> list[Sequence[int]]:
+    """Return the ranks of the process group of an axis that a file tells: of several names that fit the one
+    with the fewest other words (DATA_PARALLEL_GROUP before DATA_PARALLEL_GROUP_WITH_CP); of shards and their
+    replicas both.
+    """
+    fitting = sorted(
+        (len(words - _AXIS_WORDS[axis]), len(text), text, ranks)
+        for text, ranks in _configured(origin.envelope)
+        if origin.rank in ranks and _is_of_axis(words := _words(text), axis)
+    )
+    if not fitting:
+        return []
+    kinds = [
+        next((ranks for _, _, text, ranks in fitting if _words(text) & kind), None)
+        for kind in (_SHARDS, _REPLICAS)
+    ]
+    if _words(fitting[0][2]) & (_SHARDS | _REPLICAS) and all(ranks is not None for ranks in kinds):
+        return [ranks for ranks in kinds if ranks is not None]
+    return [fitting[0][3]]
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a process group's name, without those that say nothing of its axis."""
+    return frozenset(_WORD.findall(text.lower())) - _PLAIN_WORDS
+
+
+def _is_of_axis(words: frozenset[str], axis: str) -> bool:
+    return bool(words & _AXIS_WORDS[axis]) and not words & _OTHER_AXES[axis]
+
+
+def _united(groups: Iterable[Sequence[int]]) -> dict[int, frozenset[int]]:
+    """Return by rank all ranks that it is tied to by groups which share a rank."""
+    together: dict[int, set[int]] = {}
+    for group in groups:
+        union = set(group).union(*(together.get(rank, ()) for rank in group))
+        for rank in union:
+            together[rank] = union
+    return {rank: frozenset(union) for rank, union in together.items()}
+
+
+def _configured(envelope: Any) -> list[tuple[str, Sequence[int]]]:
+    """Return (description or name, ranks) of the process groups of a file, those that are sound. Torch writes
+    no ranks for a group of all of them.
+    """
     info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
     groups = info.get("pg_config") if isinstance(info, dict) else None
-    sound = []
+    world = info.get("world_size") if isinstance(info, dict) else None
+    everyone = range(world) if type(world) is int and 0 < world <= MOST_RANKS else range(0)
+    sound: list[tuple[str, Sequence[int]]] = []
     for group in groups if isinstance(groups, list) else []:
         ranks = group.get("ranks") if isinstance(group, dict) else None
         if isinstance(ranks, list) and all(type(rank) is int and rank >= 0 for rank in ranks):
             texts = (group.get("pg_desc"), group.get("pg_name"))
-            sound += [(text, ranks) for text in texts if isinstance(text, str)]
+            sound += [(text, ranks or list(everyone)) for text in texts if isinstance(text, str)]
     return sound
 
 
@@ -129,7 +187,7 @@ def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dic
     """Return the groups that the collectives' own process groups are called by."""
     ranks_of: dict[str, set[int]] = {}
     for place, (group, _) in enumerate(waiting.families):
-        if _WORDS[axis].search(group):
+        if _is_of_axis(_words(group), axis):
             in_family = waiting.family[waiting.who.collective] == place
             columns = np.unique(waiting.who.rank[in_family]).tolist()
             ranks_of.setdefault(group, set()).update(waiting.sources[column] for column in columns)
@@ -142,12 +200,18 @@ def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dic
 
 
 def _of_places(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
-    """Return the groups of the ranks whose places in the layout differ in the axis only."""
+    """Return the groups of the ranks whose places in the layout differ in the axis only; none where two ranks
+    stand in one place: then the names tell how large the layout is.
+    """
     others: dict[frozenset[tuple[str, str]], list[int]] = {}
     key_of = {}
+    rank_at: dict[str, int] = {}
     for source, origin in origins.items():
         coordinates = dict(_PLACE.findall(origin.place))
+        coordinates.pop("EP", None)  # experts are spread over the ranks of the other axes
         if coordinates.pop(axis.upper(), None) is not None:
+            if rank_at.setdefault(origin.place, origin.rank) != origin.rank:
+                return {}
             key_of[source] = frozenset(coordinates.items())
             others.setdefault(key_of[source], []).append(origin.rank)
     return {source: _title(others[key]) for source, key in key_of.items()}

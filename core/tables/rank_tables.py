@@ -90,7 +90,7 @@ FIRST = ("ranks", "steps", "collectives", "imbalance")
 
 def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str = "") -> Tables:
     """Return the ranks, the slowest rank of each step, the collectives, and each rank step by step; with
-    `group_by` (one of GROUPINGS) the groups of the ranks before them.
+    `group_by` (host, tp, pp, dp) the groups of the ranks before them.
 
     `worst` leaves only so many ranks (and groups), those that the others wait for most.
     """

@@ -80,6 +80,16 @@ TP, PP, DP = ("ranks 4-5", "ranks 5, 7", "ranks 1, 5")
             "pg_desc",
         ),
         (("tp:0", "pp:0", "dp:0"), "pg_name"),
+        (("mesh_infer_tp", "mesh_infer_pp", "mesh_dp_shard_cp"), "pg_desc"),
+        (("tensor_parallel", "pipeline_parallel", "data_parallel"), "pg_desc"),
+        (
+            (
+                "TENSOR_MODEL_PARALLEL_GROUP_GLOO",
+                "PIPELINE_MODEL_PARALLEL_GROUP",
+                "DATA_PARALLEL_GROUP_WITH_CP_GLOO",
+            ),
+            "pg_desc",
+        ),
     ],
 )
 def test_groups_of_the_layout(names: tuple[str, str, str], key: str, tmp_path: Path) -> None:
@@ -94,6 +104,68 @@ def test_groups_of_the_layout(names: tuple[str, str, str], key: str, tmp_path: P
         of_rank = {row["rank"]: row["group"] for row in tables["ranks"].rows()}
         assert of_rank[LATE] == group and len(set(of_rank.values())) == 4
     scope.trace.close()
+
+
+def test_the_plainest_name_is_the_group(tmp_path: Path) -> None:
+    """Of Megatron's groups those of two axes, of experts and of embeddings are none of the axis."""
+    names = ("TENSOR_MODEL_PARALLEL_GROUP", "PIPELINE_MODEL_PARALLEL_GROUP", "DATA_PARALLEL_GROUP")
+    groups = process_groups(*names)
+    others = (
+        "DATA_PARALLEL_GROUP_WITH_CP",
+        "EXPERT_DATA_PARALLEL_GROUP",
+        "TENSOR_AND_DATA_PARALLEL_GROUP",
+        "EXPERT_TENSOR_PARALLEL_GROUP",
+        "TENSOR_AND_CONTEXT_PARALLEL_GROUP",
+        "EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP",
+        "EMBEDDING_GROUP",
+    )
+    groups = [{"pg_desc": name, "ranks": list(range(RANKS))} for name in others] + groups
+    scope = written(tmp_path, groups)
+    for axis, group in (("tp", TP), ("pp", PP), ("dp", DP)):
+        assert next(analyse_ranks(scope, group_by=axis)["groups"].rows())["group"] == group
+    scope.trace.close()
+
+
+@pytest.mark.parametrize("shard", ["mesh_dp_shard", "mesh_fsdp"])
+def test_shards_and_replicas_are_one_data_parallel_group(shard: str, tmp_path: Path) -> None:
+    """Ranks that share parameters with some and repeat those of others are data parallel to all of them."""
+    groups = process_groups("mesh_tp", "mesh_dp_replicate", shard)
+    scope = written(tmp_path, groups)
+    rows = list(analyse_ranks(scope, group_by="dp")["groups"].rows())
+    assert {row["group"] for row in rows} == {"ranks 0, 2, 4, 6", "ranks 1, 3, 5, 7"}
+    scope.trace.close()
+
+
+def test_a_group_of_all_ranks_may_be_written_without_them(tmp_path: Path) -> None:
+    """Torch writes an empty list of ranks for a group that holds the whole world."""
+    scope = written(tmp_path, [{"pg_name": "1", "pg_desc": "mesh_dp", "ranks": []}])
+    rows = list(analyse_ranks(scope, group_by="dp")["groups"].rows())
+    assert [(row["group"], row["ranks"]) for row in rows] == [("ranks 0-7", RANKS)]
+    scope.trace.close()
+
+
+def test_groups_by_the_names_that_vllm_gives_its_workers(tmp_path: Path) -> None:
+    """vLLM names the files of its workers by their places on all axes and their rank."""
+    written(tmp_path, [])
+    for rank in range(RANKS):
+        place = f"dp{rank // 4}_pp{rank // 2 % 2}_tp{rank % 2}_dcp0_ep0_rank{rank}"
+        (tmp_path / f"rank{rank}.json").rename(tmp_path / f"{place}.17819423313310384{rank}.pt.trace.json")
+    opened = open_trace([tmp_path], index_dir=tmp_path / "new")
+    for axis, group in (("tp", TP), ("pp", PP), ("dp", DP)):
+        rows = list(analyse_ranks(Scope(opened, clocks=opened.clocks), group_by=axis)["groups"].rows())
+        assert (rows[0]["group"], rows[0]["worst"], len(rows)) == (group, LATE, 4)
+    opened.close()
+
+
+def test_sizes_of_a_layout_are_no_places(tmp_path: Path) -> None:
+    """Where all ranks have the same numbers in their names these say how large the layout is."""
+    written(tmp_path, [])
+    for rank in range(RANKS):
+        (tmp_path / f"rank{rank}.json").rename(tmp_path / f"llama_dp2_pp2_tp2_rank{rank}.json")
+    opened = open_trace([tmp_path], index_dir=tmp_path / "new")
+    with pytest.raises(UsageError, match="--group-by tp: no file says so"):
+        analyse_ranks(Scope(opened, clocks=opened.clocks), group_by="tp")
+    opened.close()
 
 
 @pytest.mark.parametrize("key", ["host_name", "hostname"])
