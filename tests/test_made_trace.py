@@ -57,7 +57,7 @@ def test_copies_follow_one_another(tmp_path: Path) -> None:
     for copies in (1, 3):
         path = write_made_trace(tmp_path / f"{copies}.json", copies=copies)
         trace = open_trace(path, index_dir=tmp_path / "index")
-        ledgers.append(trace.sources[0].ledger)
+        ledgers.append(trace.sources[0].read_report)
         assert not trace.indexes[0].lanes["overlapping"].any()
         trace.close()
     assert ledgers[1]["events"] - ledgers[0]["events"] == 2 * pattern().events

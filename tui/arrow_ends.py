@@ -12,7 +12,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import DEVICE
 from tracelane.core.index.format import NONE, RowKind
 from tracelane.core.index.store import Index
-from tracelane.core.query.lookup import place_of
+from tracelane.core.query.lookup import locate_slice
 from tracelane.core.trace import Row, Trace
 
 MOST = 64
@@ -148,5 +148,5 @@ def _category(index: Index, position: int) -> str:
 
 def _known(trace: Trace, source: int, position: int) -> SliceId:
     """Return a slice's identity by way of its row: the trace remembers where that slice lies."""
-    number, at = place_of(trace.indexes[source], position)
+    number, at = locate_slice(trace.indexes[source], position)
     return trace.slice_id(trace.row_number(source, number), at)

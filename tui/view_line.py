@@ -25,7 +25,7 @@ def view_line(trace: Trace, session: Session) -> str:
         raise TracelaneError("what was read from standard input cannot be opened again")
     seen = session.viewport
     words = ["tracelane", "view", *(path if not path.startswith("-") else f"./{path}" for path in paths)]
-    if trace.shown_capture is None and len(trace.captures) > 1:
+    if trace.open_capture is None and len(trace.captures) > 1:
         words += ["--capture", ALL]  # of the paths alone the newest would be opened
     words += ["--from", _stamp(seen.start), "--to", _stamp(seen.end)]
     for option, span in (("--range", session.range), ("--baseline", session.baseline)):

@@ -37,13 +37,13 @@ Process: TypeAlias = "subprocess.Popen[bytes]"
 
 
 def stand_back(pid: int = 0) -> None:
-    """Let other processes come before one (0: this one) from now on: somebody looks at what they draw."""
+    """Lower the priority of a process (0: this one): others draw what the user looks at."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
 
 
-def made_for_decoding() -> bool:
-    """Tell whether this process was started with the settings that decoding is faster with."""
+def serves_decoding() -> bool:
+    """Tell whether this process was started with the settings that make decoding faster."""
     return DECODING.items() <= os.environ.items()
 
 

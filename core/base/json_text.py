@@ -67,8 +67,8 @@ def text_of(raw: bytes) -> str:
 
 
 def _meaning(escape: re.Match[str]) -> str:
-    code, letter = escape.groups()
-    return chr(int(code, 16)) if code else _MEANINGS[letter]
+    code, character = escape.groups()
+    return chr(int(code, 16)) if code else _MEANINGS[character]
 
 
 def _joined(pair: re.Match[str]) -> str:

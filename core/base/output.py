@@ -97,24 +97,24 @@ class StatusLine:
     def __init__(self, stream: TextIO | None = None) -> None:
         """Begin without a line."""
         self._stream = sys.stderr if stream is None else stream
-        self._shown = False
+        self._has_text = False
         self.is_live = self._stream is not None and self._stream.isatty()
         """Whether there is a terminal to write over."""
         self.encoding = (getattr(self._stream, "encoding", None) or "ascii").lower()
 
     def show(self, text: str) -> None:
-        """Put a text in the place of the line before, cut to the width of the terminal."""
+        """Replace the line by a text, cut to the width of the terminal."""
         columns = shutil.get_terminal_size((80, 24)).columns or 80
         self._stream.write(ERASE + safe(text)[: columns - 1])
         self._stream.flush()
-        self._shown = True
+        self._has_text = True
 
     def clear(self) -> None:
-        """Take the line away."""
-        if self._shown:
+        """Erase the line."""
+        if self._has_text:
             self._stream.write(ERASE)
             self._stream.flush()
-            self._shown = False
+            self._has_text = False
 
 
 def _print(text: str, error: bool) -> None:

@@ -28,8 +28,8 @@ try:
 except ImportError:  # no wheel for this machine
     re2 = None
 
-MOST_KNOWN = 1 << 14
-"""Answers of the job that are kept."""
+MOST_CACHED = 1 << 14
+"""Answers of the job that are cached."""
 FEW_WAYS = 1000
 """Ways to match up to which Python's engine is used as it is."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -43,7 +43,7 @@ class SlowPatternError(UsageError):
 class Engine(Protocol):
     """What finds an expression in texts."""
 
-    def found_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
+    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
         """Return of each text whether the expression is found in it."""
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
@@ -71,11 +71,11 @@ class Pattern:
 
     def search(self, text: str, cancelled: CancelledCallback = never) -> bool:
         """Tell whether the expression is found in a text. Raises SlowPatternError, Cancelled."""
-        return self.found_in((text,), cancelled)[0]
+        return self.matches_in((text,), cancelled)[0]
 
-    def found_in(self, texts: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
+    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
         """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
-        return engine_for(self.text, self.ignore_case).found_in([_sound(text) for text in texts], cancelled)
+        return engine_for(self.text, self.ignore_case).matches_in([_sound(text) for text in texts], cancelled)
 
     def end_of_match(self, text: str, cancelled: CancelledCallback = never) -> int | None:
         """Return where the match ends that begins where the text does; None where none does. Raises
@@ -91,7 +91,7 @@ class PythonEngine:
         """Find this."""
         self._pattern = pattern
 
-    def found_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
+    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
         """Return of each text whether the expression is found in it."""
         search = self._pattern.search
         return [search(text) is not None for text in texts]
@@ -110,10 +110,10 @@ class JobEngine:
         self._text = text
         self._job = PatternJob(text, flags)
         self._slow: SlowPatternError | None = None
-        self._known: dict[tuple[str, str], int] = {}
+        self._cache: dict[tuple[str, str], int] = {}
         """(how, text) -> where the match ends: titles of lanes are asked for again and again."""
 
-    def found_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
+    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
         """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
         return [end >= 0 for end in self._ends("search", texts, cancelled)]
 
@@ -127,7 +127,7 @@ class JobEngine:
     def _ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
         if self._slow is not None:
             raise self._slow
-        new = [text for text in dict.fromkeys(texts) if (how, text) not in self._known]
+        new = [text for text in dict.fromkeys(texts) if (how, text) not in self._cache]
         try:
             ends = self._job.ends(how, new, cancelled) if new else []
         except SlowTextError as error:
@@ -137,8 +137,8 @@ class JobEngine:
                 " many ways; write it more simply"
             )
             raise self._slow from None
-        known = self._known | {(how, text): end for text, end in zip(new, ends)}
-        self._known = known if len(known) <= MOST_KNOWN else {}
+        known = self._cache | {(how, text): end for text, end in zip(new, ends)}
+        self._cache = known if len(known) <= MOST_CACHED else {}
         return [known[how, text] for text in texts]
 
 
@@ -150,17 +150,17 @@ class LinearEngine:
         self._pattern, self._job = translated, job
         self.ascii_only = ascii_only
 
-    def found_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
+    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
         """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
         search = self._pattern.search
         if not self.ascii_only:
             return [search(text) is not None for text in texts]
         hits = [self._fits(text) and search(text) is not None for text in texts]
-        others = [place for place, text in enumerate(texts) if not self._fits(text)]
+        others = [at for at, text in enumerate(texts) if not self._fits(text)]
         if others:
-            answers = self._job.found_in([texts[place] for place in others], cancelled)
-            for place, answer in zip(others, answers):
-                hits[place] = answer
+            answers = self._job.matches_in([texts[at] for at in others], cancelled)
+            for at, answer in zip(others, answers):
+                hits[at] = answer
         return hits
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:

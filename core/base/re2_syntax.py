@@ -1,8 +1,8 @@
 """Python's regular expressions rewritten for RE2, so that they mean the same.
 
-The two differ in which characters are digits, letters, blanks and the same case aside, in where words begin
-and in what a dollar means. Python's own parser reads an expression, and each class of characters is written
-as the ranges that Python's engine matches, found by asking it. What RE2 cannot be told raises NotLinearError.
+The two differ in which characters are digits, letters and blanks, in which differ by case only, in where
+words begin and in what a dollar means. Python's own parser reads an expression, and each class of characters
+is written as the ranges that Python's engine matches. What RE2 cannot express raises NotLinearError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RE2_LARGEST = 64 << 20
 """Bytes that RE2 may take for one expression: long classes of letters exceed the 8 MB that are usual."""
 COUNT_LARGEST = 10**9
 ALPHABETS = re.ASCII | re.UNICODE
-LETTERS_END = 0x1F000
+CASED_END = 0x1F000
 """Characters from here on are symbols, ideographs and private."""
 NOTHING = r"[^\x{0}-\x{10FFFF}]"
 _CATEGORIES = {
@@ -56,7 +56,7 @@ def re2_syntax(pattern: re.Pattern[str]) -> Translated:
 
 
 def ways_to_match(pattern: re.Pattern[str]) -> int:
-    """Return in how many ways an expression could match from one place on; many where something repeats."""
+    """Return in how many ways an expression could match from one position; many where something repeats."""
     return _ways(_items(pattern))
 
 
@@ -90,12 +90,12 @@ class _Writer:
     def sequence(self, items: Iterable[Item], flags: int, last: bool) -> Iterator[str]:
         """Yield the pieces of a sequence; `last`: nothing comes after it."""
         items = list(items)
-        for place, (code, value) in enumerate(items):
-            yield self._item(code, value, flags, last and place == len(items) - 1)
+        for at, (code, value) in enumerate(items):
+            yield self._item(code, value, flags, last and at == len(items) - 1)
 
     def _item(self, code: Any, value: Any, flags: int, last: bool) -> str:
         if code is codes.LITERAL:
-            return _letter(value, flags) if flags & re.IGNORECASE else _escaped_for_re2(value)
+            return _case_class(value, flags) if flags & re.IGNORECASE else _escaped_for_re2(value)
         if code is codes.NOT_LITERAL:
             return _class(f"[^{_escaped(value)}]", flags)
         if code is codes.ANY:
@@ -105,7 +105,7 @@ class _Writer:
         if code is codes.FAILURE:
             return NOTHING
         if code is codes.AT:
-            return self._place(value, flags, last)
+            return self._position(value, flags, last)
         if code is codes.BRANCH:
             return "(?:" + "|".join(self._group(branch, flags, last) for branch in value[1]) + ")"
         if code is codes.SUBPATTERN:
@@ -123,7 +123,7 @@ class _Writer:
     def _group(self, items: Iterable[Item], flags: int, last: bool) -> str:
         return f"(?:{''.join(self.sequence(items, flags, last))})"
 
-    def _place(self, value: Any, flags: int, last: bool) -> str:
+    def _position(self, value: Any, flags: int, last: bool) -> str:
         if value is codes.AT_BEGINNING:
             return "(?m:^)" if flags & re.MULTILINE else r"\A"
         if value is codes.AT_BEGINNING_STRING:
@@ -164,7 +164,7 @@ def _escaped_for_re2(number: int) -> str:
     return f"\\x{{{number:X}}}"
 
 
-def _letter(number: int, flags: int) -> str:
+def _case_class(number: int, flags: int) -> str:
     """Return the class of the characters that are this one, case aside."""
     others = re.findall(_escaped(number), _with_case(), flags & (re.IGNORECASE | ALPHABETS))
     return "[" + "".join(map(_escaped_for_re2, sorted({number, *map(ord, others)}))) + "]"
@@ -183,7 +183,7 @@ def _class(source: str, flags: int) -> str:
 
 @lru_cache(maxsize=1)
 def _all_characters() -> str:
-    """Return a text in which each character stands at the place of its number."""
+    """Return a text of all characters in the order of their code points."""
     numbers = array("I", range(sys.maxunicode + 1))  # four bytes each wherever Python runs today
     return numbers.tobytes().decode(
         "utf-32-le" if sys.byteorder == "little" else "utf-32-be", "surrogatepass"
@@ -192,6 +192,6 @@ def _all_characters() -> str:
 
 @lru_cache(maxsize=1)
 def _with_case() -> str:
-    """Return all characters that another one is, case aside: none lies beyond the last block of letters."""
-    letters = map(chr, range(LETTERS_END))
-    return "".join(letter for letter in letters if letter.lower() != letter or letter.upper() != letter)
+    """Return all characters that have an upper or lower case; all lie before CASED_END."""
+    characters = map(chr, range(CASED_END))
+    return "".join(one for one in characters if one.lower() != one or one.upper() != one)

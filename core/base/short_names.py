@@ -113,14 +113,14 @@ def _kernel_of_path(text: str, keep_suffix: bool) -> str:
     parts = [part for part in text.split("/") if part]
     if not parts or not text.startswith(("/", "./", "../")):
         return text
-    for place in range(len(parts) - 1, 0, -1):
-        if _GENERATED.match(parts[place]):
+    for at in range(len(parts) - 1, 0, -1):
+        if _GENERATED.match(parts[at]):
             if keep_suffix:
-                return parts[place]
-            whole = _NUMBERED.match(parts[place])
-            cut = None if whole or place < len(parts) - 1 else _CUT.match(parts[place])
+                return parts[at]
+            whole = _NUMBERED.match(parts[at])
+            cut = None if whole or at < len(parts) - 1 else _CUT.match(parts[at])
             match = whole or cut
-            return match.group(1) if match else _KEY.sub("", parts[place]).rstrip("_")
+            return match.group(1) if match else _KEY.sub("", parts[at]).rstrip("_")
     name = parts[-1]
     if _BUNDLE.search(name) and len(parts) > 1:
         name = parts[-2]
@@ -191,7 +191,7 @@ def _split_function(text: str) -> tuple[str, list[str]]:
     current: list[str] = []
     angle = round_ = 0
     previous = ""
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         inside = angle > 0
         if character == "<" and not (angle == 0 and "".join(head[-8:]).endswith("operator")):
             if angle == 0 and round_ == 0:
@@ -205,7 +205,7 @@ def _split_function(text: str) -> tuple[str, list[str]]:
         elif character == "(":
             outermost = angle == 0 and round_ == 0 and head
             called = previous == ">" or _IDENTIFIER.match(previous)
-            if outermost and called and "::" not in _after_parameters(text, place):
+            if outermost and called and "::" not in _after_parameters(text, position):
                 break
             round_ += 1
         elif character == ")":
@@ -224,12 +224,12 @@ def _split_function(text: str) -> tuple[str, list[str]]:
     return "".join(head).strip(), arguments
 
 
-def _after_parameters(text: str, place: int) -> str:
+def _after_parameters(text: str, position: int) -> str:
     """Return a few characters behind the parenthesis that opens here (a lambda's parameters go on with
     ::).
     """
     depth = 0
-    for at in range(place, len(text)):
+    for at in range(position, len(text)):
         if text[at] == "(":
             depth += 1
         elif text[at] == ")":
@@ -249,20 +249,20 @@ def _last_component(name: str) -> str:
 
 def _mangled(text: str) -> str:
     """Return the last identifier of an Itanium-mangled nested name, or the text itself."""
-    place = 3 if text.startswith("_ZN") else 2
+    at = 3 if text.startswith("_ZN") else 2
     last = ""
-    while place < len(text):
-        digits = re.match(r"\d+", text[place : place + 5])
+    while at < len(text):
+        digits = re.match(r"\d+", text[at : at + 5])
         if digits is None:
-            if last or text[place] not in "KLrVS":
+            if last or text[at] not in "KLrVS":
                 break
-            place += 1
+            at += 1
             continue
-        begin = place + digits.end()
+        begin = at + digits.end()
         end = begin + int(digits.group())
         if end > len(text):
             break
         if not text[begin:end].startswith("_GLOBAL__"):
             last = text[begin:end]
-        place = end
+        at = end
     return last or text

@@ -5,7 +5,7 @@ from __future__ import annotations
 MULTIPLIER = 6_364_136_223_846_793_005  # Knuth's MMIX generator
 INCREMENT = 1_442_695_040_888_963_407
 MASK = (1 << 64) - 1
-LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+ALPHANUMERIC = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Noise:
@@ -26,4 +26,4 @@ class Noise:
 
     def word(self, length: int) -> str:
         """Return letters and digits, as in the name of a cached kernel."""
-        return "".join(LETTERS[self.below(len(LETTERS))] for _ in range(length))
+        return "".join(ALPHANUMERIC[self.below(len(ALPHANUMERIC))] for _ in range(length))

@@ -119,7 +119,7 @@ def slices_named(index: Index, pattern: Pattern) -> U32:
     """Return the positions of the slices whose raw name the pattern finds, by start and position."""
     names = index.column("slices.name")
     used = np.unique(np.concatenate([np.unique(part) for part in _chunks(names)] or [names]))
-    matching = used[np.array(pattern.found_in(index.strings(used)), np.bool_)]
+    matching = used[np.array(pattern.matches_in(index.strings(used)), np.bool_)]
     slices = [
         at + np.flatnonzero(np.isin(part, matching)) for at, part in zip(_steps(len(names)), _chunks(names))
     ]

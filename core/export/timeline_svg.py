@@ -141,10 +141,10 @@ def _row(trace: Trace, row: Row, lane: Lane, frame: PictureFrame, y: int, clocks
     cells = trace.cells(row, frame.edges, clocks)
     widths = np.diff(frame.edges)
     for span in trace.spans(row, frame.edges, clocks):
-        name = trace.name(row, span.place)
+        name = trace.name(row, span.at)
         category = trace.category(row, span.category) if span.category >= 0 else ""
         if span.whole:
-            start, end = trace.bounds(row, span.place, clocks)
+            start, end = trace.bounds(row, span.at, clocks)
             left, right = frame.x(max(start, frame.begin)), frame.x(min(end, frame.end))
             title, opacity = f"{name} · {format_ns(end - start)}", DARKEST
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ..base.children import ChildrenError, made_for_decoding
+from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.report import NO_EVENTS
@@ -59,7 +59,7 @@ def ingest_source(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, built and committed in its place as `ingest_index` does."""
-    if pays_process(source) and not (options.threads == 1 and made_for_decoding()):
+    if pays_process(source) and not (options.threads == 1 and serves_decoding()):
         from .indexing import Indexing
 
         try:

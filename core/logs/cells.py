@@ -163,13 +163,14 @@ def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], value
     A measured zero has its decimals ("0.000"), but for `busy`; so a row is not captured where all cells of
     the card are bare, and power or temperature are not where they are bare.
     """
-    places = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
-    if not any(c.name.lower() != "busy" for _, _, c in places):
+    card_cells = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
+    if not any(c.name.lower() != "busy" for _, _, c in card_cells):
         return
     bare: list[Bools] = [
-        np.fromiter((cell.strip() == b"0" for cell in cells[i]), bool, len(cells[i])) for _, i, _ in places
+        np.fromiter((cell.strip() == b"0" for cell in cells[i]), bool, len(cells[i]))
+        for _, i, _ in card_cells
     ]
     whole_row = np.logical_and.reduce(bare)
-    for (k, _, column), cell_bare in zip(places, bare):
+    for (k, _, column), cell_bare in zip(card_cells, bare):
         alone = column.name.lower() in ("pwr", "tempr", "gtemp")
         values[k][cell_bare if alone else whole_row] = np.nan

@@ -67,7 +67,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """A card's activity against a process's busy time over one stretch, at all shifts."""
+    """A card's activity against a process's busy time over one interval of wall time, at all shifts."""
 
     device: str
     activity: Activity
@@ -185,17 +185,15 @@ def _comparisons(
     window: tuple[int, int],
     interval: int,
 ) -> list[list[_Comparison]]:
-    """Compare cards with processes: for each pair the stretches that its most direct activity allows."""
+    """Compare cards with processes: for each pair over the intervals that its most direct activity allows."""
     comparisons = []
     for device, process in _pairs(list(activities), list(times)):
         if not times[process]:
             continue
         for activity in activities[device]:
             some = [
-                _Comparison(
-                    device, activity, times[process], curve(activity, times[process], stretch, interval)
-                )
-                for stretch in _stretches(window, interval)
+                _Comparison(device, activity, times[process], curve(activity, times[process], span, interval))
+                for span in _intervals(window, interval)
             ]
             some = [comparison for comparison in some if not np.isnan(comparison.curve.r).all()]
             if some:
@@ -213,7 +211,7 @@ def _pairs(devices: list[str], processes: list[str]) -> list[tuple[str, str]]:
     return list(zip(devices, processes))
 
 
-def _stretches(window: tuple[int, int], interval: int) -> list[tuple[int, int]]:
+def _intervals(window: tuple[int, int], interval: int) -> list[tuple[int, int]]:
     """Return the trace's window widened by some samples around, and as it is if it holds enough of them."""
     length = window[1] - window[0]
     around = max(ROWS_AROUND * interval, length // 2)
@@ -222,7 +220,7 @@ def _stretches(window: tuple[int, int], interval: int) -> list[tuple[int, int]]:
 
 
 def _best_peak(comparisons: list[list[_Comparison]], zone: int, interval: int) -> _Peak | None:
-    """Return the peak of the pair that fits best; of one pair's stretches the clearer, else the better."""
+    """Return the peak of the pair that fits best; of one pair's intervals the clearer, else the better."""
     best: _Peak | None = None
     for pair in comparisons:
         own: _Peak | None = None

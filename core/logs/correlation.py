@@ -44,10 +44,10 @@ class BusyTime:
         """Return the busy ns before each time."""
         if not len(self.starts):
             return np.zeros_like(times)
-        place = np.searchsorted(self.starts, times, side="right") - 1
-        before = np.maximum(place, 0)
+        at = np.searchsorted(self.starts, times, side="right") - 1
+        before = np.maximum(at, 0)
         inside = np.minimum(times, self.ends[before]) - self.starts[before]
-        return np.where(place < 0, 0, self.before[before] + inside)
+        return np.where(at < 0, 0, self.before[before] + inside)
 
     def share(self, starts: I64, ends: I64) -> F64:
         """Return the busy share of each interval, 0 to 1."""
@@ -61,7 +61,7 @@ MOST_ROWS = 20_000
 """The exact search looks at this many samples in the middle of longer traces."""
 BLOCK = 1 << 20  # shifts x samples that the exact search handles at once
 FLAT = 1e-9
-"""Less than this share of the whole variance within a stretch is none: it is what rounding leaves."""
+"""Less than this share of the whole variance within an interval is none: it is what rounding leaves."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Curve:
     first: int
     step: int
     r: F64
-    window: tuple[int, int]  # the stretch of wall time that was compared
+    window: tuple[int, int]  # the wall time (ns) that is compared
 
     def between(self, low: int, high: int) -> tuple[I64, F64]:
         """Return the shifts in [low, high] and their correlations, of which none is NaN."""

@@ -39,8 +39,9 @@ SERIES_UNITS = {
 
 
 def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table:
-    """Return a row per series of each counter that has values in a stretch of trace time (else in all of it),
-    as the lanes are drawn.
+    """Return a row per series of each counter, in the order of the lanes.
+
+    Only series with values in `within`, [start, end) of trace time in ns, have a row; without it all have.
     """
     span = within or trace.span_at(trace.clocks)
     rows: list[Mapping[str, Value]] = []

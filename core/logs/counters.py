@@ -28,7 +28,7 @@ MIB = 1 << 20
 CHEAP = 500_000
 """With at most so many instants the memory lanes are made at the start, unasked."""
 MOST_SAMPLES = 1_000_000
-"""Of a longer series the least and the greatest value of each stretch are kept."""
+"""A longer series is reduced to the least and the greatest value of each of its parts."""
 MOST_STREAMS = 8
 """Streams of a device that get queue lanes: those with most launches."""
 MEMORY, QUEUE = "memory", "queue"
@@ -151,9 +151,9 @@ def memory_counters(scope: Scope) -> list[Counter]:
             series.append((f"{whose} reserved".strip(), one.reserved))
         for word, values in series:
             points = thinned(values)
-            place = MEMORY, one.source, owner, heading_of(scope, one.source, owner)
+            owner_fields = MEMORY, one.source, owner, heading_of(scope, one.source, owner)
             samples = one.times[points], values[points] / MIB, events[points]
-            counters.append(Counter(*place, f"{word} MiB", *samples))
+            counters.append(Counter(*owner_fields, f"{word} MiB", *samples))
     return counters
 
 
@@ -200,7 +200,7 @@ def heading_of(scope: Scope, source: int, process: int) -> str:
 
 
 def thinned(values: I64, most: int = MOST_SAMPLES) -> I64:
-    """Return which of many values are kept: the least and greatest of each stretch, in their order."""
+    """Return the indices of the values that remain of many: the least and greatest of each part, in order."""
     if len(values) <= most:
         return np.arange(len(values))
     size = -(-len(values) // (most // 2))

@@ -196,9 +196,9 @@ def _until(series: Series, whole: I64, covered: I64, power: F64, present: I64, t
     """Return energy and covered time before each of `times`."""
     if not len(power):
         return np.zeros_like(times), np.zeros_like(times)
-    place = np.searchsorted(series.end_ns, times, side="right")
-    inside = np.minimum(place, len(power) - 1)
-    part: I64 = np.where(place < len(power), np.maximum(times - series.start_ns[inside], 0), 0)
+    at = np.searchsorted(series.end_ns, times, side="right")
+    inside = np.minimum(at, len(power) - 1)
+    part: I64 = np.where(at < len(power), np.maximum(times - series.start_ns[inside], 0), 0)
     partial: I64 = np.rint(power[inside] * part).astype(np.int64)
     covered_part: I64 = part * present[inside]
-    return whole[place] + partial, covered[place] + covered_part
+    return whole[at] + partial, covered[at] + covered_part

@@ -20,7 +20,7 @@ from .series import DeviceLog, Series
 from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
 
 CHUNK = 4 << 20
-SHOWN_UNPARSED = 100
+UNPARSED_EXAMPLES = 100
 """Unparsed lines and messages beyond this many are counted, not kept."""
 _MESSAGE = re.compile(rb"\s*\[?(INFO|WARN|WARNING|ERROR|DEBUG|NOTE|CRITICAL|Traceback)\b", re.IGNORECASE)
 _TEXT_FILE = re.compile(rb"#\s*(\d+)\s+(/\S.*)")
@@ -82,12 +82,12 @@ class TelemetryLog:
 
     def line_text(self, line: int) -> str:
         """Return a row's line as it stands in the log; empty where the line is no row or the file is gone."""
-        place = int(np.searchsorted(self.row_lines, line))
-        if place == len(self.row_lines) or self.row_lines[place] != line:
+        at = int(np.searchsorted(self.row_lines, line))
+        if at == len(self.row_lines) or self.row_lines[at] != line:
             return ""
         try:
             with open(open_regular(self.path), "rb") as file:
-                file.seek(int(self.line_offsets[place]))
+                file.seek(int(self.line_offsets[at]))
                 return file.readline().decode("utf-8", "replace").rstrip("\r\n")
         except OSError:
             return ""
@@ -217,12 +217,12 @@ class _Reading:
 
     def message(self, number: int, line: bytes) -> None:
         self.messages += 1
-        if len(self.message_lines) < SHOWN_UNPARSED:
+        if len(self.message_lines) < UNPARSED_EXAMPLES:
             self.message_lines.append((number, line.decode("utf-8", "replace").strip()[:500]))
 
     def drop(self, number: int, why: str, line: bytes) -> None:
         self.unparsed += 1
-        if len(self.unparsed_lines) < SHOWN_UNPARSED:
+        if len(self.unparsed_lines) < UNPARSED_EXAMPLES:
             self.unparsed_lines.append(Unparsed(number, why, line.decode("utf-8", "replace").rstrip()[:500]))
 
     def rows(self, lines: list[bytes], which: list[int], offsets: I64, cut_last: bool) -> None:
@@ -354,18 +354,18 @@ def _devices(
     known = [interval for interval in intervals if interval]
     interval = int(np.median(known)) if known else None
     devices = {}
-    for place in sorted(range(len(texts)), key=lambda k: (not texts[k].isdigit(), len(texts[k]), texts[k])):
-        pick = ordered[place]
-        usual = intervals[place] or interval or SECOND
+    for number in sorted(range(len(texts)), key=lambda k: (not texts[k].isdigit(), len(texts[k]), texts[k])):
+        pick = ordered[number]
+        usual = intervals[number] or interval or SECOND
         stamps = merged.stamps[pick]
         ends = spread_seconds(stamps, usual) if whole else stamps
-        devices[texts[place]] = DeviceLog(
-            texts[place],
+        devices[texts[number]] = DeviceLog(
+            texts[number],
             interval_starts(ends, usual),
             ends,
             merged.lines[pick],
             {c: v[pick] for c, v in zip(merged.columns, merged.values) if c.numeric},
-            files.get(texts[place], ""),
+            files.get(texts[number], ""),
         )
     if interval is None and devices:
         notes.append("one row for each device: an interval of 1 s is assumed")

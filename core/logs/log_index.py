@@ -93,15 +93,15 @@ class LogIndex(Index):
     def _rows(self) -> AnyArray:
         starts, values = [np.empty(0, np.int64)], [np.empty(0)]
         first = 0
-        placed = []
+        lanes = []
         for metric in self.metrics:
             start, value, sample = entries_of(metric.series)
-            placed.append(LogLane(metric.series, metric.title, metric.chosen, first, sample))
+            lanes.append(LogLane(metric.series, metric.title, metric.chosen, first, sample))
             starts.append(start)
             values.append(value)
             first += len(start)
-        self.metrics = placed
-        count = np.array([len(metric.sample_of) for metric in placed], np.int64)
+        self.metrics = lanes
+        count = np.array([len(metric.sample_of) for metric in lanes], np.int64)
         value = np.concatenate(values)
         low, high = extremes(count, value)
         self._memory = {
@@ -111,13 +111,13 @@ class LogIndex(Index):
             "pyramid.low": low,
             "pyramid.high": high,
         }
-        rows = np.zeros(len(placed), ROW)
-        rows["lane"] = np.arange(len(placed))
+        rows = np.zeros(len(lanes), ROW)
+        rows["lane"] = np.arange(len(lanes))
         rows["kind"] = RowKind.SAMPLES
-        rows["first"] = [metric.first for metric in placed]
+        rows["first"] = [metric.first for metric in lanes]
         rows["count"] = count
-        rows["start"] = [int(metric.series.start_ns[0]) for metric in placed]
-        rows["end"] = [int(metric.series.end_ns[-1]) for metric in placed]
+        rows["start"] = [int(metric.series.start_ns[0]) for metric in lanes]
+        rows["end"] = [int(metric.series.end_ns[-1]) for metric in lanes]
         sizes = pyramid_sizes(count)
         rows["pyramid"] = np.cumsum(sizes) - sizes
         return rows

@@ -21,7 +21,7 @@ class TraceWithMore(Trace):
     def __init__(self, own: Trace, more: Sequence[Index]) -> None:
         """Put more indexes behind those of a trace."""
         self.own = own
-        super().__init__([*own.indexes, *more], own.members, own.captures, own.shown_capture)
+        super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
         self.opens = own.opens
 
     @property

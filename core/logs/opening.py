@@ -85,12 +85,12 @@ def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions)
         raise UsageError(wall.missing)
     logs = [open_log(path) for path in paths]
     check_cards(logs, options)
-    placed = []
+    logs_with_clocks = []
     for log in logs:
         proposal = align(wall, log, options)
         known = tuple(card for card in log.devices if card in proposal.device_of)
-        placed.append(PlacedLog(log, proposal, known or tuple(log.devices)))
-    return Overlay(trace, placed)
+        logs_with_clocks.append(PlacedLog(log, proposal, known or tuple(log.devices)))
+    return Overlay(trace, logs_with_clocks)
 
 
 def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:

@@ -148,7 +148,7 @@ class Overlay(TraceWithMore):
         return index.metrics[row] if isinstance(index, LogIndex) else None
 
     def metrics(self) -> Iterator[tuple[int, int, LogLane]]:
-        """Yield (source, place of the lane, metric) of all telemetry lanes."""
+        """Yield (source, index of the lane in `lanes`, metric) of all telemetry lanes."""
         for source in self.log_sources:
             index = self.indexes[source]
             if isinstance(index, LogIndex):
@@ -181,12 +181,12 @@ class Overlay(TraceWithMore):
     def device_readings(self, process: Process, time: int, clocks: Clocks = NO_CLOCKS) -> list[Reading]:
         """Return what the logs say of a process's device at a trace time, in the metrics shown at first."""
         readings = []
-        for _, place, metric in self.metrics():
-            lane = self.lanes[place]
+        for _, lane_index, metric in self.metrics():
+            lane = self.lanes[lane_index]
             device = self._device_of(lane.process) if metric.chosen else None
             if device is None or (device.source, device.process) != (process.source, process.number):
                 continue
-            reading = self.reading(self.row(place, 0), time, clocks)
+            reading = self.reading(self.row(lane_index, 0), time, clocks)
             if reading is not None and reading.value is not None and reading.start <= time < reading.end:
                 readings.append(reading)
         return readings

@@ -1,4 +1,4 @@
-"""What a lane of values says of a stretch of time: a log's metric, or a counter of the trace itself."""
+"""Statistics of a lane of values over a range of time: a log's metric, or a counter of the trace itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def counter_column(name: str, series: str) -> LogColumn:
 
 
 def counter_series(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:
-    """Return those samples of a counter whose values hold in a stretch of time."""
+    """Return those samples of a counter whose values hold in [start, end) of trace time."""
     index = trace.indexes[row.source]
     entry = index.rows[row.number]
     first, last = int(entry["first"]), int(entry["first"]) + int(entry["count"])

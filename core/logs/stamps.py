@@ -94,8 +94,8 @@ def _civil_ns(texts: list[bytes]) -> I64:
     blank = b"1970-01-01 00:00:00"
     padded = [(text if good else blank)[:_CIVIL_WIDTH].ljust(20, b".").ljust(_CIVIL_WIDTH, b"0")
               for text, good in zip(texts, fit)]  # fmt: skip
-    letters = np.frombuffer(b"".join(padded), np.uint8).reshape(-1, _CIVIL_WIDTH)
-    digits = letters.astype(np.int64) - ord("0")
+    characters = np.frombuffer(b"".join(padded), np.uint8).reshape(-1, _CIVIL_WIDTH)
+    digits = characters.astype(np.int64) - ord("0")
 
     def number(begin: int, end: int) -> I64:
         value: I64 = digits[:, begin:end] @ 10 ** np.arange(end - begin - 1, -1, -1, dtype=np.int64)
@@ -199,22 +199,20 @@ def spread_seconds(stamps: I64, interval: int) -> I64:
     """Return when the rows of one device were printed, given stamps cut to whole seconds (sorted).
 
     The n rows of one second are spread evenly within it, a lone one stands at its middle. In the first and
-    last second of a stretch rows keep the usual distance, towards its neighbour, as the rest of that second
+    last second of a group rows keep the usual distance, towards its neighbour, as the rest of that second
     was not logged. Off by at most half a second, in the middle of fast logs by a fraction of the interval.
     """
     seconds, first, counts = np.unique(stamps, return_index=True, return_counts=True)
     group = np.repeat(np.arange(len(seconds)), counts)
-    place = np.arange(len(stamps)) - first[group]
+    row = np.arange(len(stamps)) - first[group]
     number = counts[group]
-    within = (2 * place + 1) * SECOND // (2 * number)
+    within = (2 * row + 1) * SECOND // (2 * number)
     if interval < SECOND:
         adjoins = np.concatenate([[False], np.diff(seconds) <= max(SECOND, int(GAP * interval)), [False]])
         before, after = adjoins[:-1][group], adjoins[1:][group]
         fits = number * interval <= SECOND
-        within = np.where(
-            fits & after & ~before, SECOND - ((2 * (number - place) - 1) * interval) // 2, within
-        )
-        within = np.where(fits & before & ~after, ((2 * place + 1) * interval) // 2, within)
+        within = np.where(fits & after & ~before, SECOND - ((2 * (number - row) - 1) * interval) // 2, within)
+        within = np.where(fits & before & ~after, ((2 * row + 1) * interval) // 2, within)
     return stamps + within
 
 

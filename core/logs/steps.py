@@ -1,4 +1,4 @@
-"""What the logs say of each step: means, greatest values, energy, how much they cover."""
+"""Telemetry by step: mean and greatest values, energy, and which share of the step samples cover."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ SAMPLED = "a value is the mean over a sampling interval of {interval}: what is s
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A stretch of trace time to tell of; `source` has its devices, None: all of them."""
+class NamedRange:
+    """A range of trace time (ns) with a label; `source` has the devices that count, None: all have."""
 
     label: str
     start: int
@@ -56,10 +56,10 @@ class Card:
     series: dict[ColumnKind, Series]
     interval_ns: int | None
 
-    def statistics(self, kind: ColumnKind, stretch: Stretch) -> Statistics | None:
+    def statistics(self, kind: ColumnKind, named_range: NamedRange) -> Statistics | None:
         """Return the statistics of the first metric of a kind, None where the log has none."""
         series = self.series.get(kind)
-        return None if series is None else statistics(series, stretch.start, stretch.end)
+        return None if series is None else statistics(series, named_range.start, named_range.end)
 
     @property
     def power(self) -> Series | None:
@@ -82,55 +82,55 @@ def steps_table(
     """Return a row per step (that reaches into `within`) and device of its source, in time order; `name` as
     in find_steps.
     """
-    stretches = [
-        Stretch(label, start, end, source)
+    ranges = [
+        NamedRange(label, start, end, source)
         for source in range(len(overlay.own.indexes))
         if (steps := find_steps(overlay.own, source, clocks, name)) is not None
         for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist())
         if within is None or (start < within[1] and end > within[0])
     ]
-    stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
-    table = stretches_table(overlay, stretches, clocks)
-    return table if stretches else replace(table, notes=(NO_STEPS,))
+    ranges.sort(key=lambda named_range: (named_range.start, named_range.end))
+    table = ranges_table(overlay, ranges, clocks)
+    return table if ranges else replace(table, notes=(NO_STEPS,))
 
 
-def stretches_table(overlay: Overlay, stretches: Sequence[Stretch], clocks: Clocks = NO_CLOCKS) -> Table:
-    """Return a row per stretch and device: means weighted by time, energies of what samples cover."""
+def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks = NO_CLOCKS) -> Table:
+    """Return a row per range and device: means weighted by time, energies of what samples cover."""
     cards = list(cards_of(overlay, clocks))
     data: dict[str, list[float]] = {column.key: [] for column in COLUMNS[2:]}
     labels: list[str] = []
     names: list[str] = []
-    known = {stretch.source for stretch in stretches}
-    for stretch in stretches:
+    known = {named_range.source for named_range in ranges}
+    for named_range in ranges:
         for card in cards:
             source = card.device.source
-            # A device whose own file has no steps is told of by those of the others.
-            if stretch.source not in (None, source) and source in known:
+            # Devices of a file without steps get the ranges of the other files.
+            if named_range.source not in (None, source) and source in known:
                 continue
-            labels.append(stretch.label)
+            labels.append(named_range.label)
             names.append(overlay.device_name(card.device))
-            for key, value in _row(card, stretch).items():
+            for key, value in _row(card, named_range).items():
                 data[key].append(math.nan if value is None else value)
     columns: dict[str, AnyArray] = {
         key: np.array(values, np.int64 if key.endswith("_ns") else np.float64) for key, values in data.items()
     }
     notes = [] if cards else [NO_CARDS]
     intervals = [one.log.interval_ns for one in overlay.placed if one.log.interval_ns]
-    shortest = min((stretch.end - stretch.start for stretch in stretches), default=0)
-    if intervals and stretches and shortest < max(intervals):
+    shortest = min((named_range.end - named_range.start for named_range in ranges), default=0)
+    if intervals and ranges and shortest < max(intervals):
         notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
     table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, **columns}
     totals = {"covered_rows": int((columns["coverage"] >= 1.0).sum())}
     return Table("telemetry_steps", "Telemetry by step", "whole trace", COLUMNS, table, totals, tuple(notes))
 
 
-def _row(card: Card, stretch: Stretch) -> dict[str, float | None]:
-    statistics = {kind: card.statistics(kind, stretch) for kind in (_POWER, _BUSY, _HEAT)}
+def _row(card: Card, named_range: NamedRange) -> dict[str, float | None]:
+    statistics = {kind: card.statistics(kind, named_range) for kind in (_POWER, _BUSY, _HEAT)}
     power, busy, heat = (statistics[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
     covers = [one.coverage for one in statistics.values() if one is not None]
     return {
-        "start_ns": stretch.start,
-        "duration_ns": stretch.end - stretch.start,
+        "start_ns": named_range.start,
+        "duration_ns": named_range.end - named_range.start,
         "power_mean_w": _times(power.mean, card.watts),
         "power_max_w": _times(power.greatest, card.watts),
         "energy_j": power.joules,

@@ -69,8 +69,8 @@ class Wall:
         base = (self.base or 0) if own is None else own
         work = np.array([name in WORK for name in index.categories], bool)
         starts, ends, kinds = [], [], []
-        for place in device.lanes:
-            for number in self.trace.lanes[place].rows:
+        for lane_index in device.lanes:
+            for number in self.trace.lanes[lane_index].rows:
                 row = index.rows[number]
                 if int(row["kind"]) != RowKind.SLICES:
                     continue

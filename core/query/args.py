@@ -37,8 +37,8 @@ class Arguments:
 
 
 def arguments(index: Index, ordinal: int, end_ordinal: int | None = None) -> Arguments:
-    """Return the arguments of the event with an ordinal (and of its end event). Never raises for the source's
-    sake: what went wrong is told in `problem`.
+    """Return the arguments of the event with an ordinal (and of its end event). Never raises because
+    of the source: `problem` says what went wrong.
     """
     try:
         event, slow = read_event(index, ordinal)

@@ -61,7 +61,7 @@ class Span(NamedTuple):
     left: int
     right: int
     category: int
-    place: int  # index within the row: the slice itself, or the longest of those it stands for
+    at: int  # index within the row: the slice itself, or the longest of those it stands for
     slices: int  # how many it stands for (in the fullest cell)
     whole: bool  # True: one single slice
 
@@ -181,8 +181,8 @@ def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64
     As (cell x categories + category, ns) pairs: the crossing one's part inside is added, the part of the last
     one that lies beyond the right edge is taken off.
     """
-    places = np.concatenate((touch.first[touch.crossing], touch.first[1:][touch.reaching]))
-    local = local_categories(categories, index.column("slices.category")[touch.begin - 1 + places])
+    slices_at = np.concatenate((touch.first[touch.crossing], touch.first[1:][touch.reaching]))
+    local = local_categories(categories, index.column("slices.category")[touch.begin - 1 + slices_at])
     ns = np.concatenate((touch.inside, -touch.beyond))
     return np.concatenate((touch.crossing, touch.reaching)) * len(categories) + local, ns
 

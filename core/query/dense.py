@@ -23,7 +23,7 @@ class EdgeBlocks:
         self.index, self.row, self.first = index, row, first
         self.begin, self.count = int(row["first"]), int(row["count"])
         self.block = first // BLOCK
-        self.inside = (first - self.block * BLOCK)[:, None]  # place of the edge in its block
+        self.inside = (first - self.block * BLOCK)[:, None]  # index of the edge in its block
         self.before = self.inside > _COLUMNS  # slices of the block that start before the edge
         raw = self.take(index.column("slices.duration"))
         self.ns: I64 = raw.astype(np.int64)

@@ -10,7 +10,7 @@ from ..base.short_names import short_name
 from ..index.format import SliceFlag
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind
-from .lookup import count_children, place_of
+from .lookup import count_children, locate_slice
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SampleDetail:
 
 def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
     """Return everything the index knows about the slice at a position."""
-    row_number, at = place_of(index, position)
+    row_number, at = locate_slice(index, position)
     row = index.rows[row_number]
     flags = index.flag(position)
     name = index.string(int(index.column("slices.name")[position]))
@@ -98,12 +98,12 @@ def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
         unclosed=bool(flags & SliceFlag.UNCLOSED),
         clamped=bool(flags & SliceFlag.CLAMPED),
         end_ordinal=index.end_ordinal(position),
-        promoted=lifted_values(index, position),
+        promoted=promoted_arguments(index, position),
     )
 
 
-def lifted_values(index: Index, position: int) -> tuple[tuple[str, int | float | str], ...]:
-    """Return (key, value) of the lifted arguments that a slice has."""
+def promoted_arguments(index: Index, position: int) -> tuple[tuple[str, int | float | str], ...]:
+    """Return (key, value) of the promoted arguments that a slice has."""
     kinds = _kinds()
     values: list[tuple[str, int | float | str]] = []
     for key in index.lifted_keys():
@@ -121,33 +121,33 @@ def _kinds() -> dict[str, Kind]:
 def instant_detail(index: Index, source: int, row_number: int, at: int) -> InstantDetail:
     """Return everything the index knows about the instant at an index within its row."""
     row = index.rows[row_number]
-    place = int(row["first"]) + at
-    name = index.string(int(index.column("instants.name")[place]))
+    position = int(row["first"]) + at
+    name = index.string(int(index.column("instants.name")[position]))
     return InstantDetail(
         source,
-        int(index.column("instants.ordinal")[place]),
+        int(index.column("instants.ordinal")[position]),
         row_number,
         at,
         int(row["lane"]),
         name,
         short_name(name),
-        index.categories[int(index.column("instants.category")[place])],
-        chr(int(index.column("instants.phase")[place])),
-        int(index.column("instants.start")[place]),
+        index.categories[int(index.column("instants.category")[position])],
+        chr(int(index.column("instants.phase")[position])),
+        int(index.column("instants.start")[position]),
     )
 
 
 def sample_detail(index: Index, source: int, row_number: int, at: int) -> SampleDetail:
     """Return everything the index knows about the counter sample at an index within its row."""
     row = index.rows[row_number]
-    place = int(row["first"]) + at
+    position = int(row["first"]) + at
     return SampleDetail(
         source,
-        int(index.column("samples.ordinal")[place]),
+        int(index.column("samples.ordinal")[position]),
         row_number,
         at,
         int(row["lane"]),
         index.string(int(row["series"])),
-        float(index.column("samples.value")[place]),
-        int(index.column("samples.start")[place]),
+        float(index.column("samples.value")[position]),
+        int(index.column("samples.start")[position]),
     )

@@ -51,7 +51,7 @@ class Text:
 
     def fits(self, values: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
         """Tell of each of many texts whether it fits. Raises SlowPatternError, Cancelled."""
-        return self.pattern.found_in(values, cancelled) if self.how == "regex" else list(map(self, values))
+        return self.pattern.matches_in(values, cancelled) if self.how == "regex" else list(map(self, values))
 
     @property
     def pattern(self) -> Pattern:
@@ -140,7 +140,7 @@ Term: TypeAlias = Name | Category | LaneTitle | Time | Argument
 
 @dataclass(frozen=True)
 class Filter:
-    """What was asked for: the text as typed and its terms, all of which must hold."""
+    """A filter: the text as typed and its terms, all of which must hold."""
 
     text: str
     terms: tuple[Term, ...]
@@ -202,7 +202,7 @@ def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
 
 
 def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
-    """Return (a text or /regex/ to compare with, the place behind it)."""
+    """Return (a text or /regex/ to compare with, index of what follows)."""
     if at < len(text) and text[at] == "/":
         end = _REGEX_END.search(text, at + 1)
         if end is None:
@@ -221,7 +221,7 @@ def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """Return (a word or quoted text, the place behind it); a doubled quote inside quotes is one."""
+    """Return (a word or quoted text, index of what follows); a doubled quote inside quotes is one."""
     if at < len(text) and text[at] in "'\"":
         quote, parts, begin = text[at], [], at + 1
         while True:

@@ -1,4 +1,4 @@
-"""Gaps of a row: stretches between two slices that follow each other; found by row order, chunk by chunk."""
+"""Gaps of a row: the time between two slices that follow each other, computed chunk by chunk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..index.store import Index
 from .lookup import started_by
 
 CHUNK = 1 << 20
-"""Gaps looked at in one piece."""
+"""Gaps computed together."""
 
 
 def gap_before(index: Index, row_number: int, at: int) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .hits import Hits
 
 CACHE_BYTES = 64 << 20
-"""Starts and ends that are kept take at most so much together."""
+"""Bytes of memory that cached starts and ends take together, at most."""
 
 RowSpan = tuple[int, int, int]
 """The rows [first, stop) of a source, by number."""
@@ -27,7 +27,7 @@ class HitMarks:
     """The hits of one search, by the rows that lines stand for."""
 
     def __init__(self, hits: Hits) -> None:
-        """Hold what a search found."""
+        """Serve marks of these hits."""
         self.hits = hits
         self._cache: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
         self._bytes = 0

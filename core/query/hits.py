@@ -1,4 +1,4 @@
-"""The slices that a filter matches: by columns at once, by arguments as the source is looked through."""
+"""The slices that a filter matches: from columns at once, by arguments while the source is read."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 REPORT_SECONDS = 0.3
 """Seconds between two reports of the hits so far, while arguments are searched."""
 SECONDS_PER_HIT = 2e-6
-"""So much less often: a million hits take 0.4 s to be marked."""
+"""Further seconds between reports for each hit so far: marking a million hits takes 0.4 s."""
 NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One slice that matches, and its place among all of them in time order, from 1."""
+    """One slice that matches, and its number among all of them in time order, from 1."""
 
     source: int
     position: int
@@ -43,7 +43,7 @@ class Hit:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The slices that match a filter: per source their positions, ascending; what they take together."""
+    """The slices that match a filter: positions by source, ascending, and their total duration in ns."""
 
     filter: Filter
     indexes: tuple[Index, ...]
@@ -51,11 +51,11 @@ class Hits:
     offsets: tuple[I64, ...]  # per source and row number: lane time + offset = trace time
     count: int
     total_ns: int
-    of: int  # slices that were looked at
-    remark: str = ""  # why something was not looked for
+    of: int  # slices of the trace
+    remark: str = ""  # what could not be searched, and why
 
     def within(self, other: Hits) -> Hits:
-        """Return those of these hits that another search of the same trace has too."""
+        """Return the hits that another search of the same trace has too."""
         pairs = zip(self.positions, other.positions, strict=True)
         both = tuple(np.intersect1d(own, theirs, assume_unique=True) for own, theirs in pairs)
         total = sum(int(index.duration(own).sum()) for index, own in zip(self.indexes, both))
@@ -70,12 +70,12 @@ class Hits:
         low, high = np.searchsorted(positions, np.array([first, first + count], np.uint32))
         return positions[low:high].astype(np.int64) - first
 
-    def neighbour(self, source: int, row_number: int, place: int, direction: int) -> int | None:
-        """Return the index within a row of the hit next to a place in it: the first after (+1) or before (-1)
-        it.
+    def neighbour(self, source: int, row_number: int, index_in_row: int, direction: int) -> int | None:
+        """Return the index within a row of the first hit after an index in it (direction +1), or of the last
+        before it (-1); None where there is none.
         """
         indices = self.in_row(source, row_number)
-        at = int(np.searchsorted(indices, place, "right" if direction > 0 else "left"))
+        at = int(np.searchsorted(indices, index_in_row, "right" if direction > 0 else "left"))
         at -= int(direction < 0)
         return int(indices[at]) if 0 <= at < len(indices) else None
 
@@ -98,20 +98,20 @@ class Hits:
         own = self.positions[self.indexes.index(index)]
         if not len(own):
             return np.zeros(len(positions), bool)
-        places = np.searchsorted(own, np.asarray(positions).astype(np.uint32))
-        places[places == len(own)] = 0
-        matching: AnyArray = own[places] == positions
+        at = np.searchsorted(own, np.asarray(positions).astype(np.uint32))
+        at[at == len(own)] = 0
+        matching: AnyArray = own[at] == positions
         return matching
 
     def next(self, time: int, source: int = -1, position: int = -1) -> Hit | None:
-        """Return the first hit after a place in the order of (start in trace time, source, position).
+        """Return the first hit after a slice in the order of (start in trace time, source, position).
 
         Without source and position: the first that starts at the time or later.
         """
         return self._nearest(time, source, position, 1)
 
     def previous(self, time: int, source: int = -1, position: int = -1) -> Hit | None:
-        """Return the last hit before a place in the order of (start in trace time, source, position)."""
+        """Return the last hit before a slice in the order of (start in trace time, source, position)."""
         return self._nearest(time, source, position, -1)
 
     def _nearest(self, time: int, source: int, position: int, direction: int) -> Hit | None:
@@ -178,7 +178,7 @@ class Hits:
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """What a search has found so far, and which share of the trace it has looked through: 1 is all."""
+    """The hits of a search so far, and which share of the trace has been searched: 1 is all of it."""
 
     hits: Hits
     share: float
@@ -200,10 +200,10 @@ def find(
     cancelled: CancelledCallback = never,
     every: float = REPORT_SECONDS,
 ) -> Iterator[SearchProgress]:
-    """Yield what a filter matches: so far, `every` so many seconds, then all.
+    """Yield what a filter matches: the hits so far, every `every` seconds, then all hits.
 
-    Arguments that are not in columns are looked for in the source, by a process of its own where there is
-    much to read; first what lies in the window (trace time). Raises Cancelled, UnreadableError.
+    Arguments without a column are read from the source, by a worker process where there is much to read;
+    slices in the window (trace time, ns) come first. Raises Cancelled, UnreadableError.
     """
     ranks = rank_titles(trace.members)
     titles = [[""] * len(index.lanes) for index in trace.indexes]

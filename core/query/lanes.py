@@ -18,33 +18,33 @@ OVERFLOW = 100
 
 
 class LaneList(Sequence[Lane]):
-    """All non-empty lanes in display order; thousands are fine, each is made once."""
+    """All non-empty lanes in display order; each lane is created when it is first asked for."""
 
     def __init__(self, count: int, make: Callable[[int], Lane]) -> None:
         self._count, self._make = count, make
-        self._made: dict[int, Lane] = {}
+        self._lanes: dict[int, Lane] = {}
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, place: int) -> Lane: ...
+    def __getitem__(self, at: int) -> Lane: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Lane]: ...
-    def __getitem__(self, place: int | slice) -> Lane | list[Lane]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(self._count))]
-        if place < 0:
-            place += self._count
-        if not 0 <= place < self._count:
-            raise IndexError(place)
-        lane = self._made.get(place)
+    def __getitem__(self, at: slice) -> list[Lane]: ...
+    def __getitem__(self, at: int | slice) -> Lane | list[Lane]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(self._count))]
+        if at < 0:
+            at += self._count
+        if not 0 <= at < self._count:
+            raise IndexError(at)
+        lane = self._lanes.get(at)
         if lane is None:
-            lane = self._made[place] = self._make(place)
+            lane = self._lanes[at] = self._make(at)
         return lane
 
     def __iter__(self) -> Iterator[Lane]:
-        return (self[place] for place in range(self._count))
+        return (self[at] for at in range(self._count))
 
 
 def make_source(index: Index, number: int) -> SourceInfo:
@@ -57,24 +57,24 @@ def make_source(index: Index, number: int) -> SourceInfo:
 
 
 def make_processes(index: Index, source: int, base: int) -> list[Process]:
-    """Return the processes of a source; `base`: the place of its first lane among all lanes."""
+    """Return the processes of a source; `base` is the index of its first lane in `Trace.lanes`."""
     processes = []
     for number, (pid, name, labels, _, first, lanes, empty) in enumerate(index.processes.tolist()):
         texts = index.string(pid), index.string(name), index.string(labels)
-        places = range(base + first, base + first + lanes)
-        processes.append(Process(source, number, *texts, process_title(*texts), places, empty))
+        own_lanes = range(base + first, base + first + lanes)
+        processes.append(Process(source, number, *texts, process_title(*texts), own_lanes, empty))
     return processes
 
 
-def make_lane(index: Index, process: Process, place: int, number: int) -> Lane:
-    """Return the lane with a number in the source's table; `place`: its place among all lanes."""
+def make_lane(index: Index, process: Process, at: int, number: int) -> Lane:
+    """Return the lane with a number in the source's table; `at` is its index in `Trace.lanes`."""
     entry = index.lanes[number]
     kind, tid = LaneKind(int(entry["kind"])), index.string(int(entry["tid"]))
     name, first = index.string(int(entry["name"])), int(entry["first_row"])
     return Lane(
         source=process.source,
         process=process,
-        index=place,
+        index=at,
         number=number,
         kind=kind,
         pid=process.pid,

@@ -66,10 +66,10 @@ class Launches:
         """
         result = np.full(len(positions), -1, np.int64)
         if len(self.kernels) and len(positions):
-            place = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
-            known = (self.kernels[place] == positions) & np.isin(self.via[place], CALLS)
-            known &= self.launch[place] != NONE
-            result[known] = self.launch[place[known]]
+            at = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
+            known = (self.kernels[at] == positions) & np.isin(self.via[at], CALLS)
+            known &= self.launch[at] != NONE
+            result[known] = self.launch[at[known]]
         return result
 
     def between(self, low: int, high: int) -> I64:
@@ -318,8 +318,8 @@ def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:
     known = index.column(f"lifted.{key}.position")
     if not len(known) or not len(positions):
         return np.zeros(len(positions), np.int64), np.zeros(len(positions), np.bool_)
-    place = np.minimum(np.searchsorted(known, positions), len(known) - 1)
-    return index.column(f"lifted.{key}.value")[place].astype(np.int64), known[place] == positions
+    at = np.minimum(np.searchsorted(known, positions), len(known) - 1)
+    return index.column(f"lifted.{key}.value")[at].astype(np.int64), known[at] == positions
 
 
 def _mask(index: Index, names: frozenset[str]) -> AnyArray:

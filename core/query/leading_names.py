@@ -33,12 +33,12 @@ class RowSlices:
 
     index: Index
     first: int  # position of the row's first slice
-    starts: AnyArray  # ns, of the slices meant
+    starts: AnyArray  # ns
     indices: I64 | None = None  # within the row; None: all slices
 
-    def positions(self, places: I64) -> I64:
-        """Return the positions in the index of slices by their place among those meant."""
-        return self.first + (places if self.indices is None else self.indices[places])
+    def positions(self, at: I64) -> I64:
+        """Return the positions in the index of slices, given by index in `starts`."""
+        return self.first + (at if self.indices is None else self.indices[at])
 
 
 def leading_names(
@@ -46,7 +46,7 @@ def leading_names(
 ) -> list[LeadingName]:
     """Return the leading name of each window [left, right), ns of lane time; windows do not overlap.
 
-    Slices count with what lies of them inside the window. Of equals the name that was met first in the file
+    Slices count with what lies of them inside the window. Of equal names the one that comes first in the file
     leads. At most about `most` slices are read.
     """
     left, right = np.array(lefts, np.int64), np.array(rights, np.int64)
@@ -60,31 +60,31 @@ def leading_names(
         return [LeadingName(-1, 0.0, 0, True)] * len(left)
     allowed = max(BLOCK_READ, most // len(left))
     is_exact = counts <= allowed if int(counts.sum()) > most else np.ones(len(left), bool)
-    places, window = _read(first, last, is_exact, allowed)
-    positions = row.positions(places)
-    starts = row.starts[places]
+    at, window = _read(first, last, is_exact, allowed)
+    positions = row.positions(at)
+    starts = row.starts[at]
     ends = np.minimum(starts + row.index.duration(positions), right[window])
     ns = np.maximum(ends - np.maximum(starts, left[window]), 0)
     names = row.index.column("slices.name")[positions].astype(np.int64)
-    pairs, place = np.unique((window << 32) | names, return_inverse=True)
+    pairs, pair = np.unique((window << 32) | names, return_inverse=True)
     # Sums are exact: a window is shorter than 2**53 ns.
-    totals = np.bincount(place, ns, len(pairs))
+    totals = np.bincount(pair, ns, len(pairs))
     owner = pairs >> 32
     begins = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
     leads = {}
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(pairs)]):
         best = begin + int(totals[begin:end].argmax())
         leads[int(owner[begin])] = (int(pairs[best] & 0xFFFFFFFF), totals[best], totals[begin:end].sum())
-    found = []
+    leading = []
     for number, (count, exact) in enumerate(zip(counts.tolist(), is_exact.tolist())):
         name, most_ns, all_ns = leads.get(number, (-1, 0.0, 0.0))
         share = float(most_ns / all_ns) if all_ns else 0.0
-        found.append(LeadingName(name if all_ns else -1, share, count, exact))
-    return found
+        leading.append(LeadingName(name if all_ns else -1, share, count, exact))
+    return leading
 
 
 def _read(first: I64, last: I64, is_exact: AnyArray, allowed: int) -> tuple[I64, I64]:
-    """Return the places of the slices that are read, and the window of each.
+    """Return the indices in `starts` of the slices that are read, and the window of each.
 
     The blocks of a sample lie where they lie whatever the window, so that it does not change while panning.
     """

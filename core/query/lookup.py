@@ -76,7 +76,7 @@ def nearest(index: Index, row_number: int, time: int) -> int | None:
     return after
 
 
-def place_of(index: Index, position: int) -> tuple[int, int]:
+def locate_slice(index: Index, position: int) -> tuple[int, int]:
     """Return (row number, index within the row) of the slice at a position."""
     row_number = index.row_of(position)
     return row_number, position - int(index.rows[row_number]["first"])
@@ -196,9 +196,9 @@ __all__ = [
     "count_children",
     "is_unclosed",
     "lanes_of",
+    "locate_slice",
     "nearest",
     "next_after",
-    "place_of",
     "previous_before",
     "processes_of",
     "row_starts",

@@ -1,4 +1,4 @@
-"""Ids that come again: of all host slices with an id, the one that a piece of device work means."""
+"""Ids that are used again: which of the host slices with an id launched a piece of device work."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 
 SAMPLE = 20_000
-"""So many pieces of a device's work are looked at to find the process that launches them."""
+"""Pieces of a device's work that are examined, at most, to find the process that launches them."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Host slices with an id, columns of equal length: what device work with that id may come from."""
+    """Host slices with an id, columns of equal length: what may have launched device work with that id."""
 
     ids: I64
     starts: I64  # lane time in ns
@@ -29,15 +29,15 @@ class Candidates:
         return bool(((ids[1:] == ids[:-1]) & (processes[1:] != processes[:-1])).any())
 
     def of_process(self, process: int) -> I64:
-        """Return the places of one process's candidates."""
-        places: I64 = np.flatnonzero(self.processes == process)
-        return places
+        """Return the indices of one process's candidates."""
+        indices: I64 = np.flatnonzero(self.processes == process)
+        return indices
 
 
 def latest_before(
     candidates: Candidates, ids: I64, times: I64, processes: I64 | None = None
 ) -> tuple[I64, AnyArray]:
-    """Return per piece of work (place of its candidate or -1, whether that is doubtful).
+    """Return per piece of work (index of its candidate or -1, whether that is doubtful).
 
     It is the candidate with the same id that starts last at or before `times`; where all start later, the
     first of them (doubtful). Where `processes` names a process that has the id, only its candidates count;
@@ -50,18 +50,18 @@ def latest_before(
     numbers, codes = np.unique(np.concatenate([candidates.ids, ids]), return_inverse=True)
     of_host, of_work = np.split(codes.astype(np.int64), [len(candidates.ids)])
     del numbers
-    place, doubtful = _latest(of_host, candidates.starts, of_work, times)
+    entry, doubtful = _latest(of_host, candidates.starts, of_work, times)
     inside, inside_doubtful = _latest(
         of_host * width + candidates.processes, candidates.starts, of_work * width + processes, times
     )
     several = np.bincount(np.unique(of_host * width + candidates.processes) // width, minlength=len(codes))
     doubtful |= (several[of_work] > 1) & (processes < 0)
     own = (inside >= 0) & (processes >= 0)
-    return np.where(own, inside, place), np.where(own, inside_doubtful, doubtful)
+    return np.where(own, inside, entry), np.where(own, inside_doubtful, doubtful)
 
 
 def _latest(keys: I64, starts: I64, groups: I64, times: I64) -> tuple[I64, AnyArray]:
-    """Return per wanted key (place of the entry with it that starts last at or before a time, doubtful).
+    """Return for each key in `groups` (index of its entry that starts last at or before a time, doubtful).
 
     Keys and starts become one sorted number (rank of the key, rank of the start), so that one binary search
     answers: with starts 10 and 90 of key 7, work at 50 finds 10, work at 5 finds none before it and takes 10.
@@ -84,9 +84,9 @@ def _latest(keys: I64, starts: I64, groups: I64, times: I64) -> tuple[I64, AnyAr
     at = np.where(before, at, first)
     at = np.minimum(np.where(known, at, 0), len(combined) - 1)
     # Of entries that start together the first in order stands for all.
-    place = np.searchsorted(combined, combined[at])
-    tied = (place + 1 < len(combined)) & (combined[np.minimum(place + 1, len(combined) - 1)] == combined[at])
-    return np.where(known, order[place], -1), known & (~before | tied)
+    entry = np.searchsorted(combined, combined[at])
+    tied = (entry + 1 < len(combined)) & (combined[np.minimum(entry + 1, len(combined) - 1)] == combined[at])
+    return np.where(known, order[entry], -1), known & (~before | tied)
 
 
 def launching_process(
@@ -110,9 +110,9 @@ def launching_process(
     scores: list[tuple[int, float, int]] = []
     for process in np.unique(candidates.processes).tolist():
         own = candidates.of_process(process)
-        place, _ = _latest(candidates.ids[own], candidates.starts[own], ids, times)
-        hit = np.flatnonzero(place >= 0)
-        launch = own[place[hit]]
+        entry, _ = _latest(candidates.ids[own], candidates.starts[own], ids, times)
+        hit = np.flatnonzero(entry >= 0)
+        launch = own[entry[hit]]
         hit, launch = (side[candidates.starts[launch] <= times[hit]] for side in (hit, launch))
         away = np.abs(ordinals[hit] - host_ordinals[launch].astype(np.int64))
         scores.append((-len(hit), float(np.median(away)) if len(hit) else np.inf, process))

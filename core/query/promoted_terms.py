@@ -53,7 +53,7 @@ def _ordered(values: AnyArray, op: str, bound: Any) -> AnyArray:
 class PromotedTerm:
     """A term and what the columns of one index say to it.
 
-    They know nothing of an argument in categories for which it is not lifted, nor of texts that stand where
+    They know nothing of an argument in categories for which it is not promoted, nor of texts that stand where
     numbers should: there `in_source` is the term to look for.
     """
 
@@ -89,7 +89,7 @@ class PromotedTerm:
 
 
 def promoted_argument(key: str) -> Promoted | None:
-    """Return the lifted argument that a key means, by its own name or the file's; None for others."""
+    """Return the promoted argument that a key names, by its own name or the file's; None for others."""
     for promoted in PROMOTED:
         if promoted.args != ("",) and (key == promoted.key or key in promoted.args):
             return promoted
@@ -105,8 +105,8 @@ def within(values: U32, positions: I64) -> AnyArray:
         if len(positions) == int(positions[-1]) - int(positions[0]) + 1:
             inside[part - positions[0]] = True
         elif len(part):
-            places = np.minimum(np.searchsorted(part, positions), len(part) - 1)
-            inside = part[places] == positions
+            at = np.minimum(np.searchsorted(part, positions), len(part) - 1)
+            inside = part[at] == positions
     return inside
 
 
@@ -120,7 +120,7 @@ def argument_values(
     """Return the value of an argument for each of these slices, None where a slice has none.
 
     Of a slice made of two events the begin event's counts. Every block that holds one of the slices is read
-    unless the argument is lifted. Raises UnreadableError when the source has gone or changed, Cancelled.
+    unless the argument is promoted. Raises UnreadableError when the source has gone or changed, Cancelled.
     """
     result: list[Any] = [None] * len(positions)
     promoted = promoted_argument(key)
@@ -128,19 +128,19 @@ def argument_values(
         known = index.column(f"lifted.{promoted.key}.position")
         values = index.column(f"lifted.{promoted.key}.value")
         _, here, there = np.intersect1d(positions, known, return_indices=True)
-        for place, value in zip(here.tolist(), values[there].tolist()):
-            result[place] = index.string(value) if promoted.kind is Kind.TEXT else value
+        for at, value in zip(here.tolist(), values[there].tolist()):
+            result[at] = index.string(value) if promoted.kind is Kind.TEXT else value
         return result
     needle = key.encode("utf-8", "replace")
-    for place, arguments in arguments_read(index, positions, cancelled, needle):
-        result[place] = arguments.get(key)
+    for at, arguments in arguments_read(index, positions, cancelled, needle):
+        result[at] = arguments.get(key)
     return result
 
 
 def arguments_read(
     index: Index, positions: AnyArray, cancelled: CancelledCallback = never, needle: bytes = b""
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (place among the positions, arguments of the begin event) of slices as their blocks are read.
+    """Yield (index in `positions`, arguments of the begin event) of slices as their blocks are read.
 
     Blocks in which `needle` cannot stand are passed over. Raises as argument_values does.
     """
@@ -157,9 +157,9 @@ def arguments_read(
         if not repaired and needle not in data and b"\\" not in data:
             continue
         elements = elements_of(data, repaired)
-        places = slice(int(begins[block]), int(ends[block]))
-        for ordinal, place in zip(ordered[places].tolist(), order[places].tolist()):
+        in_block = slice(int(begins[block]), int(ends[block]))
+        for ordinal, at in zip(ordered[in_block].tolist(), order[in_block].tolist()):
             at_block = ordinal - int(firsts[block])
             event = elements[at_block] if at_block < len(elements) else None
             if isinstance(event, dict):
-                yield place, arguments_in(event)
+                yield at, arguments_in(event)

@@ -63,13 +63,13 @@ def _emit(level: int, which: I64, first: I64, last: I64, reduce: Reduce) -> None
 
 def first_where(hits: AnyArray, begins: I64) -> I64:
     """Return the first true entry at or after each begin (the caller knows there is one in its segment)."""
-    places = hits.nonzero()[0]
-    firsts: I64 = places[places.searchsorted(begins)]
+    at = hits.nonzero()[0]
+    firsts: I64 = at[at.searchsorted(begins)]
     return firsts
 
 
 def local_categories(categories: I64, raw: AnyArray) -> I64:
-    """Map category numbers to their places in the row's own (ascending) list of categories.
+    """Return the index of each category number in the row's own (ascending) list of categories.
 
     One that the list lacks, as only a crafted index has it, counts as the list's last.
     """
@@ -81,5 +81,5 @@ def local_categories(categories: I64, raw: AnyArray) -> I64:
         table[categories] = np.arange(len(categories))
         mapped: I64 = table.take(raw, mode="clip")
         return mapped
-    places = np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
-    return np.minimum(places, len(categories) - 1)
+    at = np.searchsorted(categories, raw.astype(np.int64)).astype(np.int64)
+    return np.minimum(at, len(categories) - 1)

@@ -1,4 +1,4 @@
-"""A row of which a filter leaves some slices: drawn by the same queries as a whole one."""
+"""Rows of which a filter leaves some slices, drawn by the same queries as whole rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .cells import Cells, row_cells
 if TYPE_CHECKING:
     from .hits import Hits
 
-KEPT_BYTES = 64 << 20
-"""Views that are kept take at most so much together."""
+CACHE_BYTES = 64 << 20
+"""Bytes of memory that cached views take together, at most."""
 
 
 class _Compacted(Index):
-    """The slices that are left of one row, as an index of one row that lies in memory."""
+    """The slices of one row that a filter leaves, as an index of one row in memory."""
 
     def __init__(self, index: Index, row_number: int, indices: I64) -> None:
         row = index.rows[row_number]
@@ -48,7 +48,7 @@ class _Compacted(Index):
             self.rows["start"], self.rows["end"] = starts[0], starts[-1] + ns[-1]
 
     def column(self, name: str) -> AnyArray:
-        """Return a column of what is left."""
+        """Return a column of the slices that are left."""
         return self._memory[name]
 
     def duration(self, positions: Sequence[int] | AnyArray) -> I64:
@@ -57,7 +57,7 @@ class _Compacted(Index):
         return durations
 
     def durations_between(self, begin: int, end: int) -> I64:
-        """Return the durations of a stretch."""
+        """Return the durations (ns) of the slices [begin, end)."""
         durations: I64 = self._memory["slices.duration"][begin:end]
         return durations
 
@@ -115,12 +115,12 @@ class RowView:
 
 
 class RowViews:
-    """The views of rows under one filter, made when first asked for; bounded in bytes."""
+    """The views of rows under one filter, created on first use; their memory is bounded."""
 
-    def __init__(self, hits: Hits, kept_bytes: int = KEPT_BYTES) -> None:
-        """Hold what a filter matches."""
+    def __init__(self, hits: Hits, cache_bytes: int = CACHE_BYTES) -> None:
+        """Serve views of the rows of a trace under the filter that has these hits."""
         self.hits = hits
-        self._kept_bytes = kept_bytes
+        self._cache_bytes = cache_bytes
         self._views: OrderedDict[tuple[int, int], RowView] = OrderedDict()
         self._bytes = 0
 
@@ -134,6 +134,6 @@ class RowViews:
         index = self.hits.indexes[source]
         view = self._views[key] = RowView(index, row_number, self.hits.in_row(source, row_number))
         self._bytes += view.nbytes
-        while self._bytes > self._kept_bytes and len(self._views) > 1:
+        while self._bytes > self._cache_bytes and len(self._views) > 1:
             self._bytes -= self._views.popitem(last=False)[1].nbytes
         return view

@@ -30,7 +30,7 @@ _WRITTEN = ("-infinity", "nan", "true", "false", "null")
 
 @dataclass(frozen=True)
 class Needle:
-    """A pattern that is found in every block that may hold what is looked for, escapes aside."""
+    """A pattern that occurs in every block that may hold a match, unless the block has escapes."""
 
     pattern: re.Pattern[bytes]
     escape: bytes  # a block with this may spell it otherwise
@@ -139,7 +139,7 @@ class ScanTerm:
 
 @dataclass(frozen=True)
 class ScanStep:
-    """A step of a scan: the positions that it found, of how many bytes how many have been read."""
+    """A step of a scan: positions that match, bytes of the source read so far, and bytes in all."""
 
     positions: U32
     done: int
@@ -176,7 +176,7 @@ def scan(
 
 
 class _Scan:
-    """The candidates of a scan and what is known of each so far."""
+    """The candidates of a scan, and for each the terms that are decided so far."""
 
     def __init__(self, index: Index, terms: Sequence[ScanTerm], candidates: U32) -> None:
         self.index, self.candidates = index, candidates
@@ -212,9 +212,9 @@ class _Scan:
         return blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
 
     def look(self, block: int, data: bytes) -> U32:
-        """Look at a block's events; return the positions that are found to fit by now."""
-        places = slice(int(self.begins[block]), int(self.ends[block]))
-        which = self.which[places]
+        """Test a block's events; return the positions that match now that all their events were read."""
+        events = slice(int(self.begins[block]), int(self.ends[block]))
+        which = self.which[events]
         repaired = bool(self.index.column("blocks.repaired")[block])
         # Where one of two events was looked at, the other may hold what does not fit, and counts more.
         paired = bool(self.paired[which].any())
@@ -226,15 +226,15 @@ class _Scan:
             is_open and not (fits or term.negated) for is_open, fits, term in zip(open_terms, may, self.terms)
         )
         if any(may) and (paired or not lacking):
-            self._decode(block, data, repaired, places)
+            self._decode(block, data, repaired, events)
         np.subtract.at(self.left, which, 1)
         return self._fitting(np.unique(which[self.left[which] == 0]))
 
-    def _decode(self, block: int, data: bytes, repaired: bool, places: slice) -> None:
+    def _decode(self, block: int, data: bytes, repaired: bool, events: slice) -> None:
         elements = elements_of(data, repaired)
         first = int(self.firsts[block])
         for ordinal, at, end in zip(
-            self.ordinals[places].tolist(), self.which[places].tolist(), self.is_end[places].tolist()
+            self.ordinals[events].tolist(), self.which[events].tolist(), self.is_end[events].tolist()
         ):
             event = elements[ordinal - first] if ordinal - first < len(elements) else None
             if not isinstance(event, dict):
@@ -264,10 +264,10 @@ def _events_of(index: Index, candidates: I64) -> tuple[I64, I64, AnyArray]:
     which = np.arange(len(candidates))
     pairs = index.column("ends.position")
     if len(pairs) and len(candidates):
-        places = np.searchsorted(pairs, candidates.astype(pairs.dtype))
-        places[places == len(pairs)] = 0
-        paired = np.flatnonzero(pairs[places] == candidates)
-        ends = index.column("ends.ordinal")[places[paired]].astype(np.int64)
+        at = np.searchsorted(pairs, candidates.astype(pairs.dtype))
+        at[at == len(pairs)] = 0
+        paired = np.flatnonzero(pairs[at] == candidates)
+        ends = index.column("ends.ordinal")[at[paired]].astype(np.int64)
         own, which = np.concatenate((own, ends)), np.concatenate((which, paired))
     order = np.argsort(own, kind="stable")
     return own[order], which[order], order >= len(candidates)

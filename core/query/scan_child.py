@@ -1,9 +1,9 @@
-"""Scans of arguments by a process of their own, so that whoever asked goes on answering keys.
+"""Search for arguments in a process of its own, so that the viewer goes on answering keys.
 
     python -m tracelane.core.query.scan_child
 
 Its standard input is a JSON object per line, the first the job: {"folder", "path", "filter", "titles",
-"rank", "shifts", "window"}. Every line of standard output is {"found": positions in base64, "done", "total"},
+"rank", "shifts", "window"}. Every line of standard output is {"positions": in base64, "done", "total"},
 the last one {"finished"} or {"failed": a sentence}. It ends when its standard input does.
 """
 
@@ -31,14 +31,12 @@ from .search import RowsByPosition, Search
 
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
-"""Less text than this is looked through before a process has started."""
+"""Bytes: less than this is searched before a process has started."""
 
 
 @dataclass(frozen=True)
 class ScanJob:
-    """What is to be looked for in one index; titles and clock offsets (ns) are those of its lanes, `rank` is
-    its rank's title.
-    """
+    """A search of one index: titles and clock offsets (ns) of its lanes, and the title of its rank."""
 
     index: Index
     filter: Filter
@@ -124,7 +122,7 @@ def _received(children: Children, cancelled: CancelledCallback) -> Iterator[Scan
             raise (UsageError if wrong_usage else UnreadableError)(str(message["failed"]))
         if "finished" in message:
             return
-        positions = np.frombuffer(b64decode(message["found"]), np.uint32)
+        positions = np.frombuffer(b64decode(message["positions"]), np.uint32)
         yield ScanStep(positions, int(message["done"]), int(message["total"]))
 
 
@@ -137,7 +135,7 @@ def main() -> int:
     try:
         for step in here(_job(next(lines()))):
             encoded = b64encode(step.positions.astype(np.uint32).tobytes()).decode()
-            tell({"found": encoded, "done": step.done, "total": step.total})
+            tell({"positions": encoded, "done": step.done, "total": step.total})
     except (TracelaneError, OSError) as error:
         code = error.exit_code if isinstance(error, TracelaneError) else UnreadableError.exit_code
         tell({"failed": str(error), "exit_code": code})

@@ -41,7 +41,7 @@ class RowsByPosition:
 
 
 class Search:
-    """The search of one index; every table (names, categories, lanes, lifted) is tested once."""
+    """The search of one index; every table (names, categories, lanes, promoted arguments) is tested once."""
 
     def __init__(
         self, index: Index, titles: Sequence[str], rank: str, filter: Filter, cancelled: CancelledCallback
@@ -58,8 +58,8 @@ class Search:
         self.promoted = tuple(PromotedTerm(index, term, promoted) for term, promoted in arguments if promoted)
 
     def by_columns(self) -> tuple[U32, U32]:
-        """Return the positions that all terms but the scanned ones leave, those for which a lifted argument
-        has to be looked for in the source apart; both ascending. Raises Cancelled.
+        """Return (positions that all terms with columns match, positions for which a promoted argument has to
+        be read from the source as well), both ascending. Raises Cancelled.
         """
         tables: list[tuple[str, AnyArray]] = []
         rows: AnyArray | None = None
@@ -167,8 +167,8 @@ class Search:
                 joined = joined.lower()
                 if needle not in joined:
                     continue
-            places = [(bounds[number - begin], bounds[number - begin + 1]) for number in numbers.tolist()]
-            raws = [joined[low - bounds[0] : high - bounds[0]] for low, high in places]
+            ranges = [(bounds[number - begin], bounds[number - begin + 1]) for number in numbers.tolist()]
+            raws = [joined[low - bounds[0] : high - bounds[0]] for low, high in ranges]
             if needle is not None:
                 fits[numbers] = [needle in raw for raw in raws]
             else:

@@ -1,4 +1,4 @@
-"""What the front door hands out: sources, processes, lanes, rows, steps, arrows, links. Plain values."""
+"""Plain values that a Trace returns: sources, processes, lanes, rows, steps, flows, links of a chain."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..index.lanes import stands_aside
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """One file of the trace: where it lies, what stood in it, what was wrong with it."""
+    """One file of the trace: its path, what was read of it, and its problems."""
 
     number: int
     path: str
     form: str
-    ledger: dict[str, Any]
+    read_report: dict[str, Any]
     problems: tuple[dict[str, Any], ...]
     base_time_ns: int | None
     manifest: dict[str, Any]
@@ -26,7 +26,7 @@ class SourceInfo:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of a source; `lanes` are places in `Trace.lanes`. `pid` is JSON text."""
+    """A process of a source; `lanes` are indices in `Trace.lanes`. `pid` is JSON text."""
 
     source: int
     number: int  # in the source's process table
@@ -49,7 +49,7 @@ class Lane:
 
     source: int
     process: Process
-    index: int  # place in Trace.lanes
+    index: int  # in Trace.lanes
     number: int  # in the source's lane table
     kind: LaneKind
     pid: str
@@ -73,7 +73,7 @@ class Row:
 
     source: int
     number: int  # row number in the source
-    lane: int  # place in Trace.lanes
+    lane: int  # index in Trace.lanes
     depth: int
     kind: RowKind
     count: int
@@ -104,7 +104,7 @@ class SliceFlow:
 
 @dataclass(frozen=True)
 class Link:
-    """One slice of a kernel's chain; `via` says how it was found from the link before, "" for the first."""
+    """One slice of a kernel's chain; `via` says how it is linked to the one before, "" for the first."""
 
     role: str
     via: str

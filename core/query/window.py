@@ -25,8 +25,8 @@ GAP_SHARE = 8
 
 
 @dataclass(frozen=True)
-class _Stretches:
-    """Stretches of time with things in them."""
+class _Intervals:
+    """Intervals of time (ns) in which something lies, with weights."""
 
     start: I64
     end: I64
@@ -61,15 +61,15 @@ class _Stretches:
 class Occupied:
     """When something lies in an index, lane time: slices, instants and samples, whole-window spans."""
 
-    slices: _Stretches
-    marks: _Stretches
-    spans: _Stretches
+    slices: _Intervals
+    marks: _Intervals
+    spans: _Intervals
 
 
 def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | None:
     """Return (start, end) in trace time of the bulk of these (index, clock offset), None when all are empty.
 
-    The bulk is the heaviest stretch with slices, and whatever lies within FAR times its span, repeatedly;
+    The bulk is the heaviest interval with slices, and whatever lies within FAR times its span, repeatedly;
     everything, where that is less than half of the slices and instants. Whole-window spans count only where
     the rest has no length. Rows are split at dominating gaps, found by bisection: O(rows split x log n).
     """
@@ -78,7 +78,7 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
 
 def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
     """Return the opening window of indexes of which it is known when something lies in them."""
-    slices, marks, spans = _Stretches.of([]), _Stretches.of([]), _Stretches.of([])
+    slices, marks, spans = _Intervals.of([]), _Intervals.of([]), _Intervals.of([])
     for one, offset in occupied:
         slices = slices.joined(one.slices.shifted(offset))
         marks = marks.joined(one.marks.shifted(offset))
@@ -100,8 +100,8 @@ def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | Non
 
 
 def bulk(start: I64, end: I64, far: int) -> tuple[int, int]:
-    """Return (start, end) of the longest stretch and of all within `far` times its span, repeatedly."""
-    islands = _Stretches(start, end, end - start).merged()
+    """Return (start, end) of the longest interval and of all within `far` times its span, repeatedly."""
+    islands = _Intervals(start, end, end - start).merged()
     heaviest = int(np.argmax(islands.weight))
     return _grown(islands, int(islands.start[heaviest]), int(islands.end[heaviest]), far)
 
@@ -118,7 +118,7 @@ def end_of_lanes(index: Index, lanes: AnyArray) -> int:
     return end
 
 
-def _grown(islands: _Stretches, start: int, end: int, far: int = FAR) -> tuple[int, int]:
+def _grown(islands: _Intervals, start: int, end: int, far: int = FAR) -> tuple[int, int]:
     """Take in what lies within `far` times the span, until nothing more does."""
     starts, ends = islands.start.tolist(), islands.end.tolist()
     while True:
@@ -151,7 +151,7 @@ def occupied(index: Index) -> Occupied:
                 int(kind == RowKind.INSTANTS),
             )  # dense telemetry is not what a trace is about
         target += [(start, end, weight * share) for start, end, weight in pieces]
-    return Occupied(*map(_Stretches.of, (slices, marks, spans)))
+    return Occupied(*map(_Intervals.of, (slices, marks, spans)))
 
 
 def _rows_of_spans(index: Index) -> set[int]:

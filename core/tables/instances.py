@@ -155,8 +155,8 @@ def _matching(work: Work, pattern: Pattern, cancelled: CancelledCallback) -> I64
     """Return the places of the slices with a matching name; each distinct name is asked once."""
     which, numbers = work.distinct_names
     names = work.index.strings(numbers)
-    hits = pattern.found_in(names, cancelled)
-    short_hits = pattern.found_in([short_name(raw) for raw in names], cancelled)
+    hits = pattern.matches_in(names, cancelled)
+    short_hits = pattern.matches_in([short_name(raw) for raw in names], cancelled)
     good = np.array(hits, np.bool_) | np.array(short_hits, np.bool_)
     return np.flatnonzero(good[which]) if len(which) else np.empty(0, np.int64)
 

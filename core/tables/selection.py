@@ -111,7 +111,7 @@ def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
     expression.check("lanes")
     titles = rank_titles(trace.members).items()
     ranks = {source for source, title in titles if names_rank(expression, title)}
-    hits = expression.found_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
+    hits = expression.matches_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
     lanes = [lane.index for lane, hit in zip(trace.lanes, hits) if hit or lane.source in ranks]
     if not lanes:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")

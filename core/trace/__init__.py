@@ -57,14 +57,14 @@ class Trace(TraceSlices):
         indexes: Sequence[Index],
         members: Sequence[Member] = (),
         captures: Sequence[Capture] = (),
-        shown_capture: int | None = None,
+        open_capture: int | None = None,
     ) -> None:
         """Hold indexes and the files they belong to; `captures` are all that could be opened,
-        `shown_capture` is the number of the open one.
+        `open_capture` is the number of the open one.
         """
         super().__init__(indexes)
         self.members = tuple(members)
-        self.captures, self.shown_capture = tuple(captures), shown_capture
+        self.captures, self.open_capture = tuple(captures), open_capture
         self._work_gaps: dict[tuple[int, Clocks], WorkGaps | None] = {}
 
     def rank(self, source: int) -> int | None:

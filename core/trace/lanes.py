@@ -1,4 +1,4 @@
-"""What there is in a trace, and what is drawn of it: files, processes, lanes, rows and their cells."""
+"""The sources, processes, lanes and rows of a trace, and the cells that are drawn of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..query.views import Lane, Process, Row, SourceInfo
 from ..query.window import end_of_lanes
 
 MINIMAP_LANES = 512
-"""Lanes that the minimap asks at most; of more, an even sample."""
+"""Lanes that the minimap reads at most; of more lanes it reads an even sample."""
 NO_CLOCKS = Clocks()
 
 
@@ -30,7 +30,7 @@ class TraceLanes:
     """The lanes of one or several indexes; methods take and give trace time (lane time + clock offset)."""
 
     def __init__(self, indexes: Sequence[Index]) -> None:
-        """Hold the indexes, and what is found out once."""
+        """Serve the lanes of these indexes."""
         self.indexes = tuple(indexes)
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
@@ -39,11 +39,11 @@ class TraceLanes:
         self._spans: dict[Clocks, tuple[int, int]] = {}
 
     def close(self) -> None:
-        """Let go of all mappings and locks."""
+        """Release all mappings and locks."""
         for index in self.indexes:
             index.close()
 
-    # -- what is there ------------------------------------------------------------------------------------
+    # -- contents ----------------------------------------------------------------------------------------
 
     @cached_property
     def sources(self) -> tuple[SourceInfo, ...]:
@@ -68,21 +68,21 @@ class TraceLanes:
     def _process_bases(self) -> list[int]:
         return [0, *accumulate(len(index.processes) for index in self.indexes)]
 
-    def _make_lane(self, place: int) -> Lane:
-        source = bisect_right(self._lane_bases, place) - 1
-        index, number = self.indexes[source], place - self._lane_bases[source]
+    def _make_lane(self, lane_index: int) -> Lane:
+        source = bisect_right(self._lane_bases, lane_index) - 1
+        index, number = self.indexes[source], lane_index - self._lane_bases[source]
         process = self._processes[self._process_bases[source] + int(index.lanes[number]["process"])]
-        return make_lane(index, process, place, number)
+        return make_lane(index, process, lane_index, number)
 
     def row(self, lane: Lane | int, depth: int) -> Row:
-        """Return the row at a place (0 = topmost) of a lane, given as such or as its place in `lanes`."""
+        """Return the row at a depth (0 is topmost) of a lane, which may be given by its index in `lanes`."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         return self.row_number(lane.source, lane.rows[depth])
 
     def row_number(self, source: int, number: int) -> Row:
         """Return the row with this number in a source's row table."""
-        place = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
-        return make_row(self.indexes[source], self.lanes[place], number)
+        lane_index = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
+        return make_row(self.indexes[source], self.lanes[lane_index], number)
 
     def rows(self, lane: Lane | int) -> list[Row]:
         """Return all rows of a lane, topmost first."""
@@ -94,7 +94,7 @@ class TraceLanes:
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
         """Return the time [start, end) of everything that is drawn, in trace time under these clocks.
 
-        What has no length has a place too: where an instant is the last thing, it stands in the last ns.
+        An instant takes 1 ns: the span ends after it.
         """
         if clocks not in self._spans:
             self._spans[clocks] = self._span_at(clocks)
@@ -141,15 +141,15 @@ class TraceLanes:
         self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
     ) -> Busy:
         """Return how busy these lanes (default: all) are per cell; an even sample of very many lanes."""
-        places = range(len(self.lanes)) if lanes is None else lanes
-        sampled: Sequence[int] = places
-        if len(places) > MINIMAP_LANES:
-            sampled = [places[i * len(places) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
+        lane_indices = range(len(self.lanes)) if lanes is None else lanes
+        sampled: Sequence[int] = lane_indices
+        if len(lane_indices) > MINIMAP_LANES:
+            sampled = [lane_indices[i * len(lane_indices) // MINIMAP_LANES] for i in range(MINIMAP_LANES)]
         parts = []
-        for place in sampled:
-            lane = self.lanes[place]
+        for lane_index in sampled:
+            lane = self.lanes[lane_index]
             parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
-        return busy_of(parts, edges, of=len(places))
+        return busy_of(parts, edges, of=len(lane_indices))
 
     def category(self, row: Row, number: int) -> str:
         """Return a category by its number in cells and spans."""

@@ -86,7 +86,7 @@ class TraceSlices(TraceLanes):
         position = self._position(slice_id)
         if position is None:
             return None
-        number, at = lookup.place_of(self.indexes[slice_id.source], position)
+        number, at = lookup.locate_slice(self.indexes[slice_id.source], position)
         return self.row_number(slice_id.source, number), at
 
     def find_instant(self, source: int, ordinal: int) -> tuple[Row, int] | None:
@@ -94,19 +94,19 @@ class TraceSlices(TraceLanes):
         if not 0 <= source < len(self.indexes):
             return None
         index = self.indexes[source]
-        for kind, place in (
+        for kind, position in (
             (RowKind.INSTANTS, index.instant_of(ordinal)),
             (RowKind.SAMPLES, index.sample_of(ordinal)),
         ):
-            if place is not None:
+            if position is not None:
                 rows = index.rows
                 mask = (
                     (rows["kind"] == kind)
-                    & (rows["first"] <= place)
-                    & (place < rows["first"] + rows["count"])
+                    & (rows["first"] <= position)
+                    & (position < rows["first"] + rows["count"])
                 )
                 number = int(np.flatnonzero(mask)[0])
-                return self.row_number(source, number), place - int(rows[number]["first"])
+                return self.row_number(source, number), position - int(rows[number]["first"])
         return None
 
     def parent(self, slice_id: SliceId) -> SliceId | None:
@@ -125,10 +125,10 @@ class TraceSlices(TraceLanes):
 
     def child_at(self, slice_id: SliceId, time: int, clocks: Clocks = NO_CLOCKS) -> SliceId | None:
         """Return the direct child that covers a time, else the one nearest to it."""
-        place = self.find(slice_id)
-        if place is None:
+        row_and_index = self.find(slice_id)
+        if row_and_index is None:
             return None
-        row, at = place
+        row, at = row_and_index
         index = self.indexes[row.source]
         child = lookup.child_at(index, self.position(row, at), self._lane_time(row, time, clocks))
         return None if child is None else self.slice_id_of(row.source, child)
@@ -159,8 +159,8 @@ class TraceSlices(TraceLanes):
         return sample_detail(self.indexes[row.source], row.source, row.number, at)
 
     def arguments(self, slice_id: SliceId) -> Arguments:
-        """Return the arguments of a slice, read from the source; trouble is told in the answer's
-        `problem`.
+        """Return the arguments of a slice, read from the source; the answer's `problem` says
+        what went wrong.
         """
         index = self.indexes[slice_id.source]
         position = self._position(slice_id)
@@ -203,7 +203,7 @@ class TraceSlices(TraceLanes):
         source, index = slice_id.source, self.indexes[slice_id.source]
         links = []
         for link in chain_of(index, position):
-            number, at = lookup.place_of(index, link.position)
+            number, at = lookup.locate_slice(index, link.position)
             row = self.row_number(source, number)
             start, end = self.bounds(row, at, clocks)
             name = self.name(row, at)
@@ -239,7 +239,7 @@ class TraceSlices(TraceLanes):
         return launch_chain.launch_delay + kernel - host, launch_chain.queue_wait if kernel == host else None
 
     def launches(self, source: int) -> Launches:
-        """Return which launch all device work of a source comes from; found out once."""
+        """Return which launch all device work of a source comes from; computed once."""
         if source not in self._launches:
             self._launches[source] = launches_of(self.indexes[source])
         return self._launches[source]

@@ -107,7 +107,7 @@ def test_captures_are_told_apart_and_the_newest_is_shown(tmp_path: Path) -> None
     trace = open_trace(tmp_path)
     assert [member.rank for member in trace.members] == [0, 1, 2, 3]
     assert all("1700000900" in str(member.path) for member in trace.members)
-    assert len(trace.captures) == 2 and trace.shown_capture == 0
+    assert len(trace.captures) == 2 and trace.open_capture == 0
     assert "left out: 1 other capture" in trace.sources[0].notes[0]
     older = open_trace(tmp_path, choice=Choice(capture="2", ranks="1-2"))
     assert ["1700000000" in str(member.path) for member in older.members] == [True, True]

@@ -10,7 +10,7 @@ import pytest
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
 from tracelane.core.base.short_names import short_name
-from tracelane.core.query.lookup import place_of
+from tracelane.core.query.lookup import locate_slice
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
 from tracelane.core.tables.idle import CLASSES, idle
@@ -70,7 +70,7 @@ def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     ]
     checked = 0
     for at in range(0, len(stream.starts), max(1, len(stream.starts) // 40)):
-        number, place = place_of(index, int(stream.after[at]))
+        number, place = locate_slice(index, int(stream.after[at]))
         row = trace.row_number(stream.work.device.source, number)
         gap = gap_of(trace, row, place)
         assert gap is not None and gap.kind == CLASSES[int(stream.kinds[at])]

@@ -105,7 +105,7 @@ def test_results_equal_brute_force(corpus_cache: Path) -> None:
             trace = open_trace(path, index_dir=corpus_cache)
         except TracelaneError:
             continue
-        if len(trace.indexes) != 1 or trace.sources[0].ledger["events"] != len(events):
+        if len(trace.indexes) != 1 or trace.sources[0].read_report["events"] != len(events):
             continue
         facts = facts_of(trace, events)
         files += 1

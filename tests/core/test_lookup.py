@@ -16,9 +16,9 @@ from tracelane.core.query.lookup import (
     child_at,
     children,
     count_children,
+    locate_slice,
     nearest,
     next_after,
-    place_of,
     previous_before,
     row_starts,
     slice_at,
@@ -74,7 +74,7 @@ def test_children_are_those_whose_parent_it_is(tmp_path_factory: pytest.TempPath
             assert found is not None and parents[found] == position
         if not own:
             assert child_at(index, position, index.start(position)) is None
-        number, at = place_of(index, position)
+        number, at = locate_slice(index, position)
         assert int(index.rows[number]["first"]) + at == position
 
 

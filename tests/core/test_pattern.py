@@ -92,7 +92,7 @@ def test_the_linear_engine_finds_what_python_finds(expression: str, text: str, i
     assume(engine is not None)
     assert engine is not None
     assume(not engine.ascii_only or (text.isascii() and text))
-    assert engine.found_in([text], bool) == [python.search(text) is not None]
+    assert engine.matches_in([text], bool) == [python.search(text) is not None]
     match = python.match(text)
     assert engine.end_of_match(text, bool) == (None if match is None else match.end())
 
@@ -141,7 +141,7 @@ def test_hits_are_the_same_with_and_without_re2(
     patterns.engine_for.cache_clear()
     try:
         expected = [re.search(expression, text) is not None for text in texts]
-        assert Pattern(expression).found_in(texts) == expected
+        assert Pattern(expression).matches_in(texts) == expected
         for text in texts:
             match = re.match(expression, text)
             assert Pattern(expression).end_of_match(text) == (None if match is None else match.end())
@@ -152,7 +152,7 @@ def test_hits_are_the_same_with_and_without_re2(
 def test_many_ways_to_match_cost_the_linear_engine_nothing() -> None:
     """What takes Python's engine longer than anybody lives is answered at once."""
     before = time.process_time()
-    assert Pattern(SLOW).found_in([LONG] * 50) == [False] * 50
+    assert Pattern(SLOW).matches_in([LONG] * 50) == [False] * 50
     assert time.process_time() - before < 2
 
 
@@ -163,8 +163,8 @@ def test_a_slow_text_ends_the_job() -> None:
     pattern = Pattern(f"{SLOW}(?=)")
     for _ in range(2):
         with pytest.raises(SlowPatternError, match="takes too long on 'aaaa"):
-            pattern.found_in(["x", "aaa", LONG])
-    assert Pattern("(?=b)b+").found_in(["abb", "a"]) == [True, False]
+            pattern.matches_in(["x", "aaa", LONG])
+    assert Pattern("(?=b)b+").matches_in(["abb", "a"]) == [True, False]
 
 
 def test_the_text_that_is_slow_is_named() -> None:
@@ -185,13 +185,13 @@ def test_a_job_can_be_cancelled() -> None:
         return len(asked) > 2
 
     with pytest.raises(Cancelled):
-        Pattern(f"{SLOW}(?=|a)").found_in([LONG], cancelled)
+        Pattern(f"{SLOW}(?=|a)").matches_in([LONG], cancelled)
 
 
 def test_many_texts_in_one_question() -> None:
     """Texts of many megabytes together, with line breaks and halves of characters, are answered in order."""
     texts = [f"{number}\n{'x' * 1000}\ud800" for number in range(3000)]
-    hits = Pattern("(?=7)7\n").found_in(texts)
+    hits = Pattern("(?=7)7\n").matches_in(texts)
     assert [number for number, hit in enumerate(hits) if hit] == list(range(7, 3000, 10))
 
 

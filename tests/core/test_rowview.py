@@ -78,7 +78,7 @@ def test_views_are_made_once_and_bounded(tmp_path: Path) -> None:
     events = [complete(i * 10, 5, f"n{i % 2}", tid=1 + i % 3) for i in range(60)]
     trace = Trace([index_of(events, tmp_path / "index")])
     hits = matches(trace, parse("n1"))
-    roomy, tight = RowViews(hits), RowViews(hits, kept_bytes=1)
+    roomy, tight = RowViews(hits), RowViews(hits, cache_bytes=1)
     rows = [trace.row(lane, 0).number for lane in trace.lanes]
     assert [roomy.of(0, row).hidden for row in rows] == [10, 10, 10]
     assert all(roomy.of(0, row) is roomy.of(0, row) for row in rows)

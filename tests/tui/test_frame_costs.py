@@ -62,7 +62,7 @@ def assert_within_budgets(frames: list[Frame]) -> None:
 async def test_frames_of_a_larger_trace_cost_no_more(tmp_path: Path) -> None:
     """The same walk over fifty times the slices asks, computes and writes at most twice as much a frame."""
     small, large = made(tmp_path, 1), made(tmp_path, TIMES_LARGER)
-    slices = [trace.sources[0].ledger["slices"] for trace in (small, large)]
+    slices = [trace.sources[0].read_report["slices"] for trace in (small, large)]
     assert slices[1] > TIMES_LARGER * slices[0] * 0.99
     costs = [await walk(trace, keys_of(trace, fine=False)) for trace in (small, large)]
     for frames in costs:

@@ -208,7 +208,7 @@ def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
 def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
     """Hide the lanes whose title matches, and the ranks whose title does."""
     found = lane_pattern(pattern)
-    hits = found.found_in([lane.title for lane in trace.lanes])
+    hits = found.matches_in([lane.title for lane in trace.lanes])
     keys = {lane_key(lane) for lane, hit in zip(trace.lanes, hits) if hit}
     heads = rank_heads(trace).values()
     ranks = {process_key(head) for head in heads if names_rank(found, head.title)}

@@ -78,8 +78,8 @@ def cut(
 def _lanes(trace: Trace, pattern: str) -> list[int]:
     wanted = Pattern(pattern, ignore_case=True)
     wanted.check("--lanes")
-    own = wanted.found_in([lane.title for lane in trace.lanes])
-    process = wanted.found_in([lane.process.title for lane in trace.lanes])
+    own = wanted.matches_in([lane.title for lane in trace.lanes])
+    process = wanted.matches_in([lane.process.title for lane in trace.lanes])
     found = [lane.number for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
     if not found:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")

@@ -108,7 +108,7 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     for index in trace.indexes:
         for event in index.events:
             print_text(f"tracelane: {event}", error=True)
-    if left_out := left_out_text(trace.captures, trace.shown_capture):
+    if left_out := left_out_text(trace.captures, trace.open_capture):
         print_text(left_out, error=True)
     return trace
 

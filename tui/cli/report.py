@@ -175,12 +175,12 @@ def _telemetry(overlay: Overlay | None, example: Example) -> str:
     if overlay is None:
         return ""
     from tracelane.core.logs.describe import describe
-    from tracelane.core.logs.steps import Stretch, stretches_table
+    from tracelane.core.logs.steps import NamedRange, ranges_table
     from tracelane.tui.text.telemetry import log_text, steps_text
 
     told = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]
     label = example.label or "the whole"
-    table = stretches_table(overlay, [Stretch(label, example.start, example.end)])
+    table = ranges_table(overlay, [NamedRange(label, example.start, example.end)])
     covered = [float(share) for share in table.data["coverage"]]
     verdict = (
         f"The log covers {label} from end to end."

@@ -93,14 +93,14 @@ def telemetry(
         told = [describe(one.log, one.proposal) for one in overlay.placed]
         if by is not None or within is not None:
             from tracelane.core.logs.kernels import kernels_table
-            from tracelane.core.logs.steps import Stretch, steps_table, stretches_table
+            from tracelane.core.logs.steps import NamedRange, ranges_table, steps_table
 
             if by == "kernel":
                 steps = kernels_table(overlay, within, trace.clocks)
             elif by is not None or within is None:
                 steps = steps_table(overlay, within, trace.clocks, step_name)
             else:
-                steps = stretches_table(overlay, [Stretch("range", *within)], trace.clocks)
+                steps = ranges_table(overlay, [NamedRange("range", *within)], trace.clocks)
     if as_json:
         tables = {"logs": json_rows(told), "counters": json_table(counters)}
         notes = list(counters.notes)

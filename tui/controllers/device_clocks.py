@@ -9,7 +9,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
-from tracelane.core.trace.apart import clock_troubles
+from tracelane.core.trace.worker import clock_troubles
 
 from ..actions import devices
 from ..jobs import background

@@ -14,7 +14,7 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Findings
 from tracelane.core.tables.findings.saved import kept_findings
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace.apart import findings_apart
+from tracelane.core.trace.worker import findings_by_worker
 
 from ..actions import view
 from ..jobs import background
@@ -75,7 +75,7 @@ class FindingsController:
         worker = get_current_worker()
         scope = self._scope(key, lambda: worker.is_cancelled)
         try:
-            found = findings_apart(scope)
+            found = findings_by_worker(scope)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

@@ -39,7 +39,7 @@ class RankController:
         captures = self.store.trace.captures
         if len(captures) < 2:
             raise Refusal("no other capture lies beside this one")
-        shown = self.store.trace.shown_capture
+        shown = self.store.trace.open_capture
         columns = [
             ColumnView("", 1, lambda row: "*" if row == shown else ""),
             ColumnView("When", 24, lambda row: captures[row].when),

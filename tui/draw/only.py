@@ -22,7 +22,7 @@ def only_lanes(trace: Trace, only: str) -> frozenset[int]:
     pattern = pattern_of(only)
     found: list[int] = []
     titles = titles_of(trace)
-    hits = dict(zip(titles, pattern.found_in(titles)))
+    hits = dict(zip(titles, pattern.matches_in(titles)))
     for rank, processes in by_rank(trace):
         whole = rank is not None and names_rank(pattern, rank.title)
         for process in processes:
@@ -55,6 +55,6 @@ def ask_titles(trace: Trace, pattern: Pattern, cancelled: CancelledCallback) -> 
     """Have a pattern that may take long answered for all titles, so that asking again takes no time. Raises
     SlowPatternError, Cancelled.
     """
-    pattern.found_in(titles_of(trace), cancelled)
+    pattern.matches_in(titles_of(trace), cancelled)
     for head in rank_heads(trace).values():
         pattern.end_of_match(head.title, cancelled)

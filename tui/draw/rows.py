@@ -246,7 +246,7 @@ class RowReader:
         if not found:
             return SliceRow(())
         first = int(index.rows[number]["first"])
-        positions = np.array([span.place for span in found], np.int64) + first
+        positions = np.array([span.at for span in found], np.int64) + first
         facts = self._facts(source, index, positions, found, colour_by)
         names = self._many_names(source, index, number, found, edges)
         levels = covered_levels(cells, edges.per_eighth)
@@ -271,7 +271,7 @@ class RowReader:
         for i, lead in zip(wide, leads):
             name = lead.name
             if name < 0:
-                name = int(index.column("slices.name")[first + found[i].place])
+                name = int(index.column("slices.name")[first + found[i].at])
             share = (
                 ""
                 if lead.share in (0.0, 1.0)

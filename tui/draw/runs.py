@@ -108,7 +108,7 @@ def slice_runs(
             label, share, count = several
         ends = left_eighths, right_eighths
         covered = _covered(levels, left, right, span.whole and eighths)
-        runs.append(Run(left, right, fact.key, label, span.place, count, flags, *ends, share, covered))
+        runs.append(Run(left, right, fact.key, label, span.at, count, flags, *ends, share, covered))
         previous_right, previous_key = right, fact.key
     return tuple(runs)
 

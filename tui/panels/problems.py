@@ -31,7 +31,7 @@ class SourceLike(Protocol):
         ...
 
     @property
-    def ledger(self) -> Mapping[str, Any]:
+    def read_report(self) -> Mapping[str, Any]:
         """Counts of everything read."""
         ...
 
@@ -54,7 +54,7 @@ class LedgerRow:
 
 def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
     """Return one line on how reading went, and whether all is well."""
-    events = sum(int(source.ledger.get("events", 0)) for source in sources)
+    events = sum(int(source.read_report.get("events", 0)) for source in sources)
     losses = []
     for source in sources:
         for kind, count, offset, _ in _problems(source):
@@ -62,7 +62,7 @@ def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
         losses += [
             (text, count, None)
             for term, text in LOST_TERMS.items()
-            if (count := int(source.ledger.get(term, 0))) > 0
+            if (count := int(source.read_report.get(term, 0))) > 0
         ]
     noted = [entry for entry in losses if entry[0] in LOSSES or entry[0] in LOST_TERMS.values()]
     if not noted and not events:
@@ -99,7 +99,7 @@ def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
         rows += [LedgerRow(name, "note", None, None, note) for note in getattr(source, "notes", ())]
     for source in sources:
         name = Path(str(source.path)).name if several else ""
-        ledger = source.ledger
+        ledger = source.read_report
         if "events" in ledger:
             rows.append(
                 LedgerRow(name, "events", int(ledger["events"]), None, "everything in the event array")

@@ -55,7 +55,7 @@ LANES_SHOWN = 12
 def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
     """Return the object of `info --json` for one source of a trace; times in exact ns as in the file."""
     info = trace.sources[source]
-    ledger: Mapping[str, Any] = info.ledger
+    ledger: Mapping[str, Any] = info.read_report
     flows: Mapping[str, Mapping[str, int]] = ledger.get("flows", {})
     return {
         "schema": SCHEMA,
@@ -115,7 +115,7 @@ def summary(trace: Trace, lanes: bool = True) -> str:
 
 def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     info = trace.sources[number]
-    ledger: Mapping[str, Any] = info.ledger
+    ledger: Mapping[str, Any] = info.read_report
     if "instant_events" in ledger:
         ledger = {**ledger, "instants": ledger["instant_events"]}
     if "events" not in ledger:  # a telemetry log

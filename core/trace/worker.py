@@ -1,6 +1,6 @@
-"""Questions about a whole large trace, answered by a process of its own: whoever asks goes on drawing.
+"""Questions about a whole large trace, answered by a process of its own so that the viewer goes on drawing.
 
-    python -m tracelane.core.trace.apart
+    python -m tracelane.core.trace.worker
 
 The first line of standard input is {"question", "indexes": [[folder, path], …], "members", "aligned"}, the
 only line of standard output {"answer"} or {"failed": a sentence}. It ends when its standard input does.
@@ -29,7 +29,7 @@ from ..tables.findings.saved import saved_findings
 from ..tables.scope import Scope
 from . import Trace
 
-MODULE = "tracelane.core.trace.apart"
+MODULE = "tracelane.core.trace.worker"
 Answer = TypeVar("Answer")
 
 
@@ -40,8 +40,8 @@ class ClockTroubles(NamedTuple):
     movable: bool  # whether the clock of one of them can be moved
 
 
-def findings_apart(scope: Scope) -> Findings:
-    """Return the findings of a scope; those of a whole trace are kept. Raises Cancelled, TracelaneError."""
+def findings_by_worker(scope: Scope) -> Findings:
+    """Return the findings of a scope; those of a whole trace are cached. Raises Cancelled, TracelaneError."""
     if not is_worth_caching(scope):
         return saved_findings(scope)
     return _answered(scope, "findings", lambda answer: findings_of(answer, 0))
@@ -57,7 +57,7 @@ def clock_troubles(scope: Scope) -> ClockTroubles:
 
 
 def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Answer:
-    """Return the answer to one of QUESTIONS; that about a whole large trace is kept beside its index."""
+    """Return the answer to one of QUESTIONS; an answer about a whole large trace is cached with its index."""
     if not is_worth_caching(scope):
         return read(QUESTIONS[question](scope))
     path = cache_file(scope, question)
@@ -72,7 +72,7 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
 
 
 def _findings(scope: Scope) -> Any:
-    from ..tables.findings.judge import findings  # all the rules: whoever only asks needs none of them
+    from ..tables.findings.judge import findings  # all the rules: only the worker needs them
 
     return findings_object(findings(scope), 0)
 
@@ -111,7 +111,7 @@ def _by_child(scope: Scope, question: str) -> Any:
 
 
 def main() -> int:
-    """Answer the question that the first line of standard input asks."""
+    """Answer the question in the first line of standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
     request = next(lines())
     try:

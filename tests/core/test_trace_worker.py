@@ -17,12 +17,12 @@ from tracelane.core.index.version import MANIFEST
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace, apart
-from tracelane.core.trace.apart import QUESTIONS, clock_troubles, findings_apart
+from tracelane.core.trace import Trace, worker
+from tracelane.core.trace.worker import QUESTIONS, clock_troubles, findings_by_worker
 
 pytestmark = pytest.mark.slow
 
-ASKING = {"findings": findings_apart, "device-clocks": clock_troubles}
+ASKING = {"findings": findings_by_worker, "device-clocks": clock_troubles}
 
 
 @pytest.fixture
@@ -58,40 +58,40 @@ def test_a_process_answers_the_same(
     for path in _kept(tmp_path):
         path.unlink()
     monkeypatch.setattr(cached, "LEAST_SLICES", 1)
-    monkeypatch.setattr(apart, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
+    monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
     for damage in ("{", '{"schema": 0}', "[]"):
         assert ask(Scope(trace)) == here
         (path,) = _kept(tmp_path)
         assert path.name.startswith(f"{question}-")
         path.write_text(damage)
     assert ask(Scope(trace)) == here
-    monkeypatch.setattr(apart, "Children", _refuse)
+    monkeypatch.setattr(worker, "Children", _refuse)
     assert ask(Scope(trace)) == here
 
 
 def test_parts_are_answered_here(large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A range, and other clocks than the trace opens with, start no process."""
-    monkeypatch.setattr(apart, "Children", _refuse)
+    monkeypatch.setattr(worker, "Children", _refuse)
     for scope in (Scope(large, (0, 700_000)), Scope(large, clocks=Clocks().shifted((0, ""), 5))):
-        assert findings_apart(scope) == findings(scope)
+        assert findings_by_worker(scope) == findings(scope)
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])
 def test_without_a_process(executable: str, large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where none can be started, or it fails at once, the answer is found here."""
     monkeypatch.setattr(child.sys, "executable", executable)
-    assert findings_apart(Scope(large)) == findings(Scope(large))
+    assert findings_by_worker(Scope(large)) == findings(Scope(large))
 
 
 def test_a_damaged_index(large: Trace) -> None:
     """What the process cannot open is told by it, and the answer is found here, in what is open already."""
     wanted = findings(Scope(large))
     (large.indexes[0].folder / MANIFEST).write_text("{")
-    assert findings_apart(Scope(large)) == wanted
+    assert findings_by_worker(Scope(large)) == wanted
 
 
 def test_giving_up(large: Trace, tmp_path: Path) -> None:
     """A question that nobody waits for any more ends with its process, and keeps nothing."""
     with pytest.raises(Cancelled):
-        findings_apart(Scope(large, cancelled=lambda: True))
+        findings_by_worker(Scope(large, cancelled=lambda: True))
     assert not _kept(tmp_path)
