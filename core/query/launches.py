@@ -2,7 +2,8 @@
 
 The launch of a device slice is, by the first of these rules that applies:
 
-1. *flow*: the slice in which its launch arrow starts, of several the one with its own correlation id;
+1. *flow*: the slice in which its launch arrow starts, of several the one with its own correlation id; not
+   where calls of several processes have this id, as arrows of merged ranks are joined by the same numbers;
 2. *correlation*: the runtime call with its correlation id, in the process that launches to its device, that
    starts last before it;
 3. *external id*: the op or annotation with its External id, chosen alike.
@@ -125,6 +126,8 @@ def launches_of(index: Index) -> Launches:
         of = np.searchsorted(kernels, target)
         inside = (of < len(kernels)) & (kernels[np.minimum(of, max(0, len(kernels) - 1))] == target)
         of, source = of[inside], source[inside]
+        certain = ~np.isin(_values(index, "correlation", kernels[of])[0], _shared_correlations(index))
+        of, source = of[certain], source[certain]
         first = _of_same_correlation(index, kernels, of, source)
         launches.launch[of[first]], launches.via[of[first]] = source[first], VIA.index("flow")
     _join(index, launches, "correlation", is_runtime)
@@ -135,6 +138,8 @@ def launches_of(index: Index) -> Launches:
 def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
     """Return the slice that launched a kernel and which of VIA tells so; (None, "") where nothing does."""
     correlation = index.lifted("correlation", kernel)
+    if correlation and _is_shared(index, int(correlation)):
+        return launches_of(index).launch_of(kernel)
     sources = launch_flows_into(index, kernel)
     if sources:
         same = [p for p in sources if correlation and index.lifted("correlation", p) == correlation]
@@ -311,6 +316,38 @@ def _host_processes(
             by_flow.get(one),
         )
     return result
+
+
+def _shared_correlations(index: Index) -> I64:
+    """Return the correlation ids that runtime calls of several processes have, ascending."""
+    none = np.empty(0, np.int64)
+    if len(_processes_with(index, RUNTIME)) < 2:
+        return none
+    holders = index.column("lifted.correlation.position")
+    calls = np.flatnonzero(_mask(index, RUNTIME)[index.column("slices.category")[holders]])
+    ids = index.column("lifted.correlation.value")[calls].astype(np.int64)
+    pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
+    repeated = pairs[0][1:] == pairs[0][:-1]
+    return np.unique(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
+
+
+def _is_shared(index: Index, correlation: int) -> bool:
+    """Tell whether runtime calls of several processes have a correlation id."""
+    holders = index.lifted_positions("correlation", correlation)
+    calls = holders[_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
+    return len(np.unique(processes_of(index, calls))) > 1
+
+
+def _processes_with(index: Index, categories: frozenset[str]) -> set[int]:
+    """Return the numbers of the processes that have slices of these categories."""
+    numbers = np.flatnonzero(_mask(index, categories))
+    kinds = index.column("row_categories")
+    processes = set()
+    for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
+        first = int(row["categories"])
+        if np.isin(kinds[first : first + int(row["category_count"])], numbers).any():
+            processes.add(int(index.lanes[int(row["lane"])]["process"]))
+    return processes
 
 
 def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CASES, needs_cases
-from tests.events import complete, index_of
+from tests.events import complete, flow, index_of
 from tracelane.core import open_trace
 from tracelane.core.index.store import Index
 from tracelane.core.query.launches import launch_of, launches_of
@@ -110,3 +110,25 @@ def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
         chosen = before[-1] if before else times[0]
         assert starts[names[launch]] == chosen
         assert bool(launches.ambiguous[place]) == (not before or times.count(chosen) > 1)
+
+
+@pytest.mark.parametrize("shift", [0, 7, 400])
+def test_arrows_of_ranks_with_one_numbering_do_not_cross(shift: int, tmp_path: Path) -> None:
+    """Two ranks merged into one file share the ids of their arrows, too: work belongs to its own rank, also
+    where the other rank's launch with this id is nearer.
+    """
+    events = []
+    for rank, late in enumerate((0, shift)):
+        for number in range(6):
+            call, work = 100 * number + late, 100 * number + late + 450
+            about = {"correlation": number + 1}
+            events += [
+                complete(call, 5, f"launch{rank}", "cuda_runtime", pid=100 + rank, args=about),
+                flow("s", call, number + 1, pid=100 + rank),
+                complete(work, 50, f"k{rank}", "kernel", pid=rank, args=about),
+                flow("f", work, number + 1, pid=rank, bp="e"),
+            ]
+    by_kernel = launches_by_kernel(index_of(events, tmp_path))
+    for kernel, (launch, doubtful) in by_kernel.items():
+        name, at = kernel.split("@")
+        assert launch == f"launch{name[1:]}@{int(at) - 450}" and not doubtful
