@@ -45,52 +45,67 @@ def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
 
 
 COMMUNICATION = re.compile(
-    r"[nr]ccl|hccl|\bhcom_|oneccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma|cross_device_reduce"
-    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|\bdeep_ep\b|\bmori\b|\bmori_|multimem_"
-    r"|userbuffers|(^|\W)(lamport|oneshot|twoshot)_|(^|\W)ep_(dispatch|combine)",
+    r"[nr]ccl|hccl|\bhcom_|oneccl|sycl::ccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma"
+    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem_|userbuffers"
+    r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
+    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)",
     re.IGNORECASE,
 )
 """The libraries' own prefixes and the collectives that engines write themselves."""
 
+# Mangled names put a length before each part (`_ZN5aiter9pa_bf16`), so that a part begins where no letter
+# stands before it rather than at a word's edge. Gaps within patterns are bounded: names may be very long.
 KINDS: tuple[KernelKind, ...] = (
     _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b",
         r"^event_(wait|record)$"),
     KernelKind("collective", "communication", COMMUNICATION),
     _kind(
         "copy", "memory", r"^(memcpy|dma|hipMemcpy)", r"^copy(host|device|buffer)",
-        r"\bdma[io]\b|rocclr_copy|^memory \(",
+        r"\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",
     ),
-    _kind("fill", "memory", r"^(memset|hipMemset)", r"^fillBuffer", r"rocclr_fill"),
+    _kind("fill", "memory", r"^(memset|hipMemset)", r"^fillBuffer", r"rocclr_fill|AppendMemoryFill"),
     _kind("triton", "compute", r"^triton_(poi|red|per|tem|for|mm|bmm)_", r"^/.*/triton_\w+"),
     _kind("spyre", "compute", r"sdsc_", r"^spyre_kernel", r"^/.*(bundle|kernel)\.mlir$"),
-    _kind("attention", "compute", r"flash|fmha|attention|\battn|_attn|paged_kv|\bmla_|splitkv|\bsdpa"),
     _kind(
-        "moe", "compute", r"\bmoe|_moe|fused_experts|_routing_|topk_(gating|softmax)|group(ed)?_gemm|expert"
+        "attention", "compute", r"(?<!cache_)(?<!kernel_)flash(?!infer)|fmha|attention|\battn|_attn",
+        r"flashinfer.{0,64}(prefill|decode|ragged|cascade|variablelength|merge_?states?)",
+        r"paged_kv|(?<![a-z])(?<!cache_)mla_|splitkv|sdpa|\bsdp_|(?<![a-z])pa_(fwd|bf16|fp16|fp8|decode)",
+        r"fwd_(grouped_)?kernel_stage|\bbwd_kernel_d[qkv]|kernel_mha|\bmha_|mqa_logits",
     ),
     _kind(
-        "convolution", "compute", r"conv(?!ert)|scudnn|winograd|implicit_gemm",
-        r"fprop|dgrad|wgrad|computeB?Offsets",
-    ),
-    _kind("optimizer", "compute", r"multi_tensor_apply|\badam|_adam|\bsgd\b|\blamb_"),
-    _kind(
-        "norm", "compute", r"(layer|batch|group|rms|instance|l2)_?norm", r"\bnorm_|_norm(_|\b)|\bbn_(fw|bw)",
-        r"rowwiseMoments|gammaBeta",
+        "moe", "compute", r"(?<![a-z])f?moe|moe_?(sort|rout|align)|fused_experts|_routing_|routing::|expert",
+        r"topk_?(gating|softmax)|grouped_topk|group(ed)?_gemm|groupedgemm|GroupProblemShape|expandInputRows",
+        r"matmul_ogs|_?permute_kernel\b|permute_tokens",
     ),
     _kind(
-        "gemm", "compute", r"gemm|gemv|\bCijk_|cublas|cutlass|tensile|nvjet|wgmma|splitk|matmul",
-        r"\b(b|add)?mm\b|_bmm\b",
+        "convolution", "compute", r"conv(?!er)|scudnn|winograd|implicit_gemm|igemm_(fwd|bwd|wrw)",
+        r"fprop|dgrad|wgrad|computeB?Offsets|im2(d2)?col|col2im|fft2d_",
     ),
     _kind(
-        "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|\bscan|_scan|scan_|scankernel",
-        r"\bsort|radix|topk|welford|nll_?(loss|criterion)|_sum_",
-        r"\b(mean|sum|amax|amin|max|min)(_\d+)? Cmpt",
+        "optimizer", "compute",
+        r"multi_tensor_apply|(?<![a-z])(fused_?)?(adam|adafactor|lamb)w?(_|\b|Functor|Math)",
+        r"\bsgd\b|FusedSgd|kOptimizer",
+    ),
+    _kind(
+        "norm", "compute", r"(layer|batch|group|rms|instance|l2|weight)_?norm", r"\bnorm_|_norm(_|\b)",
+        r"\bbn_(fw|bw)|\bln_(fwd|bwd)|rowwiseMoments|gammaBeta|cuComputeGradInput",
+    ),
+    _kind(
+        "gemm", "compute", r"(?<!fb)gemm|gemv|(?<![a-z])Cijk_|cublas|cutlass|tensile|nvjet|wgmma|splitk",
+        r"(?<![a-z])(b|add)?mm(_|\b)|marlin|machete|gptq|matmul|(?<![a-z])awq_|mul_mat|spmm|sddmm",
+    ),
+    _kind(
+        "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|cumprod|\bscan|_scan|scan_|scankernel",
+        r"sort|onesweep|radix|topk|welford|nll_?(loss|criterion)|x?entropy|histogram|sampling|_sum_|amax",
+        r"\b(mean|sum|amax|amin|max|min)(_\d+)? Cmpt", r"rocprim|hipcub|\bcub::",
     ),
     _kind(
         "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
-        r"index(_|ing_|select|FuncLarge|put)|gather|scatter|embedding|dropout|pool|rotary|rope|fill|\bcast",
-        r"transpose|permute|pad\b|nchw_?to_?nhwc|nhwc_?to_?nchw|act_and_mul|scale\w{0,64}tensor",
-        r"SubTensorOp|kv_?cache|Relayout|Reshape",
-        r"\b(add|sub|mul|div|neg|exp|relu|gelu|silu|tanh|sigmoid)(_\d+)? Cmpt",
+        r"index(_|ing_|select|FuncLarge|put)|_indices|gather|scatter|embedding|dropout|pool|rotary|rope|fill",
+        r"\bcast|_cast|transpose|permute|pad\b|to_?(nchw|nhwc)|act_and_mul|scale\w{0,64}tensor|quant",
+        r"(?<![a-z])op\w{0,8}_?tensor|SubTensorOp|(kv_?|and_)cache|Relayout|Reshape|tri[ul]_|upsample",
+        r"interpolate|silu|gelu|relu|swiglu|sigmoid|token_ids|req_to_token|compute_position|parallel_for",
+        r"\b(add|sub|mul|div|neg|exp|tanh)(_\d+)? Cmpt|\b(add|sub|mul|div|neg|exp|tanh)_(fwd|bwd)_",
     ),
 )  # fmt: skip
 

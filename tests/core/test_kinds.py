@@ -59,6 +59,90 @@ NAMES = [
     ("SenRdmaSend_0 [sync=AllReduce_all_reduce_4_s3_r0x3_2]", "collective", "communication"),
     ("k17", UNKNOWN, "compute"),
 ]
+LIBRARIES = {
+    # Names as libraries give them, by the kind that they are.
+    "gemm": [
+        "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_tn_align8",
+        "void gemv2T_kernel_val<int, int, __nv_bfloat16, 128, 16, 4, 4, false, cublasGemvParamsEx<int> >",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float, __half, float>",
+        "void deep_gemm::sm90_fp8_gemm_1d2d_impl<(cute::UMMA::Major)0, 0u>",
+        "void marlin::Marlin<256, 1, 8, 8, 4, 8>(int4 const*, int4 const*)",
+        "void gptq_marlin_repack_kernel<2, 256, 4, false>",
+        "void kgemm_4bit_inference_naive<__nv_bfloat16, 128, 16>(int, int, int)",
+        "_w8a8_block_fp8_matmul",
+        "void wvSplitK_hf_sml_<__half, 64, 2, 16, 8, 2, 1>",
+        "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemm_xdl_cshuffle_v3>",
+        "_ZN5aiter24bf16gemm_fp32bf16_tn_96x64_splitk_cleanE",
+        "gemm_kernel",
+    ],
+    "attention": [
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int> > >",
+        "void flashinfer::BatchDecodeWithPagedKVCacheKernel<(flashinfer::PosEncodingMode)0, 2u, 4u>",
+        "void flashinfer::PersistentVariableLengthMergeStatesKernel<8u>",
+        "void vllm::paged_attention_v2_reduce_kernel<__half>",
+        "_fwd_grouped_kernel_stage1",
+        "fmhaSm100aKernel_QkvE4m3OBfloat16HQk192HV128SeparateQkvCausalVarSeqQ128Kv128",
+        "_ZN5aiter22mla_a16w16_qh16_m16x4_n16x1E",
+        "_ZN5aiter33pa_bf16_pertokenFp8_gqa8_2tg_4wE",
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_128x128x128",
+        "bwd_kernel_dk_dv",
+    ],
+    "moe": [
+        "void vllm::moe::moe_align_block_size_kernel<int>",
+        "_ZN5aiter47fmoe_bf16_blockscaleFp8_g1u1_novs_silu_1tg_32x256E",
+        "ck_tile::kentry<256, 1, ck_tile::MoeSortingKernel>",
+        "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1",
+        "void tensorrt_llm::kernels::cutlass_kernels::finalizeMoeRoutingKernel<float>",
+        "aiter::biased_grouped_topk_kernel",
+    ],
+    "convolution": [
+        "igemm_wrw_gtcx3_nhwc_bf16_bx0_ex1_bt128x64x32_wt32x32x8",
+        "miopenSp3AsmConv_v21_1_3_gfx9_fp32_f2x3_stride1",
+        "void cudnn::cnn::dgrad2d_alg1_1<float, 0, 6, 7, 5, 4, 5, false, true>",
+        "void fft2d_r2c_32x32<float, false, 5u, true>(float2*, cudnn::reduced_divisor)",
+        "void at::native::im2col_kernel<float>",
+    ],
+    "norm": [
+        "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>",
+        "MIOpenBatchNormBwdSpatialFinalDScaleDBias",
+        "void transformer_engine::normalization::rmsnorm_fwd_tuned_kernel<float>",
+        "void cuApplyLayerNorm<c10::BFloat16, float>",
+    ],
+    "reduction": [
+        "void (anonymous namespace)::softmax_warp_forward<float, float, float, 8, false, false>",
+        "void at::native::bitonicSortKVInPlace<2, -1, 16, 16>",
+        "void rocprim::detail::onesweep_iteration_kernel<rocprim::default_config>",
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps> >",
+    ],
+    "elementwise": [
+        "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16>",
+        "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>",
+        "void vllm::dynamic_per_token_scaled_fp8_quant_kernel<float>",
+        "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16>",
+        "void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 2>",
+        "void transformer_engine::(anonymous namespace)::cast_transpose_optimized_kernel",
+        "at::native::xpu::VectorizedElementwiseKernel<4, at::native::xpu::AddFunctor>",
+        "create_flashinfer_kv_indices_triton",
+        "split_embedding_backward_codegen_find_long_segments(fbgemm_gpu::PackedTensorAccessor)",
+    ],
+    "optimizer": [
+        "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctorMaster<float> >",
+        "void kOptimizerStatic8bit2StateBlockwise<float>",
+    ],
+    "collective": [
+        "ncclSymDevKernel_AllReduce_AGxLLMC_R",
+        "rcclGenericKernel<4, 0>",
+        "void mscclpp::allreduce7<__half>",
+        "_ZN7deep_ep9internode8dispatchILb0ELi8EEEvv",
+        "void mori::moe::EpCombineInterNodeV1Kernel<float>",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<float>",
+        "hcom_allGather__123_0_1",
+    ],
+    "copy": ["zeCommandListAppendMemoryCopy(M2D)", "Memcpy PtoP (Device -> Device)"],
+    "fill": ["zeCommandListAppendMemoryFill", "fillBufferAligned2D"],
+    "sync": ["Event Sync", "Stream Wait Event"],
+    UNKNOWN: ["my_kernel", "merge", "pe_exe", "void user::do_work<float>", "memorize", "convert_step"],
+}
 
 
 @pytest.mark.parametrize(("name", "kind", "type"), NAMES)
@@ -66,6 +150,14 @@ def test_kind_of_a_name(name: str, kind: str, type: str) -> None:
     """Libraries' names have their kind and type; a name nobody knows is said to be unknown."""
     row = DEFAULT_KINDS.kind_of(name, "kernel")
     assert (row.name, row.type) == (kind, type)
+
+
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_names_of_libraries(kind: str) -> None:
+    """Names of many libraries, mangled or not, are of their kind; what nobody knows stays unknown."""
+    assert {name: DEFAULT_KINDS.kind_of(name, "kernel").name for name in LIBRARIES[kind]} == dict.fromkeys(
+        LIBRARIES[kind], kind
+    )
 
 
 def test_categories_go_before_names() -> None:
