@@ -67,7 +67,7 @@ def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
     counts = asyncio.run(walk(opened, keys))
     times = asyncio.run(walk(opened, keys, counting=False))
     result = {
-        "slices": opened.sources[0].ledger["slices"],
+        "slices": opened.sources[0].read_report["slices"],
         "keys": len(keys),
         "size": f"{SIZE[0]}x{SIZE[1]}",
         "key_to_frame": spread([frame.seconds for frame in times]),
@@ -89,7 +89,7 @@ def _picture(trace: Trace) -> None:
 
 
 def _arguments(trace: Trace) -> dict[str, Any]:
-    events = trace.sources[0].ledger["events"]
+    events = trace.sources[0].read_report["events"]
     chosen = [random.Random(SEED).randrange(events) for _ in range(ARGUMENTS)]
     return spread([_timed(lambda ordinal=ordinal: trace.event_arguments(0, ordinal)) for ordinal in chosen])
 

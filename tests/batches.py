@@ -23,7 +23,7 @@ class Part:
     number: int
     events: int
     tables: dict[str, Table]
-    lifted: dict[str, PromotedColumn]
+    promoted: dict[str, PromotedColumn]
     strings: list[str]  # [0] is ""
     tracks: list[tuple[str, str]]  # JSON texts of (pid, tid)
     metadata: Sequence[Metadata]
@@ -49,7 +49,7 @@ class Part:
             if "id_kind" in own:
                 texts = own["id_kind"] > IdKind.INTEGER
                 own["id_value"][texts] = strings[own["id_value"][texts]]
-        lifted = {
+        promoted = {
             key: PromotedColumn(
                 column.ordinals.copy(), strings[column.values] if key in _TEXTS else column.values.copy()
             )
@@ -59,7 +59,7 @@ class Part:
             number=batch.number,
             events=batch.events,
             tables=tables,
-            lifted=lifted,
+            promoted=promoted,
             strings=["", *map(table.text, batch.first_uses.tolist())],
             tracks=[table.track(number) for number in batch.first_tracks.tolist()],
             metadata=batch.metadata,
@@ -78,7 +78,7 @@ class Part:
             number=self.number,
             events=self.events,
             tables=self.tables,
-            promoted=self.lifted,
+            promoted=self.promoted,
             metadata=list(self.metadata),
             counts=self.counts,
             problems=list(self.problems),

@@ -64,10 +64,10 @@ def differences(one: Scan, other: Scan) -> list[str]:
         for name, values in columns.items():
             if values.tobytes() != b.tables[table][name].tobytes():
                 found.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
-    if list(a.lifted) != list(b.lifted):
-        return [*found, f"promoted: {list(a.lifted)} and {list(b.lifted)}"]
-    for key, column in a.lifted.items():
-        twin = b.lifted[key]
+    if list(a.promoted) != list(b.promoted):
+        return [*found, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
+    for key, column in a.promoted.items():
+        twin = b.promoted[key]
         if (column.ordinals.tobytes(), column.values.tobytes()) != (
             twin.ordinals.tobytes(),
             twin.values.tobytes(),

@@ -26,8 +26,8 @@ from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.read.promoted import PROMOTED, Kind
 
-TEXTS = frozenset(lifted.key for lifted in PROMOTED if lifted.kind is Kind.TEXT)
-"""Lifted arguments whose values are string numbers."""
+TEXTS = frozenset(promoted.key for promoted in PROMOTED if promoted.kind is Kind.TEXT)
+"""Promoted arguments whose values are string numbers."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class S:
     name: str = "x"
     category: str = "cpu_op"
     ordinal: int | None = None
-    lifted: dict[str, int] = field(default_factory=dict)
+    promoted: dict[str, int] = field(default_factory=dict)
     end_ordinal: int | None = None
     flags: int = 0
 
@@ -271,7 +271,7 @@ def write_index(
 
     position = {id(s): p for p, s in enumerate(placed)}
     by_ordinal = {s.ordinal: p for p, s in enumerate(placed)}
-    lifted: dict[str, list[tuple[int, int]]] = {}
+    promoted: dict[str, list[tuple[int, int]]] = {}
     below: dict[int, list[S]] = {}
     for s in placed:
         if (parent := parent_of[id(s)]) is not None:
@@ -296,8 +296,8 @@ def write_index(
         if s.end_ordinal is not None:
             columns["ends.position"].append(p)
             columns["ends.ordinal"].append(s.end_ordinal)
-        for key, value in s.lifted.items():
-            lifted.setdefault(key, []).append((p, value))
+        for key, value in s.promoted.items():
+            promoted.setdefault(key, []).append((p, value))
     arrows = sorted(
         (NONE if a is None else by_ordinal[a], NONE if b is None else by_ordinal[b], categories[c], a, b)
         for a, b, c in flows
@@ -335,9 +335,9 @@ def write_index(
 
     for name, dtype in COLUMNS.items():
         save(name, "u1" if len(categories) < 256 and "|" in dtype else dtype.split("|")[-1], columns[name])
-    for key, pairs in lifted.items():
-        save(f"lifted.{key}.position", "u4", [p for p, _ in pairs])
-        save(f"lifted.{key}.value", "u4" if key in TEXTS else "i8", [v for _, v in pairs])
+    for key, pairs in promoted.items():
+        save(f"promoted.{key}.position", "u4", [p for p, _ in pairs])
+        save(f"promoted.{key}.value", "u4" if key in TEXTS else "i8", [v for _, v in pairs])
     tables = {}
     for name, rows in (("lanes", lane_table), ("rows", row_table), ("processes", process_table)):
         raw = np.array([tuple(row) for row in rows], TABLES[name]).tobytes()
@@ -351,7 +351,7 @@ def write_index(
         "base_time_ns": None,
         "source": {},
         "envelope": {},
-        "ledger": {"slices": len(placed), "events": ordinal},
+        "read_report": {"slices": len(placed), "events": ordinal},
         "problems": [],
         "columns": entries,
         "tables": tables,

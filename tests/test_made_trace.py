@@ -53,16 +53,16 @@ def test_every_form_is_the_same_trace(tmp_path: Path, form: dict[str, Any]) -> N
 
 def test_copies_follow_one_another(tmp_path: Path) -> None:
     """Three copies are thrice the slices one after the other: every flow is paired, none overlaps another."""
-    ledgers = []
+    reports = []
     for copies in (1, 3):
         path = write_made_trace(tmp_path / f"{copies}.json", copies=copies)
         trace = open_trace(path, index_dir=tmp_path / "index")
-        ledgers.append(trace.sources[0].read_report)
+        reports.append(trace.sources[0].read_report)
         assert not trace.indexes[0].lanes["overlapping"].any()
         trace.close()
-    assert ledgers[1]["events"] - ledgers[0]["events"] == 2 * pattern().events
-    for category, flows in ledgers[1]["flows"].items():
-        assert flows["paired"] == 3 * ledgers[0]["flows"][category]["paired"]
+    assert reports[1]["events"] - reports[0]["events"] == 2 * pattern().events
+    for category, flows in reports[1]["flows"].items():
+        assert flows["paired"] == 3 * reports[0]["flows"][category]["paired"]
         assert flows["orphan_starts"] == flows["orphan_ends"] == 0
 
 

@@ -223,9 +223,9 @@ class TracelaneApp(Stage):
             self.findings.chosen(message)
 
     @on(VirtualTable.RowChosen, "#problems")
-    def _ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+    def _read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         if message.is_current:
-            self.panels.ledger_row_chosen(message)
+            self.panels.read_report_row_chosen(message)
 
     @on(VirtualTable.RowChosen)
     def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:

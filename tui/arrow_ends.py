@@ -65,11 +65,11 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
     if position is None or _category(index, position) in DEVICE:
         return []
     for key, via in (("correlation", "correlation"), ("external_id", "external id")):
-        value = index.lifted(key, position)
+        value = index.promoted(key, position)
         if not value:  # 0 is what devices write for "none"
             continue
         found = []
-        for other in index.lifted_positions(key, int(value))[:most].tolist():
+        for other in index.promoted_positions(key, int(value))[:most].tolist():
             if other != position and _category(index, other) in DEVICE:
                 found.append((_known(trace, identity.source, other), via))
         if found:

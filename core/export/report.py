@@ -82,11 +82,15 @@ def report(
     title: str,
     findings: Findings,
     printed: Printed,
-    ledger: Sequence[str],
+    read_report: Sequence[str],
     baseline: Difference | None = None,
 ) -> str:
-    """Return the report; `ledger` says in lines what was read and what was not."""
-    parts = [f"# Performance report: {markdown_words(title)}", _summary(scope, ledger), _environment(scope)]
+    """Return the report; `read_report` says in lines what was read and what was not."""
+    parts = [
+        f"# Performance report: {markdown_words(title)}",
+        _summary(scope, read_report),
+        _environment(scope),
+    ]
     if baseline is not None:
         parts.append(_baseline(baseline))
     parts += [_steps(scope), _table("Device time", breakdown_table(breakdown(scope)), "no device worked")]
@@ -104,8 +108,8 @@ def report(
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _summary(scope: Scope, ledger: Sequence[str]) -> str:
-    lines = [f"The numbers cover: {markdown_words(scope.text)}.", *ledger]
+def _summary(scope: Scope, read_report: Sequence[str]) -> str:
+    lines = [f"The numbers cover: {markdown_words(scope.text)}.", *read_report]
     steps = steps_inside(scope)
     if steps is None or not len(steps):
         lines.append("Iterations: none; neither a profiler nor an engine marked any, and nothing repeats.")

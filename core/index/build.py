@@ -289,7 +289,7 @@ class _Build:
             "start_ns": start,
             "end_ns": end,
             "bounds": bounds,
-            "ledger": self._ledger(tables, flow_counts),
+            "read_report": self._read_report(tables, flow_counts),
             "problems": [
                 {"kind": p.kind, "count": p.count, "offset": p.offset, "message": p.message}
                 for p in self.read.problems
@@ -301,7 +301,7 @@ class _Build:
         manifest["checksum"] = checksum_of(manifest)
         _write_file(self.folder / MANIFEST, json.dumps(manifest).encode())
 
-    def _ledger(self, tables: LaneTables, flow_counts: Mapping[str, Any]) -> dict[str, Any]:
+    def _read_report(self, tables: LaneTables, flow_counts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the read report. All events are: slices, and once more those that are pairs, instant events
         (events of any other phase too), counter, flow and async events, metadata, unmatched begins and ends,
         events without a usable time, what is no object, and what is unreadable.

@@ -29,13 +29,13 @@ class CacheEntry:
 def list_cache(index_dir: Path | None = None) -> list[CacheEntry]:
     """Return the indexes in the cache, those used last first."""
     root = index_dir if index_dir is not None else cache_root()
-    found: list[CacheEntry] = []
+    entries: list[CacheEntry] = []
     for version in () if root is None else _folders(root):
         for folder in _folders(version) if version.name.startswith("v") else ():
             if folder.name.startswith(".") or not os.path.isfile(folder / MANIFEST):
                 continue
-            found.append(_entry(folder, version.name == f"v{FORMAT_VERSION}"))
-    return sorted(found, key=lambda entry: -entry.used)
+            entries.append(_entry(folder, version.name == f"v{FORMAT_VERSION}"))
+    return sorted(entries, key=lambda entry: -entry.used)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -62,8 +62,8 @@ def _entry(folder: Path, current: bool) -> CacheEntry:
         used = folder.stat().st_mtime
     except OSError:
         used = 0.0
-    ledger = manifest.get("ledger")
-    slices = int(ledger.get("slices", 0)) if isinstance(ledger, dict) else 0
+    read_report = manifest.get("read_report")
+    slices = int(read_report.get("slices", 0)) if isinstance(read_report, dict) else 0
     read = in_use(folder.parent / f"{LOCK}{folder.name}")
     return CacheEntry(folder.name, folder, str(manifest.get("path", "")), size, slices, used, current, read)
 
@@ -88,19 +88,19 @@ def remove_entry(entry: CacheEntry) -> bool:
 def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:
     """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers.
 
-    Returns (how many removed, their bytes, how many kept because they are in use).
+    Returns (how many removed, their bytes, how many stay because they are in use).
     """
     root = index_dir if index_dir is not None else cache_root()
-    removed = size = kept = 0
+    removed = size = in_use_count = 0
     now = time.time()
     for entry in list_cache(index_dir):
         if older_than is not None and now - entry.used < older_than:
             continue
         if entry.in_use or not remove_entry(entry):
-            kept += 1
+            in_use_count += 1
             continue
         removed, size = removed + 1, size + entry.bytes
     for version in () if root is None else _folders(root):
         if version.name.startswith("v"):
             sweep(version)
-    return removed, size, kept
+    return removed, size, in_use_count

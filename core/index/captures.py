@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from ..base.units import format_count
 from ..remote.files import is_url
+from .file_facts import FileFacts
 from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
-from .told import Told
 
 if TYPE_CHECKING:
     from ..read.source import Source
 
 CAPTURE_GAP_NS = 300 * SECOND
-"""Ranks write their files within so long of each other; exporting a large trace takes its time."""
+"""The ranks of one capture write their files at most so long after each other: exporting takes its time."""
 PROCESS_GAP_NS = 60 * SECOND
-"""The same for files that tell no rank: a process profiled anew is sooner mistaken for one beside it."""
+"""The same for files that name no rank: one process that is profiled twice is easily taken for two."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Member:
     rank: int | None = None
     world: int | None = None
     host: str = ""
-    place: str = ""  # in the parallel layout, as "TP 1 DP 0"
+    layout: str = ""  # its position in the parallel layout, as "TP 1 DP 0"
     stamp_ns: int | None = None
     time_ns: int = 0  # its stamp, else when it was changed last
     stem: str = ""
@@ -48,17 +48,17 @@ class Member:
         """What the file is called beside others: "rank 3", "rank 3 (TP 1 DP 1)", else its name."""
         if self.rank is None:
             return Path(self.path).name
-        return f"rank {self.rank}" + (f" ({self.place})" if " DP " in self.place else "")
+        return f"rank {self.rank}" + (f" ({self.layout})" if " DP " in self.layout else "")
 
-    def told(self, told: Told) -> Member:
-        """Return the member with what its file says of itself, which counts more than its name."""
+    def with_facts(self, facts: FileFacts) -> Member:
+        """Return the member with what its file says about itself, which counts more than its name."""
         return replace(
             self,
-            rank=self.rank if told.rank is None else told.rank,
-            world=told.world or self.world,
-            host=told.host or self.host,
-            start_ns=told.start_ns,
-            job_rank=told.job_rank,
+            rank=self.rank if facts.rank is None else facts.rank,
+            world=facts.world or self.world,
+            host=facts.host or self.host,
+            start_ns=facts.start_ns,
+            job_rank=facts.job_rank,
         )
 
     @property
@@ -121,8 +121,8 @@ class Capture:
         return f"{self.when} · ranks {ranks_text(self.ranks)}" if self.ranks else f"{self.when} · {count}"
 
 
-def members_of(files: Iterable[str | Path], told: Callable[[str | Path], Told]) -> list[Member]:
-    """Return what is known of each file: from its name and from `told`, which looks into it.
+def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], FileFacts]) -> list[Member]:
+    """Return what is known about each file: from its name, and from `facts_of`, which looks into it.
 
     The file counts more than its name, except where that makes ranks of one name the same: then they are
     copies under other names.
@@ -130,28 +130,28 @@ def members_of(files: Iterable[str | Path], told: Callable[[str | Path], Told]) 
     paths = list(files)
     facts = [name_facts(path) for path in paths]
     by_name = [_member(path, fact) for path, fact in zip(paths, facts)]
-    found = [member.told(told(member.path)) for member in by_name]
+    members = [member.with_facts(facts_of(member.path)) for member in by_name]
     groups: dict[tuple[str, str], list[int]] = {}
     for number, member in enumerate(by_name):
         if member.rank is not None:
             groups.setdefault((member.run, member.stem), []).append(number)
     for numbers in groups.values():
-        if _distinct(by_name, numbers) and not _distinct(found, numbers):
+        if _distinct(by_name, numbers) and not _distinct(members, numbers):
             for number in numbers:
-                found[number] = replace(found[number], rank=by_name[number].rank, world=None)
-    for numbers in _by_capture_of_places(found, facts):
+                members[number] = replace(members[number], rank=by_name[number].rank, world=None)
+    for numbers in _by_layout(members, facts):
         ranks = ranks_by_axes([facts[number].axes for number in numbers])
         for number, rank in zip(numbers, ranks):
-            found[number] = replace(found[number], rank=rank)
-    for numbers in _by_run_of_jobs(found):
+            members[number] = replace(members[number], rank=rank)
+    for numbers in _by_run_of_jobs(members):
         for number in numbers:
-            found[number] = replace(found[number], rank=found[number].job_rank)
-    return found
+            members[number] = replace(members[number], rank=members[number].job_rank)
+    return members
 
 
 def captures_of(members: Sequence[Member]) -> list[Capture]:
     """Return the members as captures, the newest first."""
-    found: list[Capture] = []
+    captures: list[Capture] = []
     for run, of_run in groupby(sorted(members, key=lambda member: member.run), lambda member: member.run):
         stamped: list[Member] = []
         named: list[Member] = []
@@ -166,11 +166,11 @@ def captures_of(members: Sequence[Member]) -> list[Capture]:
         groups = [*_by_span(workers), *_by_time(stamped), *_by_name(named)]
         groups.sort(key=lambda group: max(member.time_ns for member in group))
         if loose and groups:
-            groups[-1].extend(loose)  # what tells neither rank nor time goes with the newest
+            groups[-1].extend(loose)  # what names neither rank nor time goes with the newest
         elif loose:
             groups.append(loose)
-        found += [Capture(run, tuple(sorted(group, key=_order))) for group in groups]
-    return sorted(found, key=lambda capture: -capture.time_ns)
+        captures += [Capture(run, tuple(sorted(group, key=_order))) for group in groups]
+    return sorted(captures, key=lambda capture: -capture.time_ns)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
@@ -195,9 +195,9 @@ def _member(path: str | Path, fact: NameFacts) -> Member:
     except OSError:
         changed = 0
     time = changed if fact.stamp_ns is None else fact.stamp_ns
-    place = axes_text(fact.axes)
+    layout = axes_text(fact.axes)
     return Member(
-        path, run, fact.rank, fact.world, fact.host, place, fact.stamp_ns, time, fact.stem, fact.pid
+        path, run, fact.rank, fact.world, fact.host, layout, fact.stamp_ns, time, fact.stem, fact.pid
     )
 
 
@@ -205,8 +205,8 @@ def _distinct(members: Sequence[Member], numbers: Sequence[int]) -> bool:
     return len({members[number].rank for number in numbers}) == len(numbers)
 
 
-def _by_capture_of_places(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[list[int]]:
-    """Return the numbers of those that tell only their places in a parallel layout, by run and name."""
+def _by_layout(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[list[int]]:
+    """Return the numbers of members that name only their position in a parallel layout, by run and name."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, (member, fact) in enumerate(zip(members, facts)):
         if member.rank is None and fact.axes:
@@ -275,14 +275,14 @@ def _by_name(members: Sequence[Member]) -> list[list[Member]]:
     for member in members:
         by_stem.setdefault(member.stem, []).append(member)
     alone = all(len(group) == 1 for group in by_stem.values())
-    found = []
+    groups = []
     for group in [list(members)] if alone and members else by_stem.values():
         repeated = Counter(member.rank for member in group)
         if max(repeated.values()) == 1:
-            found.append(group)
+            groups.append(group)
         else:
-            found += _once_each(sorted(group, key=lambda member: member.time_ns))
-    return found
+            groups += _once_each(sorted(group, key=lambda member: member.time_ns))
+    return groups
 
 
 def _once_each(members: Sequence[Member]) -> list[list[Member]]:

@@ -50,9 +50,9 @@ def check_manifest(manifest: object) -> dict[str, Any]:
         require(manifest.get(name) is None or _is_integer(manifest[name]), f"{name} is no integer")
     require(isinstance(manifest.get("envelope"), dict), "the envelope is no object")
     _check_source(manifest.get("source"))
-    _check_ledger(manifest.get("ledger"))
+    _check_read_report(manifest.get("read_report"))
     for need in ("events", "slices"):
-        require(_is_integer(manifest["ledger"].get(need)), f"the ledger has no {need}")
+        require(_is_integer(manifest["read_report"].get(need)), f"the read report has no {need}")
     problems = manifest.get("problems")
     require(isinstance(problems, list) and all(map(_is_problem, problems)), "problems are no list of them")
     _check_columns(manifest.get("columns"))
@@ -74,9 +74,9 @@ def _check_source(source: object) -> None:
         require(name not in source or _is_integer(source[name]), f"the source's {name} is no integer")
 
 
-def _check_ledger(ledger: object) -> None:
+def _check_read_report(read_report: object) -> None:
     """Check that the read report holds integers; `counts` is an object of them, `flows` one per category."""
-    _check_counts(ledger, "ledger", {"counts": _check_counts, "flows": _check_flow_counts})
+    _check_counts(read_report, "read_report", {"counts": _check_counts, "flows": _check_flow_counts})
 
 
 def _check_flow_counts(flows: object, where: str) -> None:
@@ -133,8 +133,8 @@ def dtypes_of(name: str) -> tuple[str, ...]:
 def _promoted_columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     for argument in PROMOTED:
         for places, values in (("position", "value"), ("instant", "instant_value")):
-            yield f"lifted.{argument.key}.{places}", ("u4",)
-            yield f"lifted.{argument.key}.{values}", _PROMOTED_DTYPES[argument.kind]
+            yield f"promoted.{argument.key}.{places}", ("u4",)
+            yield f"promoted.{argument.key}.{values}", _PROMOTED_DTYPES[argument.kind]
 
 
 _PROMOTED_COLUMNS: Mapping[str, tuple[str, ...]] = dict(_promoted_columns())
@@ -147,10 +147,10 @@ def _check_lengths(lengths: Mapping[str, int]) -> None:
         require(len(each) <= 1, f"the columns of {table} are not equally long")
     for name in lengths:
         for places, values in ((".position", ".value"), (".instant", ".instant_value")):
-            if name.startswith("lifted.") and name.endswith(places):
+            if name.startswith("promoted.") and name.endswith(places):
                 other = name.removesuffix(places) + values
                 require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
-            if name.startswith("lifted.") and name.endswith(values):
+            if name.startswith("promoted.") and name.endswith(values):
                 other = name.removesuffix(values) + places
                 require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
     low, high = lengths.get("pyramid.low", 0), lengths.get("pyramid.high", 0)

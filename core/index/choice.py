@@ -1,4 +1,4 @@
-"""Which capture of the files that were asked for is opened, and what is said of the others."""
+"""Which of the captures among the named files is opened, and the note on the others."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ EVERYTHING = Choice(capture=ALL)
 
 @dataclass(frozen=True)
 class Chosen:
-    """The files to open, the captures there are (newest first), which of them is open, what is left out."""
+    """The files to open; all captures, newest first, and the position of the one that is open (None: all);
+    notes on what is left out.
+    """
 
     members: tuple[Member, ...]
     captures: tuple[Capture, ...]
-    shown: int | None  # place in captures; None: all of them
+    current: int | None
     notes: tuple[str, ...]
 
 
@@ -56,44 +58,44 @@ def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
     return Chosen(members, tuple(of_run), number, tuple(notes))
 
 
-def left_out_text(captures: Sequence[Capture], shown: int | None) -> str:
+def left_out_text(captures: Sequence[Capture], current: int | None) -> str:
     """Return a line that says which of the captures is open, empty where no other is left out."""
-    if shown is None or len(captures) < 2:
+    if current is None or len(captures) < 2:
         return ""
     others = "1 other capture" if len(captures) == 2 else f"{len(captures) - 1} other captures"
-    return f"capture of {captures[shown].when}; left out: {others} (--capture 1..{len(captures)} or all)"
+    return f"capture of {captures[current].when}; left out: {others} (--capture 1..{len(captures)} or all)"
 
 
-def _numbered(captures: Sequence[Capture], asked: str) -> int:
-    """Return the place of the capture that is meant: a number, else a part of its time."""
-    if not asked:
+def _numbered(captures: Sequence[Capture], text: str) -> int:
+    """Return the position of the capture that a text names: its number from 1, else a part of its time."""
+    if not text:
         return 0
-    if asked.isdecimal() and 1 <= int(asked) <= len(captures):
-        return int(asked) - 1
-    found = [number for number, capture in enumerate(captures) if asked in capture.when]
-    if not found or (asked.isdecimal() and len(asked) < 4):
+    if text.isdecimal() and 1 <= int(text) <= len(captures):
+        return int(text) - 1
+    matches = [number for number, capture in enumerate(captures) if text in capture.when]
+    if not matches or (text.isdecimal() and len(text) < 4):
         times = ", ".join(f"{number} ({capture.when})" for number, capture in enumerate(captures[:5], 1))
-        raise UsageError(f"--capture: there is no {asked}; there is {times}")
-    return found[0]
+        raise UsageError(f"--capture: there is no {text}; there is {times}")
+    return matches[0]
 
 
-def _of_ranks(members: Sequence[Member], asked: str) -> tuple[Member, ...]:
-    if not asked:
+def _of_ranks(members: Sequence[Member], text: str) -> tuple[Member, ...]:
+    if not text:
         return tuple(members)
-    wanted = parsed_ranks(asked)
-    found = tuple(member for member in members if member.rank in wanted)
-    if not found:
+    ranks = parsed_ranks(text)
+    chosen = tuple(member for member in members if member.rank in ranks)
+    if not chosen:
         there = ranks_text(sorted({member.rank for member in members if member.rank is not None}))
-        raise UsageError(f"--rank: there is no rank {asked}; there is {there or 'none'}")
-    return found
+        raise UsageError(f"--rank: there is no rank {text}; there is {there or 'none'}")
+    return chosen
 
 
 def parsed_ranks(text: str) -> set[int]:
     """Return the ranks that "0-3,7" means; UsageError for anything else."""
-    found: set[int] = set()
+    ranks: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise UsageError(f"--rank: {text!r} is no list of ranks, as 0-3,7 is")
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
+        ranks.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return ranks

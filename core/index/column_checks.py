@@ -92,7 +92,7 @@ def check_values(name: str, values: AnyArray, columns: Columns) -> None:
 
 
 def _promoted_rule(name: str) -> ColumnRule | None:
-    if not name.startswith("lifted."):
+    if not name.startswith("promoted."):
         return None
     _, key, what = name.split(".")
     if what == "position":

@@ -1,10 +1,10 @@
 """The index on disk: one folder, one file per column, binary lane and row tables, a manifest.
 
-    manifest.json     what is in it: versions, fingerprint, ledger, envelope, columns with dtype, length, CRCs
+    manifest.json     what is in it: versions, fingerprint, read report, envelope, columns: dtype, length, CRC
     <column>.<dtype>  raw native-endian values, e.g. slices.start.i8
 
 Positions. Slices (X, matched B/E, unclosed B, async spans) are stored row by row, by start within a row; a
-slice's *position* is its place in that order, and `parent`, flows and lifted columns speak of positions.
+slice's *position* is its place in that order, and `parent`, flows and promoted columns speak of positions.
 Instants are stored lane by lane by start, counter samples row by row by start.
 
 A lane owns consecutive rows; lanes stand in display order. Within a row slices are disjoint (a zero-length
@@ -168,6 +168,6 @@ COLUMNS: Mapping[str, str] = {
     "strings.offset": "i8",  # number of strings + 1
     "categories": "u4",  # string number of each category; [0] is the empty string
 }
-"""Besides these, per lifted key that occurs: lifted.<key>.position u4 and .value (slices), and
-lifted.<key>.instant u4 and .instant_value (index in instants), both sorted; integers in the smallest dtype of
-i1 u1 i2 u2 i4 u4 i8 that holds them, floats f8, texts u4 string numbers."""
+"""Besides these, per promoted key that occurs: promoted.<key>.position u4 and .value (slices), and
+promoted.<key>.instant u4 and .instant_value (index in instants), both sorted; integers in the smallest
+dtype of i1 u1 i2 u2 i4 u4 i8 that holds them, floats f8, texts u4 string numbers."""

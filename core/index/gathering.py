@@ -17,13 +17,14 @@ from ..remote.files import is_url
 from .captures import Member
 from .format import TABLES
 from .indexing import ENDED
-from .ingest import cached_index, wanted_index
-from .opening import Meant, Opened, add_events, not_meant, together
+from .ingest import cached_index, find_index
+from .opening import Opened, ResolvedFiles, add_events, no_trace_error, together
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import WORTH_IT, IndexJob, SeveralIndexing
 from .store import Index
 
-Found: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
+MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
+"""A file with its index, or how to make that, or why there is none."""
 
 
 class Gathering:
@@ -34,29 +35,29 @@ class Gathering:
 
     def __init__(
         self,
-        meant: Meant,
-        found: Sequence[Found],
+        files: ResolvedFiles,
+        states: Sequence[MemberState],
         options: IndexOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Take the files that are there and begin with the others; ChildrenError where no process can be
         started.
         """
-        found = sorted(found, key=lambda one: (one[0].rank is None, one[0].rank or 0))
-        self.meant = meant
-        self.members = tuple(member for member, _ in found)
-        self.indexes = [one if isinstance(one, Index) else _nothing_of(member.path) for member, one in found]
-        self.ready = [place for place, (_, one) in enumerate(found) if isinstance(one, Index)]
-        """Places of the files whose indexes are there, in the order in which they came."""
+        states = sorted(states, key=lambda state: (state[0].rank is None, state[0].rank or 0))
+        self.files = files
+        self.members = tuple(member for member, _ in states)
+        self.indexes = [one if isinstance(one, Index) else _nothing_of(member.path) for member, one in states]
+        self.ready = [position for position, (_, one) in enumerate(states) if isinstance(one, Index)]
+        """Positions in `members` of the files whose indexes are there, in the order in which they came."""
         self.failed: dict[int, Exception] = {
-            place: one for place, (_, one) in enumerate(found) if isinstance(one, Exception)
+            position: one for position, (_, one) in enumerate(states) if isinstance(one, Exception)
         }
         """Why others have none."""
-        self._places = {member.path: place for place, member in enumerate(self.members)}
+        self._positions = {member.path: position for position, member in enumerate(self.members)}
         self._index_dir = options.index_dir
-        self._taken = 0  # of what was written
-        for place in list(self.ready):
-            self._pass_by(place)
-        jobs = [one for _, one in found if isinstance(one, IndexJob)]
+        self._opened = 0  # of the indexes that were written
+        for position in list(self.ready):
+            self._skip_without_events(position)
+        jobs = [one for _, one in states if isinstance(one, IndexJob)]
         self._several = SeveralIndexing(jobs, options, stands_back=True)
 
     def __enter__(self) -> Gathering:
@@ -74,9 +75,9 @@ class Gathering:
         """How far all files are together that had no index."""
         return self._several.progress
 
-    def doing(self, place: int) -> Progress | None:
-        """Return how far a file is, None where nobody is at it."""
-        return self._several.doing(self.members[place].path)
+    def doing(self, position: int) -> Progress | None:
+        """Return how far a file is, None where no process reads it now."""
+        return self._several.doing(self.members[position].path)
 
     def await_running(self) -> None:
         """Wait until a process has begun; ChildrenError where none does."""
@@ -91,91 +92,91 @@ class Gathering:
             over = self._several.poll(wait)
         except ChildrenError as error:
             raise CacheError(ENDED) from error
-        written = self._several.written[self._taken :]
-        self._taken += len(written)
+        written = self._several.written[self._opened :]
+        self._opened += len(written)
         for path in written:
-            self._take(self._places[path])
+            self._open(self._positions[path])
         for path, failure in self._several.failed.items():
-            self.failed.setdefault(self._places[path], _named(path, failure))
+            self.failed.setdefault(self._positions[path], _named(path, failure))
         if over:
             self.close()  # processes that have nothing to do keep their memory
         return over
 
     def opened(self) -> Opened:
         """Return what has come once all is over; raises why nothing has where that is so."""
-        found = [(self.members[place], self.indexes[place]) for place in sorted(self.ready)]
+        opened = [(self.members[position], self.indexes[position]) for position in sorted(self.ready)]
         refused = [error for _, error in sorted(self.failed.items())]
-        if not found:
+        if not opened:
             raise refused[0]
-        opened = together(self.meant, found, refused)
-        add_events(opened, self._several.events)
-        return opened
+        trace = together(self.files, opened, refused)
+        add_events(trace, self._several.events)
+        return trace
 
     def close(self) -> None:
         """End the processes and remove what they have not finished."""
         self._several.close()
 
-    def _take(self, place: int) -> None:
-        path = self.members[place].path
+    def _open(self, position: int) -> None:
+        path = self.members[position].path
         try:
-            index = cached_index(path, index_dir=self._index_dir, source=self.members[place].source)
+            index = cached_index(path, index_dir=self._index_dir, source=self.members[position].source)
         except TracelaneError as error:
-            self.failed[place] = _named(path, error)
+            self.failed[position] = _named(path, error)
             return
         if index is None:
-            self.failed[place] = CacheError(f"{path}: its index was written but cannot be opened")
+            self.failed[position] = CacheError(f"{path}: its index was written but cannot be opened")
             return
-        self.indexes[place] = index
-        self.ready.append(place)
-        self._pass_by(place)
+        self.indexes[position] = index
+        self.ready.append(position)
+        self._skip_without_events(position)
 
-    def _pass_by(self, place: int) -> None:
-        """Drop a file that is no trace."""
-        path, index = self.members[place].path, self.indexes[place]
-        error = not_meant(self.meant, path, index)
+    def _skip_without_events(self, position: int) -> None:
+        """Drop a file that can be read but is no trace."""
+        path, index = self.members[position].path, self.indexes[position]
+        error = no_trace_error(self.files, path, index)
         if error is not None:
             index.close()
-            self.indexes[place] = _nothing_of(path)
-            self.ready.remove(place)
-            self.failed[place] = error
+            self.indexes[position] = _nothing_of(path)
+            self.ready.remove(position)
+            self.failed[position] = error
 
 
-def gather(meant: Meant, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering | None:
-    """Begin to index files, where there are any to wait for; None where reading them takes but a moment, or
-    where whoever asks has to do it (standard input, no place for an index but a temporary one).
+def gather(files: ResolvedFiles, options: IndexOptions = DEFAULT_OPTIONS) -> Gathering | None:
+    """Begin to index files in other processes; None where reading them takes but a moment, or where this
+    process has to do it (standard input, no folder for an index but a temporary one).
 
     Raises UnreadableError where a file that was named cannot be opened, ChildrenError.
     """
-    found: list[Found] = []
-    for member in meant.members:
+    states: list[MemberState] = []
+    for member in files.members:
         path = member.path
         if not is_url(path) and not os.path.isfile(path):
             return None
         try:
-            wanted = wanted_index(path, options, source=member.source)
+            index = find_index(path, options, source=member.source)
         except UnreadableError as error:
-            if path in meant.asked:
+            if path in files.named:
                 raise
-            found.append((member, error))
+            states.append((member, error))
             continue
-        if isinstance(wanted, Index):
-            found.append((member, wanted))
-        elif wanted[1].temporary:
+        if isinstance(index, Index):
+            states.append((member, index))
+        elif index[1].temporary:
             return None
         else:
-            found.append((member, IndexJob.of(path, *wanted)))
-    if sum(one.work for _, one in found if isinstance(one, IndexJob)) < WORTH_IT:
+            states.append((member, IndexJob.of(path, *index)))
+    if sum(one.work for _, one in states if isinstance(one, IndexJob)) < WORTH_IT:
         return None
-    return Gathering(meant, found, options)
+    return Gathering(files, states, options)
 
 
 def _nothing_of(path: str | Path) -> Index:
     """Return the index of a file in which nothing has been read yet."""
     tables = {name: np.zeros(0, dtype) for name, dtype in TABLES.items()}
     path = path if is_url(path) else str(Path(path).absolute())
-    return Index(Path(path), {"path": str(path), "columns": {}, "ledger": {}}, tables)
+    return Index(Path(path), {"path": str(path), "columns": {}, "read_report": {}}, tables)
 
 
 def _named(path: str | Path, error: Exception) -> Exception:
-    """Return an error that tells of which file it speaks."""
+    """Return an error whose text names the file."""
     return error if str(path) in str(error) else TracelaneError(f"{path}: {error}")

@@ -44,10 +44,10 @@ def ingest_index(
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
-    wanted = wanted_index(path, options, source=source, progress=progress, cancelled=cancelled)
-    if not isinstance(wanted, tuple):
-        return wanted
-    return ingest_source(*wanted, options, progress=progress, cancelled=cancelled)
+    index = find_index(path, options, source=source, progress=progress, cancelled=cancelled)
+    if not isinstance(index, tuple):
+        return index
+    return ingest_source(*index, options, progress=progress, cancelled=cancelled)
 
 
 def ingest_source(
@@ -77,7 +77,7 @@ def ingest_source(
     return build_here(source, place, options, progress=progress, cancelled=cancelled)
 
 
-def wanted_index(
+def find_index(
     path: str | Path,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
@@ -186,10 +186,9 @@ def build_index(
 ) -> tuple[str, ...]:
     """Read a source, build its index and commit it in its place, unless another process has meanwhile.
 
-    Returns what else happened in the cache, which people are told. Raises CacheError where the index would
-    not fit.
-    `begun` is told the folder that is written to; `pictured` gets the pictures of batches (see
-    `read.coarse`).
+    Returns sentences on what else happened in the cache, for people. Raises CacheError where the index would
+    not fit. `begun` is called with the folder that is written to, `pictured` with the pictures of batches
+    (see `read.coarse`).
     """
     with place.exclusive(cancelled):
         if not options.force and _is_there(place, source):
@@ -197,14 +196,14 @@ def build_index(
         root = place.folder.parent.parent
         limit = limit_of(root, options.cache_limit)
         if not place.temporary:
-            check_room([wanted_room(source, place)], root, limit)
+            check_room([planned_index(source, place)], root, limit)
         with place.building() as folder:
             begun(folder)
             _build(source, folder, options, progress, cancelled, pictured)
         return () if place.temporary else keep_within(limit, root, place.key)
 
 
-def wanted_room(source: Source, place: IndexPlace) -> PlannedIndex:
+def planned_index(source: Source, place: IndexPlace) -> PlannedIndex:
     """Return how much room the index of a source needs."""
     return PlannedIndex(place.key, source.path, index_size(source.size, source.packing != "plain"))
 

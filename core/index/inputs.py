@@ -50,23 +50,23 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
     """Return the files to open: a folder stands for the traces in it, else in its folders; a pattern for the
     files that it matches. Raises UnreadableError for an empty folder.
     """
-    found: list[str | Path] = []
+    files: list[str | Path] = []
     for path in paths:
         if is_url(path):
-            found.extend(remote_inputs(str(path)))
+            files.extend(remote_inputs(str(path)))
             continue
         if str(path) == STDIN or not os.path.isdir(path):
             matching = [] if os.path.exists(path) else sorted(glob.glob(str(path)))
-            found.extend(Path(match) for match in matching if os.path.isfile(match))
+            files.extend(Path(match) for match in matching if os.path.isfile(match))
             if not matching:
-                found.append(path)
+                files.append(path)
             continue
         inside = traces_in(Path(path)) or _in_folders_of(Path(path))
         if not inside:
             writing = "".join(f"; {note}" for note in unfinished_notes([path]))
             raise UnreadableError(f"{path}: is a directory without traces{writing}")
-        found.extend(inside)
-    return found
+        files.extend(inside)
+    return files
 
 
 def remote_inputs(url: str) -> list[str]:
@@ -119,15 +119,15 @@ def _missing(path: str) -> str:
     return ""
 
 
-def unfinished_notes(asked: Sequence[str | Path]) -> list[str]:
+def unfinished_notes(paths: Sequence[str | Path]) -> list[str]:
     """Return a sentence for each of the folders among these in which traces are still being written."""
-    found = []
-    for path in asked:
+    notes = []
+    for path in paths:
         names = [Path(name).name for name in unfinished_in(Path(path))] if os.path.isdir(path) else []
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            found.append(f"{names[0]}{more} still being written: --wait waits for it")
-    return found
+            notes.append(f"{names[0]}{more} still being written: --wait waits for it")
+    return notes
 
 
 def _in_folders_of(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""From paths to opened indexes: which files are meant, which of them belong together, and indexing those."""
+"""From paths to opened indexes: which files are to be opened, which belong together, and indexing them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..base.progress import CancelledCallback, ProgressCallback, never, no_progr
 from ..read.source import Source
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
+from .file_facts import FileFacts, facts_in_keys, source_and_facts
 from .ingest import has_no_event_array, ingest_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import index_several
-from .told import Told, look_into, told_by
 
 if TYPE_CHECKING:
     from .store import Index
@@ -26,64 +26,71 @@ NEWEST = Choice()
 
 @dataclass(frozen=True)
 class Opened:
-    """The indexes of a trace and whose they are, in the same order; the captures there are, newest first."""
+    """The indexes of a trace and the files that they belong to, in the same order.
+
+    `captures` are all that there are, newest first; `current` is the position of the one that is open, None
+    where all are, or where files were not grouped into captures.
+    """
 
     indexes: tuple[Index, ...]
     members: tuple[Member, ...]
     captures: tuple[Capture, ...] = ()
-    shown: int | None = None  # place in captures; None: all of them, or none were told apart
+    current: int | None = None
 
 
 @dataclass(frozen=True)
-class Meant:
-    """The files that paths and a choice mean, by rank, and what is said of those left out."""
+class ResolvedFiles:
+    """The files to open for the paths that a user `named`, by rank, and notes on those left out.
 
-    asked: tuple[str | Path, ...]
+    `captures` and `current` are as in `Opened`.
+    """
+
+    named: tuple[str | Path, ...]
     members: tuple[Member, ...]
     captures: tuple[Capture, ...] = ()
-    shown: int | None = None
+    current: int | None = None
     notes: tuple[str, ...] = ()
 
 
 def open_indexes(
-    asked: Sequence[str | Path],
+    paths: Sequence[str | Path],
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     choice: Choice = NEWEST,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Opened:
-    """Open the files that paths and choice mean, indexing those that are not indexed yet.
+    """Open the files that paths and choice stand for, indexing those that are not indexed yet.
 
-    What is left out, and which ranks are missing, is told in the notes of the first. Raises UnreadableError
-    when an input is no trace (in a folder it is passed by unless nothing else is there), UsageError for a
+    The notes of the first index say what is left out and which ranks are missing. Raises UnreadableError
+    when an input is no trace (in a folder it is skipped unless nothing else is there), UsageError for a
     choice that leaves nothing, CacheError, Cancelled.
     """
-    return open_meant(
-        meant_by(asked, choice, options.index_dir), options, progress=progress, cancelled=cancelled
+    return open_resolved(
+        resolve_files(paths, choice, options.index_dir), options, progress=progress, cancelled=cancelled
     )
 
 
-def open_meant(
-    meant: Meant,
+def open_resolved(
+    files: ResolvedFiles,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Opened:
-    """Open files as `open_indexes` does."""
+    """Open files that were resolved already, as `open_indexes` does."""
     written = index_several(
-        [member.path for member in meant.members],
+        [member.path for member in files.members],
         options,
-        sources={member.path: member.source for member in meant.members},
+        sources={member.path: member.source for member in files.members},
         progress=progress,
         cancelled=cancelled,
     )
-    found: list[tuple[Member, Index]] = []
+    opened: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
-    named: list[UnreadableError] = []  # what the user asked for by name must be there
+    refused_by_name: list[UnreadableError] = []  # what the user named must be opened
     try:
-        for member in meant.members:
+        for member in files.members:
             path = member.path
             try:
                 if path in written.refused:
@@ -96,107 +103,110 @@ def open_meant(
                     progress=progress,
                     cancelled=cancelled,
                 )
-                if (error := not_meant(meant, path, index)) is not None:
+                if (error := no_trace_error(files, path, index)) is not None:
                     index.close()
                     raise error
             except UnreadableError as error:
-                (named if path in meant.asked else refused).append(error)
+                (refused_by_name if path in files.named else refused).append(error)
             else:
-                found.append((member, index))
-        if named:
-            raise UnreadableError("; ".join(map(str, named)))
-        if refused and not found:
+                opened.append((member, index))
+        if refused_by_name:
+            raise UnreadableError("; ".join(map(str, refused_by_name)))
+        if refused and not opened:
             raise refused[0]
     except BaseException:
-        for _, index in found:
+        for _, index in opened:
             index.close()
         raise
-    opened = together(meant, found, refused)
-    add_events(opened, written.events)
-    return opened
+    trace = together(files, opened, refused)
+    add_events(trace, written.events)
+    return trace
 
 
 def add_events(opened: Opened, events: Sequence[str]) -> None:
-    """Have it told with the first of some indexes what happened in the cache while others were built."""
+    """Add what happened in the cache while indexes were built to the notes of the first of them."""
     first = opened.indexes[0]
     first.events += tuple(events)
     first.notes += tuple(events)
 
 
-def not_meant(meant: Meant, path: str | Path, index: Index) -> UnreadableError | None:
-    """Return why a file is no part of the trace though it can be read: it is JSON without events.
+def no_trace_error(files: ResolvedFiles, path: str | Path, index: Index) -> UnreadableError | None:
+    """Return why a file does not belong to the trace though it can be read: it is JSON without events.
 
-    One that is named alone is opened all the same, as an empty trace.
+    None where it does; a file that is named alone is opened all the same, as an empty trace.
     """
-    if not has_no_event_array(index) or (path in meant.asked and len(meant.members) == 1):
+    if not has_no_event_array(index) or (path in files.named and len(files.members) == 1):
         return None
     return UnreadableError(f"{path}: no trace events in it")
 
 
-def together(meant: Meant, found: Sequence[tuple[Member, Index]], refused: Sequence[Exception]) -> Opened:
-    """Return the indexes of the files that were meant, at least one, by rank; the first one's notes tell what
-    is left out, and why some were refused.
+def together(
+    files: ResolvedFiles, opened: Sequence[tuple[Member, Index]], refused: Sequence[Exception]
+) -> Opened:
+    """Return the opened indexes, at least one, by rank; the first one's notes say what is left out, and why
+    some were refused.
     """
-    opened = sorted(((_as_opened(member, index), index) for member, index in found), key=_by_rank)
-    members, indexes = [member for member, _ in opened], [index for _, index in opened]
+    by_rank = sorted(((_as_opened(member, index), index) for member, index in opened), key=_rank_order)
+    members, indexes = [member for member, _ in by_rank], [index for _, index in by_rank]
     indexes[0].notes += (
-        *meant.notes,
-        *_missing(meant, members),
-        *unfinished_notes(meant.asked),
-        *(f"passed by {error}" for error in refused),
+        *files.notes,
+        *_missing(files, members),
+        *unfinished_notes(files.named),
+        *(f"skipped {error}" for error in refused),
     )
-    return Opened(tuple(indexes), tuple(members), meant.captures, meant.shown)
+    return Opened(tuple(indexes), tuple(members), files.captures, files.current)
 
 
 def opened_alone(path: str | Path, index: Index) -> Opened:
-    """Return the index of a file that was asked for by itself as opening it gives it."""
+    """Return the index of a single file in the form in which several are opened."""
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 
-def meant_by(asked: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> Meant:
-    """Return the files that are meant; those named one by one all of them where none tells a rank.
+def resolve_files(paths: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> ResolvedFiles:
+    """Return the files that paths and a choice stand for; all files that are named one by one, where none
+    says its rank.
 
     Raises UnreadableError, UsageError as `open_indexes` does.
     """
-    named = tuple(asked)
+    named = tuple(paths)
     check_there(named)
-    files = expanded(asked)
-    if STDIN in map(str, files) or (len(files) == 1 and choice == NEWEST):
-        return Meant(named, tuple(Member(path, "") for path in files))
+    expanded_paths = expanded(paths)
+    if STDIN in map(str, expanded_paths) or (len(expanded_paths) == 1 and choice == NEWEST):
+        return ResolvedFiles(named, tuple(Member(path, "") for path in expanded_paths))
     sources: dict[str | Path, Source] = {}
 
-    def told(path: str | Path) -> Told:
-        source, said = look_into(path, index_dir)
+    def facts_of(path: str | Path) -> FileFacts:
+        source, facts = source_and_facts(path, index_dir)
         if source is not None:
             sources[path] = source
-        return said
+        return facts
 
-    members = [replace(one, source=sources.get(one.path)) for one in members_of(files, told)]
+    members = [replace(one, source=sources.get(one.path)) for one in members_of(expanded_paths, facts_of)]
     ranked = any(member.rank is not None for member in members)
-    if choice == NEWEST and not ranked and all(path in asked for path in files):
-        return Meant(named, tuple(members))
+    if choice == NEWEST and not ranked and all(path in named for path in expanded_paths):
+        return ResolvedFiles(named, tuple(members))
     chosen = choose(captures_of(members), choice)
-    return Meant(named, chosen.members, chosen.captures, chosen.shown, chosen.notes)
+    return ResolvedFiles(named, chosen.members, chosen.captures, chosen.current, chosen.notes)
 
 
-def _by_rank(opened: tuple[Member, Index]) -> tuple[bool, int]:
+def _rank_order(opened: tuple[Member, Index]) -> tuple[bool, int]:
     rank = opened[0].rank
     return rank is None, rank or 0
 
 
 def _as_opened(member: Member, index: Index) -> Member:
-    """Return the member with what its whole file says: some tell their rank behind the events."""
+    """Return the member with what its whole file says: some name their rank after the events."""
     envelope = index.manifest.get("envelope")
     if member.rank is not None or not isinstance(envelope, dict):
         return member
-    return member.told(told_by(envelope))
+    return member.with_facts(facts_in_keys(envelope))
 
 
-def _missing(meant: Meant, opened: Sequence[Member]) -> list[str]:
+def _missing(files: ResolvedFiles, opened: Sequence[Member]) -> list[str]:
     """Return a sentence that names the ranks that the capture lacks."""
-    if meant.shown is None:
+    if files.current is None:
         return []
-    found = {member.path: member for member in opened}
-    capture = meant.captures[meant.shown]
-    capture = replace(capture, members=tuple(found.get(each.path, each) for each in capture.members))
+    by_path = {member.path: member for member in opened}
+    capture = files.captures[files.current]
+    capture = replace(capture, members=tuple(by_path.get(each.path, each) for each in capture.members))
     return [capture.missing_text] if capture.missing_text else []

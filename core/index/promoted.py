@@ -63,7 +63,7 @@ def _write(
     integers = [one for one in limits if one is not None]
     if integers:
         dtype = smallest_integer(min(low for low, _ in integers), max(high for _, high in integers))
-    name = f"lifted.{argument.key}"
+    name = f"promoted.{argument.key}"
     for where, value, begin, end in (
         ("position", "value", 0, slices), ("instant", "instant_value", slices, slots)
     ):  # fmt: skip

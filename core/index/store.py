@@ -67,7 +67,7 @@ class Index:
         self.lanes = tables["lanes"]
         self.rows = tables["rows"]
         self.processes = tables["processes"]
-        self.ledger: dict[str, Any] = manifest["ledger"]
+        self.read_report: dict[str, Any] = manifest["read_report"]
         self.problems: list[dict[str, Any]] = manifest.get("problems", [])
         self.path = str(manifest.get("path", ""))
         self.notes: tuple[str, ...] = ()
@@ -287,28 +287,28 @@ class Index:
                 return begin + int(hits[0])
         return None
 
-    # -- lifted arguments ---------------------------------------------------------------------------------
+    # -- promoted arguments ---------------------------------------------------------------------------------
 
-    def lifted_keys(self) -> list[str]:
-        """Return the keys of the lifted arguments that occur in this index."""
+    def promoted_keys(self) -> list[str]:
+        """Return the keys of the promoted arguments that occur in this index."""
         names = self.manifest["columns"]
-        return sorted({name.split(".")[1] for name in names if name.startswith("lifted.")})
+        return sorted({name.split(".")[1] for name in names if name.startswith("promoted.")})
 
-    def lifted(self, key: str, position: int) -> int | float | None:
-        """Return a lifted argument of one slice (texts as string numbers), None where it has none."""
-        where = _find(self.column(f"lifted.{key}.position"), position)
-        return None if where < 0 else self.column(f"lifted.{key}.value")[where].item()
+    def promoted(self, key: str, position: int) -> int | float | None:
+        """Return a promoted argument of one slice (texts as string numbers), None where it has none."""
+        where = _find(self.column(f"promoted.{key}.position"), position)
+        return None if where < 0 else self.column(f"promoted.{key}.value")[where].item()
 
-    def lifted_positions(self, key: str, value: int) -> U32:
-        """Return the positions, ascending, of all slices whose lifted integer argument has this value."""
-        values = self.column(f"lifted.{key}.value")
+    def promoted_positions(self, key: str, value: int) -> U32:
+        """Return the positions, ascending, of all slices whose promoted integer argument has this value."""
+        values = self.column(f"promoted.{key}.value")
         if not len(values):
             return np.empty(0, np.uint32)
         if values.dtype.kind in "iu":
             limits = np.iinfo(values.dtype)
             if not limits.min <= value <= limits.max:
                 return np.empty(0, np.uint32)
-        positions: U32 = self.column(f"lifted.{key}.position")[np.flatnonzero(values == value)]
+        positions: U32 = self.column(f"promoted.{key}.position")[np.flatnonzero(values == value)]
         return positions
 
     # -- integrity ----------------------------------------------------------------------------------------

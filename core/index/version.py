@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 3
+FORMAT = 4
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
+4: promoted arguments and the read report are called so.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

@@ -121,4 +121,4 @@ class CounterIndex(Index):
 
 
 def _manifest(path: str, samples: int) -> dict[str, Any]:
-    return {"path": path, "form": FORM, "columns": {}, "problems": [], "ledger": {}, "samples": samples}
+    return {"path": path, "form": FORM, "columns": {}, "problems": [], "read_report": {}, "samples": samples}

@@ -214,5 +214,5 @@ def _manifest(log: TelemetryLog, samples: int, base_time_ns: int) -> dict[str, A
         "base_time_ns": base_time_ns,
         "columns": {},
         "problems": problems,
-        "ledger": {"counter_samples": samples},
+        "read_report": {"counter_samples": samples},
     }

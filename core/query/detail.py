@@ -106,8 +106,8 @@ def promoted_arguments(index: Index, position: int) -> tuple[tuple[str, int | fl
     """Return (key, value) of the promoted arguments that a slice has."""
     kinds = _kinds()
     values: list[tuple[str, int | float | str]] = []
-    for key in index.lifted_keys():
-        value = index.lifted(key, position)
+    for key in index.promoted_keys():
+        value = index.promoted(key, position)
         if value is not None:
             values.append((key, index.string(int(value)) if kinds.get(key) is Kind.TEXT else value))
     return tuple(values)

@@ -52,7 +52,7 @@ def make_source(index: Index, number: int) -> SourceInfo:
     manifest = index.manifest
     form, base = str(manifest.get("form", "object")), manifest.get("base_time_ns")
     return SourceInfo(
-        number, index.path, form, index.ledger, tuple(index.problems), base, manifest, index.notes
+        number, index.path, form, index.read_report, tuple(index.problems), base, manifest, index.notes
     )
 
 

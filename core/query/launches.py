@@ -137,19 +137,19 @@ def launches_of(index: Index) -> Launches:
 
 def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
     """Return the slice that launched a kernel and which of VIA tells so; (None, "") where nothing does."""
-    correlation = index.lifted("correlation", kernel)
+    correlation = index.promoted("correlation", kernel)
     if correlation and _is_shared(index, int(correlation)):
         return launches_of(index).launch_of(kernel)
     sources = launch_flows_into(index, kernel)
     if sources:
-        same = [p for p in sources if correlation and index.lifted("correlation", p) == correlation]
+        same = [p for p in sources if correlation and index.promoted("correlation", p) == correlation]
         return (same or sources)[0], "flow"
     for via, on_host in (("correlation", RUNTIME), ("external id", OPS | ANNOTATIONS)):
         key = via.replace(" ", "_")
-        number = index.lifted(key, kernel)
+        number = index.promoted(key, kernel)
         if not number:  # 0 is what devices write for "none"
             continue
-        holders = index.lifted_positions(key, int(number))
+        holders = index.promoted_positions(key, int(number))
         calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]] & (holders != kernel)]
         if len(calls) and len(set(processes_of(index, calls).tolist())) > 1:
             # Which process launches to this device is told by all of its work.
@@ -255,7 +255,7 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     `via` names; 0 is what devices write for "none".
     """
     key = via.replace(" ", "_")
-    holders = index.column(f"lifted.{key}.position")
+    holders = index.column(f"promoted.{key}.position")
     open_ = np.flatnonzero(launches.launch == NONE)
     if not len(holders) or not len(open_):
         return
@@ -268,7 +268,7 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     positions = holders[calls]
     starts = index.column("slices.start")
     candidates = Candidates(
-        index.column(f"lifted.{key}.value")[calls].astype(np.int64),
+        index.column(f"promoted.{key}.value")[calls].astype(np.int64),
         starts[positions].astype(np.int64),
         processes_of(index, positions),
     )
@@ -323,9 +323,9 @@ def _shared_correlations(index: Index) -> I64:
     none = np.empty(0, np.int64)
     if len(_processes_with(index, RUNTIME)) < 2:
         return none
-    holders = index.column("lifted.correlation.position")
+    holders = index.column("promoted.correlation.position")
     calls = np.flatnonzero(_mask(index, RUNTIME)[index.column("slices.category")[holders]])
-    ids = index.column("lifted.correlation.value")[calls].astype(np.int64)
+    ids = index.column("promoted.correlation.value")[calls].astype(np.int64)
     pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
     repeated = pairs[0][1:] == pairs[0][:-1]
     return np.unique(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
@@ -333,7 +333,7 @@ def _shared_correlations(index: Index) -> I64:
 
 def _is_shared(index: Index, correlation: int) -> bool:
     """Tell whether runtime calls of several processes have a correlation id."""
-    holders = index.lifted_positions("correlation", correlation)
+    holders = index.promoted_positions("correlation", correlation)
     calls = holders[_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
     return len(np.unique(processes_of(index, calls))) > 1
 
@@ -351,12 +351,12 @@ def _processes_with(index: Index, categories: frozenset[str]) -> set[int]:
 
 
 def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:
-    """Return (the lifted integer of each slice, whether it has one)."""
-    known = index.column(f"lifted.{key}.position")
+    """Return (the promoted integer of each slice, whether it has one)."""
+    known = index.column(f"promoted.{key}.position")
     if not len(known) or not len(positions):
         return np.zeros(len(positions), np.int64), np.zeros(len(positions), np.bool_)
     at = np.minimum(np.searchsorted(known, positions), len(known) - 1)
-    return index.column(f"lifted.{key}.value")[at].astype(np.int64), known[at] == positions
+    return index.column(f"promoted.{key}.value")[at].astype(np.int64), known[at] == positions
 
 
 def _mask(index: Index, names: frozenset[str]) -> AnyArray:

@@ -61,7 +61,7 @@ class PromotedTerm:
         """Test the column's values."""
         self.term = term
         self.in_source = term if term.key in promoted.args else replace(term, key=promoted.args[0])
-        self.has: U32 = index.column(f"lifted.{promoted.key}.position")
+        self.has: U32 = index.column(f"promoted.{promoted.key}.position")
         self.fitting = self._fitting(index, promoted)
         any_text = term.number is None and promoted.kind is not Kind.TEXT
         known = [not any_text and _group(category) in promoted.groups for category in index.categories]
@@ -77,7 +77,7 @@ class PromotedTerm:
         term = self.term
         if not len(self.has) or (term.number is None and term.text is None):
             return self.has
-        values = index.column(f"lifted.{promoted.key}.value")
+        values = index.column(f"promoted.{promoted.key}.value")
         texts = promoted.kind is Kind.TEXT
         if term.number is not None and not texts:
             fits_value: U32 = self.has[compared(values, term.number)]
@@ -125,8 +125,8 @@ def argument_values(
     result: list[Any] = [None] * len(positions)
     promoted = promoted_argument(key)
     if promoted is not None:
-        known = index.column(f"lifted.{promoted.key}.position")
-        values = index.column(f"lifted.{promoted.key}.value")
+        known = index.column(f"promoted.{promoted.key}.position")
+        values = index.column(f"promoted.{promoted.key}.value")
         _, here, there = np.intersect1d(positions, known, return_indices=True)
         for at, value in zip(here.tolist(), values[there].tolist()):
             result[at] = index.string(value) if promoted.kind is Kind.TEXT else value

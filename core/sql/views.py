@@ -446,8 +446,8 @@ def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyA
     """Return (event ordinals, values) of a promoted argument of slices and instants."""
     ordinals, values = [], []
     for table, at, value in (("slices", "position", "value"), ("instants", "instant", "instant_value")):
-        places = index.column(f"lifted.{column}.{at}")
-        own = index.column(f"lifted.{column}.{value}")
+        places = index.column(f"promoted.{column}.{at}")
+        own = index.column(f"promoted.{column}.{value}")
         if len(places):
             ordinals.append(index.column(f"{table}.ordinal")[places].astype(np.int64))
             values.append(_objects(index.strings(own)) if kind is Kind.TEXT else own)

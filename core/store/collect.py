@@ -15,12 +15,12 @@ from ..base.errors import TracelaneError, UnreadableError, UsageError
 from ..base.private import is_own_folder
 from ..index.captures import Member, captures_of, members_of
 from ..index.choice import Choice, choose
+from ..index.file_facts import NO_FACTS
 from ..index.ingest import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
-from ..index.told import NOTHING as NOTHING_SAID
 from ..read.source import Source, open_source
 from ..remote.files import is_url
 from ..trace import trace_of
@@ -110,7 +110,7 @@ def planned(
         raise UsageError("standard input (-) cannot be collected: name files or folders")
     check_there(paths)
     files = [str(file) for file in expanded(list(paths))]
-    members = members_of(files, lambda path: NOTHING_SAID)
+    members = members_of(files, lambda path: NO_FACTS)
     notes: tuple[str, ...] = ()
     if any(member.rank is not None for member in members) and choice.capture != "all":
         chosen = choose(captures_of(members), choice)
@@ -136,7 +136,7 @@ def _job(
     path = str(member.path)
     name = path[len(root) :].lstrip("/") or posixpath.basename(path)
     records = tuple(there.get(short_hash(name.encode()), ()))
-    return RankJob(path, name, member.rank, member.place, store, records, with_index, asdict(options))
+    return RankJob(path, name, member.rank, member.layout, store, records, with_index, asdict(options))
 
 
 def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:

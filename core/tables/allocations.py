@@ -232,16 +232,16 @@ def unnamed(scope: Scope) -> int:
 
 
 def promoted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
-    """Return (a lifted integer of each instant, whether it has one)."""
-    holders = index.column(f"lifted.{key}.instant")
+    """Return (a promoted integer of each instant, whether it has one)."""
+    holders = index.column(f"promoted.{key}.instant")
     if not len(holders) or not len(places):
         return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
     if len(holders) == len(index.column("instants.start")):  # all have it
-        numbers: I64 = index.column(f"lifted.{key}.instant_value")[places].astype(np.int64)
+        numbers: I64 = index.column(f"promoted.{key}.instant_value")[places].astype(np.int64)
         return numbers, np.ones(len(places), np.bool_)
     at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
     has = holders[at] == places
-    values = index.column(f"lifted.{key}.instant_value")[at].astype(np.int64)
+    values = index.column(f"promoted.{key}.instant_value")[at].astype(np.int64)
     return np.where(has, values, 0), has
 
 

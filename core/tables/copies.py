@@ -124,7 +124,7 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
 
 def recorded_bandwidth(index: Index, positions: AnyArray) -> tuple[F64, AnyArray]:
     """Return (bytes/s that the profiler wrote of each slice, whether it wrote any)."""
-    known, values = index.column("lifted.bandwidth.position"), index.column("lifted.bandwidth.value")
+    known, values = index.column("promoted.bandwidth.position"), index.column("promoted.bandwidth.value")
     if not len(known) or not len(positions):
         return np.zeros(len(positions)), np.zeros(len(positions), np.bool_)
     at: I64 = np.minimum(np.searchsorted(known, positions.astype(np.uint32)), len(known) - 1)

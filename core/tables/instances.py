@@ -171,9 +171,9 @@ def _steps_of_runs(scope: Scope, steps: StepSpans, runs: list[tuple[Work, int]],
 
 
 def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:
-    """Return a lifted argument of these slices, None when no one has it."""
-    kind = next(lifted.kind for lifted in PROMOTED if lifted.key == column.key)
-    values = [work.index.lifted(column.key, int(work.positions[at])) for work, at in picked]
+    """Return a promoted argument of these slices, None when no one has it."""
+    kind = next(promoted.kind for promoted in PROMOTED if promoted.key == column.key)
+    values = [work.index.promoted(column.key, int(work.positions[at])) for work, at in picked]
     if all(value is None for value in values):
         return None
     if kind is Kind.TEXT:

@@ -215,9 +215,9 @@ def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
 
 
 def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
-    """Return a lifted integer (or string number) of each position, `missing` where it has none."""
+    """Return a promoted integer (or string number) of each position, `missing` where it has none."""
     numbers = np.full(len(positions), missing, np.int64)
-    holders, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
+    holders, values = index.column(f"promoted.{key}.position"), index.column(f"promoted.{key}.value")
     if len(holders) and len(positions) > len(index.column("slices.start")) // MANY:
         numbers = _promoted_table(index, key, missing)[positions]
     elif len(holders):
@@ -228,9 +228,9 @@ def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64
 
 
 def _promoted_table(index: Index, key: str, missing: int) -> I64:
-    """Return a lifted integer of every position."""
+    """Return a promoted integer of every position."""
     table = np.full(len(index.column("slices.start")), missing, np.int64)
-    table[index.column(f"lifted.{key}.position")] = index.column(f"lifted.{key}.value")
+    table[index.column(f"promoted.{key}.position")] = index.column(f"promoted.{key}.value")
     return table
 
 

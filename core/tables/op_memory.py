@@ -71,9 +71,9 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
 
 def _promoted(index: Index, key: str, places: AnyArray, missing: int) -> I64:
     numbers = np.full(len(places), missing, np.int64)
-    holders = index.column(f"lifted.{key}.instant")
+    holders = index.column(f"promoted.{key}.instant")
     if len(holders):
         at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
         hit = holders[at] == places
-        numbers[hit] = index.column(f"lifted.{key}.instant_value")[at[hit]]
+        numbers[hit] = index.column(f"promoted.{key}.instant_value")[at[hit]]
     return numbers

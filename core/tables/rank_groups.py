@@ -69,7 +69,7 @@ def rank_origins(trace: Trace, sources: Sequence[int]) -> dict[int, RankOrigin]:
         source: RankOrigin(
             _rank(trace, source),
             host_of_source(trace, source),
-            trace.members[source].place if source < len(trace.members) else "",
+            trace.members[source].layout if source < len(trace.members) else "",
             trace.indexes[source].manifest.get("envelope"),
         )
         for source in sources

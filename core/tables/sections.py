@@ -137,7 +137,7 @@ class _Calls:
     def _read(self, chunk: Chunk, scope: Scope) -> None:
         begin = len(self.hypersections)
         texts = [""] * len(chunk)
-        known, colours = (chunk.index.column(f"lifted.cname.{what}") for what in ("position", "value"))
+        known, colours = (chunk.index.column(f"promoted.cname.{what}") for what in ("position", "value"))
         _, here, there = np.intersect1d(chunk.positions, known, return_indices=True)
         for place, colour in zip(here.tolist(), colours[there].tolist()):
             texts[place] = chunk.index.string(colour)

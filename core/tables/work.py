@@ -148,8 +148,8 @@ def _streams(keys: I64) -> tuple[AnyArray, list[int]]:
 
 
 def promoted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, AnyArray]:
-    """Return (a lifted integer of each slice, whether it has one); positions ascend."""
-    known, values = index.column(f"lifted.{key}.position"), index.column(f"lifted.{key}.value")
+    """Return (a promoted integer of each slice, whether it has one); positions ascend."""
+    known, values = index.column(f"promoted.{key}.position"), index.column(f"promoted.{key}.value")
     count = len(positions)
     if not len(known) or not count:
         return np.zeros(count, np.int64), np.zeros(count, np.bool_)

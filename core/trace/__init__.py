@@ -147,7 +147,7 @@ def open_trace(
     """Open one or several trace files, indexing those that are not indexed yet.
 
     Of several captures among them the newest is opened, unless the choice is another; what is left out, and
-    which ranks are missing, is told in the notes. In a folder what is no trace is passed by and told in the
+    which ranks are missing, is told in the notes. In a folder what is no trace is skipped and named in the
     notes, unless nothing else is there. Raises UnreadableError when an input is no trace, UsageError for a
     choice that leaves nothing, CacheError when no index can be written anywhere. `index_dir` is short for
     the option of this name.
@@ -173,7 +173,7 @@ def trace_of(path: str | Path, index: Index) -> Trace:
 
 def trace_of_opened(opened: Opened) -> Trace:
     """Return the trace of indexes that are open already."""
-    trace = Trace(opened.indexes, opened.members, opened.captures, opened.shown)
+    trace = Trace(opened.indexes, opened.members, opened.captures, opened.current)
     for index in opened.indexes:
         index.notes += analyzer_notes(index.manifest)
     if len(opened.members) > 1 and trace.alignment.text:

@@ -17,7 +17,7 @@ _TEXTS = {one.key for one in PROMOTED if one.kind is Kind.TEXT}
 def whole(parts: Iterable[Part]) -> dict[str, Any]:
     """Return all that parts in file order say together, wherever they were cut; block tables left out."""
     found: dict[str, Any] = {"timed": [], "flows": [], "asyncs": [], "counters": []}
-    lifted: dict[str, list[tuple[int, Any]]] = {}
+    promoted: dict[str, list[tuple[int, Any]]] = {}
     metadata: dict[tuple[str, str, str], tuple[int, str]] = {}
     counts: Counter[str] = Counter()
     base = 0
@@ -37,19 +37,24 @@ def whole(parts: Iterable[Part]) -> dict[str, Any]:
                 ]
             place = list(table).index("ordinal")
             found[name] += sorted(zip(*table.values()), key=itemgetter(place))
-        for key, column in part.lifted.items():
+        for key, column in part.promoted.items():
             values = column.values.tolist()
             if key in _TEXTS:
                 values = [strings[value] for value in values]
             ordinals = [ordinal + base for ordinal in column.ordinals.tolist()]
-            lifted.setdefault(key, []).extend(zip(ordinals, values))
+            promoted.setdefault(key, []).extend(zip(ordinals, values))
         for one in part.metadata:
             key3 = (one.pid, one.tid, one.name)
             metadata.pop(key3, None)
             metadata[key3] = (one.ordinal + base, one.args)
         counts.update(part.counts)
         base += part.events
-    found |= {"lifted": lifted, "metadata": list(metadata.items()), "counts": dict(counts), "events": base}
+    found |= {
+        "promoted": promoted,
+        "metadata": list(metadata.items()),
+        "counts": dict(counts),
+        "events": base,
+    }
     return found
 
 

@@ -13,7 +13,7 @@ from tests.events import complete
 from tracelane.core.index.analyzer import OVERLAPS, analyzer_notes
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
-from tracelane.tui.panels.problems import ledger_rows
+from tracelane.tui.panels.problems import read_report_rows
 
 TORCH = {"profile": "/x/profiles/torch_minimal.json", "overlap": "warn"}
 
@@ -96,7 +96,7 @@ def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         trace = open_trace(path, index_dir=tmp_path / "index")
         assert [one for one in trace.sources[0].notes if OVERLAPS["drop"] in one]
-        assert [row for row in ledger_rows(trace.sources) if OVERLAPS["drop"] in row.text]
+        assert [row for row in read_report_rows(trace.sources) if OVERLAPS["drop"] in row.text]
         trace.close()
     assert main(["info", str(path), "--index-dir", str(tmp_path / "index")]) == 0
     assert OVERLAPS["drop"] in capsys.readouterr().out

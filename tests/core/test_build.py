@@ -48,12 +48,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("cuts", [[1], [200], [7, 8, 100, 333], list(range(1, 600, 3))])
 def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
-    """One part or many: every file is the same, byte for byte, and so are ledger and bounds."""
+    """One part or many: every file is the same, byte for byte, and so are read_report and bounds."""
     events = every_phase(n=600)
     one = index_of(events, tmp_path / "one")
     many = index_of(events, tmp_path / "many", [cut for cut in cuts if cut < len(events)])
     assert files(tmp_path / "one") == files(tmp_path / "many")
-    for key in ("ledger", "start_ns", "end_ns", "bounds", "tables"):
+    for key in ("read_report", "start_ns", "end_ns", "bounds", "tables"):
         assert one.manifest[key] == many.manifest[key]
 
 
@@ -74,7 +74,7 @@ def test_threads_and_loops_do_not_matter(
     monkeypatch.setattr(events_module, "GROUP", 50)
     if in_files:
         monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
-    assert any(name.startswith("lifted.") for name in whole)
+    assert any(name.startswith("promoted.") for name in whole)
     assert built("again", threads, native) == whole
 
 
@@ -150,8 +150,8 @@ def test_every_event_has_a_place(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [2, 3])
-def test_lifted_arguments_follow_their_events(tmp_path: Path, seed: int) -> None:
-    """A lifted value stands at the slice or instant of its event; of begin and end the end's holds."""
+def test_promoted_arguments_follow_their_events(tmp_path: Path, seed: int) -> None:
+    """A promoted value stands at the slice or instant of its event; of begin and end the end's holds."""
     events = every_phase(seed)
     part = part_of(events)
     index = index_of(events, tmp_path)
@@ -161,23 +161,23 @@ def test_lifted_arguments_follow_their_events(tmp_path: Path, seed: int) -> None
     ):
         slices[ordinal] = position
     instants = {o: i for i, o in enumerate(index.column("instants.ordinal").tolist())}
-    for lifted in PROMOTED:
-        column = part.lifted.get(lifted.key)
+    for argument in PROMOTED:
+        column = part.promoted.get(argument.key)
         want_slices: dict[int, Any] = {}
         want_instants: dict[int, Any] = {}
         for ordinal, value in zip(*(column.ordinals.tolist(), column.values.tolist())) if column else ():
-            value = part.strings[value] if lifted.kind is Kind.TEXT else value
+            value = part.strings[value] if argument.kind is Kind.TEXT else value
             if ordinal in slices:
                 want_slices[slices[ordinal]] = value
             elif ordinal in instants:
                 want_instants[instants[ordinal]] = value
-        name = f"lifted.{lifted.key}"
+        name = f"promoted.{argument.key}"
         for want, at, values in (
             (want_slices, f"{name}.position", f"{name}.value"),
             (want_instants, f"{name}.instant", f"{name}.instant_value"),
         ):
             got = index.column(values).tolist()
-            got = index.strings(got) if lifted.kind is Kind.TEXT else got
+            got = index.strings(got) if argument.kind is Kind.TEXT else got
             assert dict(zip(index.column(at).tolist(), got)) == want
             assert (np.diff(index.column(at).astype(np.int64)) > 0).all()
 
@@ -250,7 +250,7 @@ def test_counters(tmp_path: Path) -> None:
     assert [index.string(lane["tid"]) for lane in index.lanes] == ["", "7"]
     assert [index.string(row["series"]) for row in index.rows] == ["free", "used", "extra", "used"]
     assert index.column("samples.value").tolist() == [8, 9, 2, 1, 1, 4]
-    assert (index.ledger["counter_samples"], index.ledger["counter_values"]) == (4, 6)
+    assert (index.read_report["counter_samples"], index.read_report["counter_values"]) == (4, 6)
 
 
 def test_long_and_clamped_times(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_long_and_clamped_times(tmp_path: Path) -> None:
 def test_nearly_nothing(tmp_path: Path, events: list[Any]) -> None:
     """Traces without slices, or with one of no length, are traces too."""
     index = index_of(events, tmp_path)
-    assert index.ledger["events"] == len(events)
+    assert index.read_report["events"] == len(events)
     assert index.verify() == []
 
 

@@ -281,7 +281,7 @@ def slow(*args):
     real(*args)
 ingest._build = slow
 trace = open_trace([sys.argv[1]])
-print(len(trace.lanes), trace.indexes[0].ledger["slices"])
+print(len(trace.lanes), trace.indexes[0].read_report["slices"])
 """
 
 

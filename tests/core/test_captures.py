@@ -18,10 +18,10 @@ from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
 from tracelane.core.index.choice import EVERYTHING, Choice, choose, parsed_ranks
+from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
 from tracelane.core.index.file_names import name_facts
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import index_several
-from tracelane.core.index.told import NOTHING, Told, told_in
 from tracelane.core.read import source as read_source
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -80,9 +80,9 @@ def test_a_file_says_its_rank_before_or_behind_its_events(tmp_path: Path) -> Non
     )
     array = tmp_path / "c.json"
     array.write_text("[]")
-    assert told_in(before) == Told(3, 8, "pod-3")
-    assert told_in(behind) == Told(5, 6)
-    assert told_in(array) == told_in(tmp_path / "absent.json") == told_in("-") == NOTHING
+    assert file_facts(before) == FileFacts(3, 8, "pod-3")
+    assert file_facts(behind) == FileFacts(5, 6)
+    assert file_facts(array) == file_facts(tmp_path / "absent.json") == file_facts("-") == NO_FACTS
 
 
 def test_what_the_file_says_counts_more_than_its_name(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_repeated_rank_begins_a_new_capture(tmp_path: Path) -> None:
     paths = [
         write(tmp_path / f"rank{rank}.{1_700_000_000 + 9 * n}.json") for n in range(3) for rank in (0, 1)
     ]
-    captures = captures_of(members_of(paths, told_in))
+    captures = captures_of(members_of(paths, file_facts))
     assert [capture.ranks for capture in captures] == [(0, 1)] * 3
     assert captures[0].time_ns > captures[1].time_ns > captures[2].time_ns
 
@@ -203,7 +203,7 @@ def test_a_choice_that_leaves_nothing_says_what_there_is(tmp_path: Path, choice:
     """A wrong run, capture or rank is answered with those that exist."""
     paths = [write(tmp_path / f"rank{rank}.json") for rank in (0, 1)]
     with pytest.raises(UsageError, match=why):
-        choose(captures_of(members_of(paths, told_in)), choice)
+        choose(captures_of(members_of(paths, file_facts)), choice)
 
 
 def test_ranks_are_written_and_read_as_ranges() -> None:
@@ -249,9 +249,9 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     together = open_trace(traces, index_dir=tmp_path / "cache")
     alone = open_trace(paths[0], index_dir=tmp_path / "other")
     assert len(together.sources) == 38
-    assert sum(note.startswith("passed by ") for note in together.sources[0].notes) == 2
+    assert sum(note.startswith("skipped ") for note in together.sources[0].notes) == 2
     for index in together.indexes[:3]:
-        assert index.ledger == alone.indexes[0].ledger
+        assert index.read_report == alone.indexes[0].read_report
         assert bytes(index.column("slices.start")) == bytes(alone.indexes[0].column("slices.start"))
 
 

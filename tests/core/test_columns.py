@@ -59,11 +59,11 @@ def rows(part: Part, table: str) -> list[dict[str, Any]]:
     return found
 
 
-def lifted(part: Part) -> dict[str, dict[int, Any]]:
+def promoted(part: Part) -> dict[str, dict[int, Any]]:
     """Return key -> ordinal -> value, texts looked up."""
     kinds = {one.key: one.kind for one in PROMOTED}
     result: dict[str, dict[int, Any]] = {}
-    for key, column in part.lifted.items():
+    for key, column in part.promoted.items():
         assert (np.diff(column.ordinals.astype(np.int64)) > 0).all(), key
         values = column.values.tolist()
         if kinds[key] is Kind.TEXT:
@@ -76,7 +76,7 @@ def contents(part: Part) -> Any:
     """Return all that a part says, in a form that compares."""
     return (
         {name: rows(part, name) for name in TABLES},
-        lifted(part),
+        promoted(part),
         part.metadata,
         part.counts,
         part.problems,
@@ -253,7 +253,7 @@ def oracle(events: list[Any]) -> dict[str, Any]:
         "asyncs": [],
         "counters": [],
         "metadata": {},
-        "lifted": {},
+        "promoted": {},
     }
     counts: Counter[str] = Counter()
 
@@ -311,7 +311,7 @@ def oracle(events: list[Any]) -> dict[str, Any]:
                     continue
                 else:
                     value = float(value)
-                found["lifted"].setdefault(one.key, {})[ordinal] = value
+                found["promoted"].setdefault(one.key, {})[ordinal] = value
     found["counts"] = {key: number for key, number in counts.items() if number}
     return found
 
@@ -396,7 +396,7 @@ def test_columns_equal_a_plain_loop(seed: int, exact: bool) -> None:
     assert [(m.ordinal, m.name, m.pid, m.tid, m.args) for m in part.metadata] == list(
         meant["metadata"].values()
     )
-    assert lifted(part) == meant["lifted"]
+    assert promoted(part) == meant["promoted"]
 
 
 def test_scopes_of_instants() -> None:
@@ -418,7 +418,7 @@ def test_lost_digits_are_fetched_again() -> None:
     part = part_of('{"ph":"X","ts":1,"name":"before"}', block)
     row = rows(part, "timed")[1]
     assert (row["track"], row["name"]) == (("1", str(big)), str(big))
-    assert lifted(part) == {"input_dims": {1: f"[[{big}]]"}}
+    assert promoted(part) == {"input_dims": {1: f"[[{big}]]"}}
     assert part.metadata[0].args == f'{{"name":{big}}}'
     assert not [text for text in part.strings if "e+" in text or "e2" in text]
     assert contents(part) == contents(part_of('{"ph":"X","ts":1,"name":"before"}', block, exact=True))

@@ -89,7 +89,7 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     assert {key: value[key] for key in kept if key not in done.left_out} == {
         key: entry for key, entry in kept.items() if key not in done.left_out
     }
-    counts = (before.ledger["counts"].get("phase.M", 0), after.ledger["counts"].get("phase.M", 0))
+    counts = (before.read_report["counts"].get("phase.M", 0), after.read_report["counts"].get("phase.M", 0))
     assert counts[0] == counts[1] == done.metadata
     again.close()
     trace.close()

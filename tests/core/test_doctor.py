@@ -270,10 +270,10 @@ def test_counts_of_the_reader_are_said(name: str, count: int, tmp_path: Path) ->
     """What only the reader can count becomes a finding, and events that no term counts are an error."""
     (tmp_path / "t.json").write_text(text_of(S))
     trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
-    ledger = trace.indexes[0].ledger
+    read_report = trace.indexes[0].read_report
     rule = {"events": "event-sum"}.get(name, name.replace("_", "-"))
     assert rule not in rules_in(analyse_doctor(Scope(trace)))
-    ledger[name] = ledger.get(name, 0) + count
+    read_report[name] = read_report.get(name, 0) + count
     assert rules_in(analyse_doctor(Scope(trace)))[rule]["count"] == count
 
 

@@ -34,7 +34,7 @@ def arrows(index: Index) -> list[tuple[str | None, str | None]]:
 
 def books(index: Index, category: str = "ac2g") -> list[int]:
     """starts, steps, ends, paired, orphan_starts, orphan_ends."""
-    return list(index.ledger["flows"][category].values())
+    return list(index.read_report["flows"][category].values())
 
 
 GPU = {"pid": 0, "tid": 7}

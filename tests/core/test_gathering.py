@@ -18,7 +18,7 @@ from tracelane.core.index import gathering
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
-from tracelane.core.index.opening import meant_by
+from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
@@ -34,7 +34,7 @@ def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(*asked: Path, index_dir: Path, force: bool = False) -> Gathering | None:
-    return gather(meant_by(asked, Choice(), index_dir), IndexOptions(index_dir, force=force))
+    return gather(resolve_files(asked, Choice(), index_dir), IndexOptions(index_dir, force=force))
 
 
 def done(found: Gathering | None) -> Gathering:
@@ -91,7 +91,7 @@ def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> N
     assert found.members[place].path == folder / "rank1.json" and why in str(error)
     trace = trace_of_opened(found.opened())
     assert [member.rank for member in trace.members] == [0, 2]
-    assert any(note.startswith("passed by ") and why in note for note in trace.sources[0].notes)
+    assert any(note.startswith("skipped ") and why in note for note in trace.sources[0].notes)
 
 
 def test_where_nothing_is_a_trace(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_the_end_of_an_event_that_became_a_brace_loses_two_events(
     broken = data[: end.start()] + b"{" + data[end.end() :]
     trace = read(written(tmp_path, broken), tmp_path, decoder)
     assert len(set(names_of(trace)) & {f"op{i}" for i in range(EVENTS)}) >= EVENTS - 2
-    assert trace.indexes[0].ledger["repaired"] + trace.indexes[0].ledger["unreadable"] > 0
+    assert trace.indexes[0].read_report["repaired"] + trace.indexes[0].read_report["unreadable"] > 0
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_no_number_refuses_a_file(place: str, decoder: str, tmp_path: Path) -> N
         data = b'{"traceEvents":[' + GOOD + b"," + event.encode() + b"," + GOOD + b"]}"
         trace = read(written(tmp_path, data), tmp_path, decoder)
         assert names_of(trace).count("good") == 2, number[:20]
-        assert trace.indexes[0].ledger["events"] == 3, number[:20]
+        assert trace.indexes[0].read_report["events"] == 3, number[:20]
 
 
 @pytest.mark.parametrize("where", ["envelope before", "envelope after"])
@@ -298,7 +298,7 @@ def test_no_number_in_the_envelope_refuses_a_file(where: str, decoder: str, tmp_
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_integer_that_refused_a_file(decoder: str, tmp_path: Path) -> None:
     """A file with a duration of more than 308 digits opens."""
-    assert read(CASES / "trust" / "bigint.json", tmp_path, decoder).indexes[0].ledger["events"] > 0
+    assert read(CASES / "trust" / "bigint.json", tmp_path, decoder).indexes[0].read_report["events"] > 0
 
 
 def zipped(data: bytes) -> bytes:
@@ -355,7 +355,7 @@ def columns_of(path: Path, folder: Path, decoder: str) -> dict[str, bytes] | str
         file for file in index.folder.iterdir() if file.is_file() and not file.name.startswith("manifest")
     ]
     columns = {file.name: file.read_bytes() for file in files}
-    columns["ledger"] = json.dumps(index.ledger, sort_keys=True, default=str).encode()
+    columns["read_report"] = json.dumps(index.read_report, sort_keys=True, default=str).encode()
     return columns
 
 

@@ -85,9 +85,11 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
     assert len(started) == 1
     started.clear()
     seen: list[Progress] = []
-    assert ingest_index(path, IndexOptions(tmp_path / "3"), progress=seen.append).ledger["slices"] == 20_000
+    assert (
+        ingest_index(path, IndexOptions(tmp_path / "3"), progress=seen.append).read_report["slices"] == 20_000
+    )
     assert len(started) == 1 and seen
-    assert ingest_index(path, IndexOptions(tmp_path / "3")).ledger["slices"] == 20_000
+    assert ingest_index(path, IndexOptions(tmp_path / "3")).read_report["slices"] == 20_000
     assert len(started) == 1
 
 
@@ -99,7 +101,7 @@ def test_without_children_it_is_built_here(
     path = trace_file(tmp_path, 100)
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     monkeypatch.setattr(child.sys, "executable", executable)
-    assert ingest_index(path, IndexOptions(tmp_path)).ledger["slices"] == 100
+    assert ingest_index(path, IndexOptions(tmp_path)).read_report["slices"] == 100
 
 
 def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +133,7 @@ def test_a_killed_process_is_started_again_with_one_thread(
         while not running.poll(0.1):
             pass
         index = opened_index(running.source, running.place)
-    assert index.ledger["slices"] == 50_000
+    assert index.read_report["slices"] == 50_000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 

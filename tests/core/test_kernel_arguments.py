@@ -23,7 +23,7 @@ from tracelane.core.trace import Trace, open_trace
 REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 KEYS = ["bytes", "registers per thread", "warps per SM", "grid", "nothing"]
-"""Lifted numbers and texts, one that is only in the source, one that no event has."""
+"""Promoted numbers and texts, one that is only in the source, one that no event has."""
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_order_is_time_then_file(tmp_path: Path) -> None:
     """An end that stands before its begin in the file is matched by time; at one time the file decides."""
     index = index_of([end(5), begin(1, "a"), begin(7, "b"), end(7), end(7)], tmp_path)
     assert slices(index) == [("a", 1000, 4000), ("b", 7000, 0)]
-    assert index.ledger["unmatched_end"] == 1
+    assert index.read_report["unmatched_end"] == 1
 
 
 def test_leftovers_are_kept(tmp_path: Path) -> None:
@@ -87,7 +87,11 @@ def test_leftovers_are_kept(tmp_path: Path) -> None:
     assert index.column("instants.phase").tolist() == [ord("E"), ord("i")]
     lane = index.lanes[0]
     assert (lane["slices"], lane["unclosed"], lane["depth"], lane["overlapping"]) == (1, 1, 1, 0)
-    assert (index.ledger["unmatched_begin"], index.ledger["unmatched_end"], index.ledger["slices"]) == (
+    assert (
+        index.read_report["unmatched_begin"],
+        index.read_report["unmatched_end"],
+        index.read_report["slices"],
+    ) == (
         1,
         1,
         1,
@@ -137,9 +141,13 @@ def test_async_keys(tmp_path: Path, first: Event, second: Event, together: bool)
     """Plain and local ids hold within a process and category, global and scoped ones everywhere."""
     made = [async_event("b", 1, **first), async_event("e", 5, **second)]
     index = index_of(made, tmp_path)
-    assert index.ledger["async_spans"] == together
+    assert index.read_report["async_spans"] == together
     assert len(lanes(index, LaneKind.ASYNC)) == (1 if together else 2)
-    assert index.ledger["async_unmatched_begin"] == index.ledger["async_unmatched_end"] == (not together)
+    assert (
+        index.read_report["async_unmatched_begin"]
+        == index.read_report["async_unmatched_end"]
+        == (not together)
+    )
 
 
 def test_async_spans_nest_and_carry_marks(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def root() -> Path:
 
 
 def slices(trace: Trace) -> int:
-    return int(trace.indexes[0].ledger["slices"])
+    return int(trace.indexes[0].read_report["slices"])
 
 
 @pytest.mark.usefixtures("_umask")

@@ -39,15 +39,15 @@ TRACES = sorted(
 
 
 def total(index: Index) -> int:
-    return sum(int(index.ledger[term]) for term in TERMS)
+    return sum(int(index.read_report[term]) for term in TERMS)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
     """The terms add up to the events, of every phase and with times of every kind."""
     index = index_of([*every_phase(seed), event("O", 1), event("Q", None), 7, None, "x"], tmp_path)
-    assert total(index) == index.ledger["events"]
-    assert index.ledger["not_objects"] == 3
+    assert total(index) == index.read_report["events"]
+    assert index.read_report["not_objects"] == 3
 
 
 @needs_corpus
@@ -58,7 +58,7 @@ def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
         index = ingest_index(CORPUS / name, IndexOptions(tmp_path))
     except UnreadableError:
         return
-    assert total(index) == index.ledger["events"]
+    assert total(index) == index.read_report["events"]
 
 
 def test_what_is_said_of_few_events(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_is_said_of_few_events(tmp_path: Path) -> None:
         "missing_durations": 1, "without_time": 4, "counter_events": 1, "flow_events": 1, "async_events": 2,
         "metadata": 1, "events": 19,
     }  # fmt: skip
-    assert {name: index.ledger[name] for name in want} == want
+    assert {name: index.read_report[name] for name in want} == want
     assert total(index) == 19
 
 
@@ -93,7 +93,7 @@ def test_counter_values_in_quotes(decoder: Literal["native", "python"], tmp_path
     events = [counter(at, "m", v=value, w=at) for at, value in enumerate(values)]
     path.write_text(json.dumps([complete(0, 99), *events]))
     index = ingest_index(path, IndexOptions(tmp_path / "index", decoder=decoder))
-    assert index.ledger["counter_events"] == len(values)
+    assert index.read_report["counter_events"] == len(values)
     samples = index.column("samples.value").tolist()
     assert sorted(samples) == sorted([1.0, 2.5, -300.0, 0.5, *map(float, range(len(values)))])
 
@@ -104,7 +104,7 @@ def test_repeated_event_arrays_are_said(tmp_path: Path) -> None:
     part = json.dumps([complete(1, 2)])
     path.write_text(f'{{"traceEvents": {part}, "x": 1, "traceEvents": {part}}}')
     index = ingest_index(path, IndexOptions(tmp_path / "index"))
-    assert index.ledger["slices"] == 2
+    assert index.read_report["slices"] == 2
     (problem,) = index.problems
     assert "more than once" in problem["message"]
     assert path.read_bytes()[: problem["offset"]].endswith(b"[")

@@ -71,7 +71,7 @@ def test_parts_tile_the_events(tmp_path: Path, form: str, size: int, name: str) 
     assert rows["events"] == result.events == 200
     assert [row[2] for row in rows["timed"]] == list(range(200))
     assert [row[6] for row in rows["timed"]] == [number * 125 for number in range(200)]
-    assert rows["lifted"]["external_id"] == [(number, number) for number in range(200)]
+    assert rows["promoted"]["external_id"] == [(number, number) for number in range(200)]
     assert result.problems == () and result.counts == {"phase.X": 200}
     assert result.envelope.base_time_ns == (5 if form == "object" else None)
 
@@ -294,7 +294,7 @@ def test_an_oversized_event_is_cut(tmp_path: Path) -> None:
         result, parts = read_parts(path, longest=300_000, chunk_size=100_000, **options)
         rows = whole(parts)
         assert [row[2] for row in rows["timed"]] == [0, 1, 2]
-        assert rows["lifted"]["external_id"] == [(0, 0), (1, 3), (2, 2)]
+        assert rows["promoted"]["external_id"] == [(0, 0), (1, 3), (2, 2)]
         assert result.counts == {"oversized": 1, "phase.X": 3}
 
 

@@ -19,12 +19,12 @@ def index(tmp_path: Path) -> Index:
         L(
             slices=[
                 S(0, 100, "outer", ordinal=7),
-                S(10, 20, "inner", ordinal=3, lifted={"correlation": 41}),
+                S(10, 20, "inner", ordinal=3, promoted={"correlation": 41}),
                 S(12, 5, "innermost", "kernel", ordinal=9, end_ordinal=11),
                 S(200, 1 << 40, "Zeit läuft", ordinal=1),
             ]
         ),
-        L(tid='"s"', slices=[S(50, 3, "ProfilerStep#4", ordinal=100, lifted={"correlation": -2})]),
+        L(tid='"s"', slices=[S(50, 3, "ProfilerStep#4", ordinal=100, promoted={"correlation": -2})]),
     ]
     write_index(tmp_path, lanes)
     return Index.open(tmp_path)
@@ -54,14 +54,14 @@ def test_long_durations_are_resolved(index: Index) -> None:
 
 
 def test_sparse_facts_are_found(index: Index) -> None:
-    """Flags, end ordinals, parents and lifted arguments belong to the slice that has them, no other."""
+    """Flags, end ordinals, parents and promoted arguments belong to the slice that has them, no other."""
     inner, innermost = at(index, "inner"), at(index, "innermost")
     assert index.end_ordinal(innermost) == 11 and index.end_ordinal(inner) is None
     assert index.parent(innermost) == inner and index.parent(at(index, "outer")) is None
-    assert index.lifted("correlation", inner) == 41 and index.lifted("correlation", innermost) is None
-    assert index.lifted_positions("correlation", -2).tolist() == [at(index, "ProfilerStep#4")]
-    assert index.lifted_positions("correlation", 1 << 70).tolist() == []
-    assert index.lifted_keys() == ["correlation"] and index.lifted("stream", inner) is None
+    assert index.promoted("correlation", inner) == 41 and index.promoted("correlation", innermost) is None
+    assert index.promoted_positions("correlation", -2).tolist() == [at(index, "ProfilerStep#4")]
+    assert index.promoted_positions("correlation", 1 << 70).tolist() == []
+    assert index.promoted_keys() == ["correlation"] and index.promoted("stream", inner) is None
 
 
 def test_rows_of_positions(index: Index) -> None:
@@ -93,7 +93,7 @@ def test_columns_verify(index: Index) -> None:
 
 def damage_manifest(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["ledger"]["events"] = 99
+    manifest["read_report"]["events"] = 99
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 

@@ -202,7 +202,7 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
         assert '"correlation": 5' in screen_text(app)
 
 
-async def test_ledger_and_legend(trace: Trace) -> None:
+async def test_read_report_and_legend(trace: Trace) -> None:
     """2 shows, the second time, what was read, L what colours mean."""
     async with open_viewer(trace, (120, 80)) as (app, pilot):
         await pilot.press("2", "2")

@@ -139,7 +139,7 @@ def test_runs_stand_for_exact_counts(tmp_path: Path) -> None:
 
 def test_flags_and_cname_reach_the_runs(tmp_path: Path) -> None:
     """Unclosed and overlapping slices are marked, and the event's own cname decides its colour."""
-    lane = L([S(0, 100), S(50, 100), S(200, 100, flags=SliceFlag.UNCLOSED, lifted={"cname": 0})])
+    lane = L([S(0, 100), S(50, 100), S(200, 100, flags=SliceFlag.UNCLOSED, promoted={"cname": 0})])
     write_index(tmp_path / "index", [lane])
     trace = Trace([Index.open(tmp_path / "index")])
     reader = RowReader(trace)

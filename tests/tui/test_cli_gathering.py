@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 from tracelane.core.base import children as child
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
-from tracelane.core.index.opening import meant_by
+from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import WORTH_IT
 from tracelane.core.index.store import Index
@@ -100,6 +100,6 @@ def test_without_processes_it_opens_all_the_same(
     """Where no process can be started the one that asks indexes, before the viewer starts."""
     monkeypatch.setattr(opening_several, "take_keyboard", lambda: True)
     monkeypatch.setattr(child.sys, "executable", "/bin/false")
-    meant = meant_by([folder], Choice(), tmp_path)
-    opened = open_several(meant, "run", IndexOptions(tmp_path))
+    files = resolve_files([folder], Choice(), tmp_path)
+    opened = open_several(files, "run", IndexOptions(tmp_path))
     assert isinstance(opened, Trace) and len(opened.sources) == RANKS

@@ -14,7 +14,7 @@ from tracelane.core import open_trace
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.native.library import native_library
 from tracelane.tui.cli.main import main
-from tracelane.tui.panels.problems import ledger_state
+from tracelane.tui.panels.problems import read_report_state
 
 from .cli_process import tracelane
 
@@ -168,7 +168,7 @@ def test_what_stands_in_no_lane_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     counts = {key: got[key] for key in ("events", "without_time", "not_objects", "negative_durations")}
     assert counts == {"events": 19, "without_time": 9, "not_objects": 3, "negative_durations": 1}
     trace = open_trace([path], index_dir=tmp_path)
-    text, all_well = ledger_state(trace.sources)
+    text, all_well = read_report_state(trace.sources)
     assert not all_well and "9 without a usable time, 3 no objects" in text
     trace.close()
 

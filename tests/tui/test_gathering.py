@@ -19,7 +19,7 @@ from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index import gathering
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
-from tracelane.core.index.opening import meant_by
+from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
@@ -44,7 +44,7 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 def gathered(folder: Path) -> tuple[Gathering, Scripted]:
     """Begin with the traces of a folder."""
     index_dir = folder.parent / "index"
-    found = gather(meant_by([folder], Choice(), index_dir), IndexOptions(index_dir))
+    found = gather(resolve_files([folder], Choice(), index_dir), IndexOptions(index_dir))
     assert found is not None
     return found, cast(Scripted, found._several)
 

@@ -129,7 +129,7 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
         ("row_categories.u4", 99),
         ("blocks.count.u4", 10**9),
         ("strings.offset.i8", -5),
-        ("lifted.correlation.position.u4", 10**7),
+        ("promoted.correlation.position.u4", 10**7),
     ],
 )
 def test_numbers_out_of_bounds_are_damage(folder: Path, column: str, value: int) -> None:
@@ -232,7 +232,7 @@ def test_a_count_that_is_none_is_damage(folder: Path) -> None:
     """A crafted index whose report holds an object in place of a number is built anew."""
     place = index_folder(folder / "index")
     manifest = json.loads((place / MANIFEST).read_text())
-    manifest["ledger"]["instant_events"] = {"a": 1}
+    manifest["read_report"]["instant_events"] = {"a": 1}
     (place / MANIFEST).write_text(json.dumps(manifest))
     sealed_again(place)
     now = answer(PICTURE, folder)

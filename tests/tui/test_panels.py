@@ -14,7 +14,7 @@ from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
-from tracelane.tui.panels.problems import LedgerRow, ledger_columns
+from tracelane.tui.panels.problems import ReadReportRow, read_report_columns
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.widgets.bars import fit_pieces
 
@@ -94,13 +94,13 @@ async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
 def test_what_was_read_has_room_for_its_words() -> None:
     """Counts take the cells that they need, the words what is left; no count is cut."""
     rows = [
-        LedgerRow("", "events", 12_345, None, "all"),
-        LedgerRow("", "a" * 40, 1_234_567_890_123, None, ""),
+        ReadReportRow("", "events", 12_345, None, "all"),
+        ReadReportRow("", "a" * 40, 1_234_567_890_123, None, ""),
     ]
-    widths = {column.title: column.width for column in ledger_columns(rows)}
+    widths = {column.title: column.width for column in read_report_columns(rows)}
     assert widths == {"What": 16, "Count": len("1,234,567,890,123"), "": 0}
-    assert [column.width for column in ledger_columns(rows[:1])] == [len("events"), len("12,345"), 0]
-    assert [column.width for column in ledger_columns([])] == [len("What"), len("Count"), 0]
+    assert [column.width for column in read_report_columns(rows[:1])] == [len("events"), len("12,345"), 0]
+    assert [column.width for column in read_report_columns([])] == [len("What"), len("Count"), 0]
 
 
 async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:

@@ -71,7 +71,7 @@ def _tell(made: Index, seconds: float, as_json: bool) -> None:
     from tracelane.tui.text.summary import SCHEMA
 
     size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
-    events, slices = int(made.ledger["events"]), int(made.ledger["slices"])
+    events, slices = int(made.read_report["events"]), int(made.read_report["slices"])
     facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
     facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
     if as_json:

@@ -48,11 +48,11 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
 def open_alone(path: str, made: Made, title: str, options: IndexOptions) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.base.children import ChildrenError
-    from tracelane.core.index.ingest import ingest_source, pays_process, wanted_index
+    from tracelane.core.index.ingest import find_index, ingest_source, pays_process
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        wanted = wanted_index(path, options, progress=progress)
+        wanted = find_index(path, options, progress=progress)
         if not isinstance(wanted, tuple):
             return made(path, wanted)
         source, place = wanted

@@ -15,7 +15,7 @@ from .terminal import take_keyboard
 
 if TYPE_CHECKING:
     from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.opening import Meant
+    from tracelane.core.index.opening import ResolvedFiles
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
     from tracelane.tui.prepared import Prepared
 
 
-def open_several(meant: Meant, title: str, options: IndexOptions) -> Trace | Gathering:
+def open_several(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
     """Return the trace of some files, or the processes that are indexing them where that takes more than a
     moment.
     """
     from tracelane.core.base.children import ChildrenError
     from tracelane.core.index.gathering import gather
-    from tracelane.core.index.opening import open_meant
+    from tracelane.core.index.opening import open_resolved
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        if STDIN not in meant.asked and take_keyboard():
+        if STDIN not in files.named and take_keyboard():
             try:
-                gathering = gather(meant, options)
+                gathering = gather(files, options)
                 if gathering is not None:
                     return _after_a_moment(gathering)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
-        opened = open_meant(meant, options, progress=progress)
+        opened = open_resolved(files, options, progress=progress)
     from tracelane.core.trace import trace_of_opened  # loading it would only delay processes that index
 
     return trace_of_opened(opened)
 
 
-def trace_meant(meant: Meant, path: str, index: Index) -> Trace:
-    """Return the trace of the only file that is meant, with what is said of those left out."""
-    from tracelane.core.index.opening import not_meant, together
+def trace_of_file(files: ResolvedFiles, path: str, index: Index) -> Trace:
+    """Return the trace of the only file , with notes on those left out."""
+    from tracelane.core.index.opening import no_trace_error, together
     from tracelane.core.trace import trace_of_opened
 
-    error = not_meant(meant, path, index)
+    error = no_trace_error(files, path, index)
     if error is not None:
         raise error
-    return trace_of_opened(together(meant, [(meant.members[0], index)], ()))
+    return trace_of_opened(together(files, [(files.members[0], index)], ()))
 
 
 def _after_a_moment(gathering: Gathering) -> Trace | Gathering:

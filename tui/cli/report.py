@@ -85,7 +85,7 @@ def report(
         Printed(
             _ops(scope), _picture(scope, example), "" if overlay is None else _telemetry(overlay, example)
         ),
-        _ledger(scope),
+        _read_report(scope),
         None if before is None or here is None else difference(before, here),
     )
     hide = Redaction.of(scope.trace, _this_machine()) if redact else str
@@ -128,12 +128,12 @@ def _write(text: str, out: Path | None) -> None:
     print_text(safe(str(out)))
 
 
-def _ledger(scope: Scope) -> list[str]:
+def _read_report(scope: Scope) -> list[str]:
     """Return a line per file: its name, span and what of it was read."""
-    from tracelane.tui.panels.problems import ledger_state
+    from tracelane.tui.panels.problems import read_report_state
 
     return [
-        f"{markdown_code(Path(source.path).name)}: {markdown_words(ledger_state([source])[0])}"
+        f"{markdown_code(Path(source.path).name)}: {markdown_words(read_report_state([source])[0])}"
         for source in scope.trace.sources
     ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .opened import is_store_path
 from .opening import Made, is_alone, open_alone, show, show_while_indexing, trace_alone
-from .opening_several import open_several, show_while_gathering, trace_meant
+from .opening_several import open_several, show_while_gathering, trace_of_file
 from .options import STDIN
 from .terminal import can_draw
 
@@ -59,13 +59,13 @@ class Viewing:
             self._made = trace_alone
             return open_alone(self._traces[0], self._made, self._title, options)
         if can_draw():
-            from tracelane.core.index.opening import meant_by
+            from tracelane.core.index.opening import resolve_files
 
-            meant = meant_by(self._traces, self._choice, options.index_dir)
-            if len(meant.members) > 1:
-                return open_several(meant, self._title, options)
-            self._made = partial(trace_meant, meant)
-            return open_alone(str(meant.members[0].path), self._made, self._title, options)
+            files = resolve_files(self._traces, self._choice, options.index_dir)
+            if len(files.members) > 1:
+                return open_several(files, self._title, options)
+            self._made = partial(trace_of_file, files)
+            return open_alone(str(files.members[0].path), self._made, self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 

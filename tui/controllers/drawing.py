@@ -32,7 +32,7 @@ from ..lanes.messages import TimeAreaResized
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
 from ..panels.panel import Panel
-from ..panels.problems import ledger_state
+from ..panels.problems import read_report_state
 from ..screens.main import MainScreen
 from ..session import Session
 from ..session_store import SessionStore
@@ -148,7 +148,7 @@ class DrawingController:
         title = fit_middle(
             safe(names[0]), max(12, self.app.main.size.width // 2 - len(more)), glyphs().ellipsis
         ).rstrip()
-        state, well = ledger_state(files_of(trace.sources))
+        state, well = read_report_state(files_of(trace.sources))
         left, right = trace.span
         steps = len(step_marks(trace, self.store.session.clocks, self.store.session.steps))
         return (

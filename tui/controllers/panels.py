@@ -24,7 +24,7 @@ from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.panel import Panel, next_panel
-from ..panels.problems import LedgerRow, ledger_columns, ledger_rows
+from ..panels.problems import ReadReportRow, read_report_columns, read_report_rows
 from ..session import Selectable
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -51,7 +51,7 @@ class PanelController:
         self.fillers: dict[str, Callable[[], None]] = {
             "details": self._fill_details,
             "legend": self._fill_legend,
-            "problems": self._fill_ledger,
+            "problems": self._fill_read_report,
         }
         """What fills each panel."""
         self.hint = nothing_selected
@@ -60,7 +60,7 @@ class PanelController:
         self._detailed: tuple[Thing, Details] | None = None
         self.arguments: dict[Selectable, Arguments] = {}
         self._panel_before = "details"
-        self._ledger: list[LedgerRow] = []
+        self._read_report: list[ReadReportRow] = []
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -149,11 +149,11 @@ class PanelController:
         pane = self.app.main.query_one("#legend", TextPane)
         pane.show(legend_text(self.store.trace, palette_of(pane), glyphs(), pane.text_width))
 
-    def _fill_ledger(self) -> None:
-        rows = ledger_rows(files_of(self.store.trace.sources))
-        if rows != self._ledger:  # the cursor stays where it is as long as nothing else is told
-            self._ledger = rows
-            self.app.main.query_one("#problems", VirtualTable).show(ledger_columns(rows), len(rows))
+    def _fill_read_report(self) -> None:
+        rows = read_report_rows(files_of(self.store.trace.sources))
+        if rows != self._read_report:  # the cursor stays where it is as long as nothing else is told
+            self._read_report = rows
+            self.app.main.query_one("#problems", VirtualTable).show(read_report_columns(rows), len(rows))
 
     def _fill_details(self) -> None:
         identity = self.store.session.selection
@@ -223,9 +223,9 @@ class PanelController:
         """Show a panel, from a click on its tab."""
         self.store.session = replace(self.store.session, panel=name)
 
-    def ledger_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        """Say a row of the ledger in full."""
-        row = self._ledger[message.row]
+    def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
+        """Say a row of the read report in full."""
+        row = self._read_report[message.row]
         self.app.say(f"{row.source} {row.what}: {row.text}".strip())
 
     def turn_to(self, key: str) -> None:

@@ -315,7 +315,7 @@ class RowReader:
         durations = index.duration(positions).tolist()
         flags = _sparse(index.column("flags.position"), index.column("flags.value"), positions, 0)
         cnames = _sparse(
-            index.column("lifted.cname.position"), index.column("lifted.cname.value"), positions, -1
+            index.column("promoted.cname.position"), index.column("promoted.cname.value"), positions, -1
         )
         known = self._names
         facts: list[Facts] = []

@@ -1,4 +1,4 @@
-"""What was read of each file and what was not: the ledger, problems first, with their byte offsets."""
+"""What was read of each file and what was not: the read report, problems first, with their byte offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
 
 
 class SourceLike(Protocol):
-    """One file of a trace, as far as its ledger goes."""
+    """One file of a trace, as far as its read report goes."""
 
     @property
     def path(self) -> Any:
@@ -42,8 +42,8 @@ class SourceLike(Protocol):
 
 
 @dataclass(frozen=True)
-class LedgerRow:
-    """A line of the ledger: what, how many, the first byte offset where that matters, in words."""
+class ReadReportRow:
+    """A line of the read report: what, how many, the first byte offset where that matters, in words."""
 
     source: str
     what: str
@@ -52,7 +52,7 @@ class LedgerRow:
     text: str
 
 
-def ledger_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
+def read_report_state(sources: Sequence[SourceLike]) -> tuple[str, bool]:
     """Return one line on how reading went, and whether all is well."""
     events = sum(int(source.read_report.get("events", 0)) for source in sources)
     losses = []
@@ -86,38 +86,40 @@ LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", "damaged
 """Kinds of problems that the header speaks of; the others are in the panel only."""
 
 
-def ledger_rows(sources: Sequence[SourceLike]) -> list[LedgerRow]:
-    """Return the ledger of all files: problems first, then notes, then what was read."""
-    rows: list[LedgerRow] = []
+def read_report_rows(sources: Sequence[SourceLike]) -> list[ReadReportRow]:
+    """Return the read report of all files: problems first, then notes, then what was read."""
+    rows: list[ReadReportRow] = []
     several = len(sources) > 1
     for source in sources:
         name = Path(str(source.path)).name if several else ""
         for kind, count, offset, message in _problems(source):
-            rows.append(LedgerRow(name, kind, count, offset, message))
+            rows.append(ReadReportRow(name, kind, count, offset, message))
     for source in sources:
         name = Path(str(source.path)).name if several else ""
-        rows += [LedgerRow(name, "note", None, None, note) for note in getattr(source, "notes", ())]
+        rows += [ReadReportRow(name, "note", None, None, note) for note in getattr(source, "notes", ())]
     for source in sources:
         name = Path(str(source.path)).name if several else ""
-        ledger = source.read_report
-        if "events" in ledger:
+        read_report = source.read_report
+        if "events" in read_report:
             rows.append(
-                LedgerRow(name, "events", int(ledger["events"]), None, "everything in the event array")
+                ReadReportRow(
+                    name, "events", int(read_report["events"]), None, "everything in the event array"
+                )
             )
         for key, text in _KINDS:
-            if count := int(ledger.get(key, 0)):
-                rows.append(LedgerRow(name, key.replace("_", " "), count, None, text))
-        for category, ends in sorted((ledger.get("flows") or {}).items()):
+            if count := int(read_report.get(key, 0)):
+                rows.append(ReadReportRow(name, key.replace("_", " "), count, None, text))
+        for category, ends in sorted((read_report.get("flows") or {}).items()):
             text = (
                 f"{format_count(ends['starts'])} starts, {format_count(ends['ends'])} ends, "
                 f"{format_count(ends['paired'])} paired; without the other side: "
                 f"{format_count(ends['orphan_starts'])} starts, {format_count(ends['orphan_ends'])} ends"
             )
-            rows.append(LedgerRow(name, f"flow {category}".strip(), int(ends["paired"]), None, text))
+            rows.append(ReadReportRow(name, f"flow {category}".strip(), int(ends["paired"]), None, text))
     return rows
 
 
-def ledger_columns(rows: Sequence[LedgerRow]) -> list[ColumnView]:
+def read_report_columns(rows: Sequence[ReadReportRow]) -> list[ColumnView]:
     """Return the columns of the panel's table."""
     what = max([len("what"), *(len(row.what) for row in rows)])
     count = max([len("count"), *(len(_counted(row.count)) for row in rows)])

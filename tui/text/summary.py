@@ -55,20 +55,20 @@ LANES_SHOWN = 12
 def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
     """Return the object of `info --json` for one source of a trace; times in exact ns as in the file."""
     info = trace.sources[source]
-    ledger: Mapping[str, Any] = info.read_report
-    flows: Mapping[str, Mapping[str, int]] = ledger.get("flows", {})
+    read_report: Mapping[str, Any] = info.read_report
+    flows: Mapping[str, Mapping[str, int]] = read_report.get("flows", {})
     return {
         "schema": SCHEMA,
         "path": str(info.path),
         "form": info.form,
-        **{key: int(ledger.get(key, 0)) for key in COUNTS},
-        "instants": int(ledger.get("instant_events", 0)),
-        **{key: int(ledger.get(key, 0)) for key in TERMS},
+        **{key: int(read_report.get(key, 0)) for key in COUNTS},
+        "instants": int(read_report.get("instant_events", 0)),
+        **{key: int(read_report.get(key, 0)) for key in TERMS},
         "flows": {
             category: {key: int(counts.get(key, 0)) for key in FLOW_COUNTS}
             for category, counts in flows.items()
         },
-        **{key: int(ledger.get(key, 0)) for key in TROUBLE},
+        **{key: int(read_report.get(key, 0)) for key in TROUBLE},
         "problems": [{key: problem.get(key) for key in PROBLEM} for problem in info.problems],
         "notes": list(info.notes),
         "start_ns": info.manifest.get("start_ns"),
@@ -115,25 +115,25 @@ def summary(trace: Trace, lanes: bool = True) -> str:
 
 def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     info = trace.sources[number]
-    ledger: Mapping[str, Any] = info.read_report
-    if "instant_events" in ledger:
-        ledger = {**ledger, "instants": ledger["instant_events"]}
-    if "events" not in ledger:  # a telemetry log
-        yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'counter_samples')}"
+    read_report: Mapping[str, Any] = info.read_report
+    if "instant_events" in read_report:
+        read_report = {**read_report, "instants": read_report["instant_events"]}
+    if "events" not in read_report:  # a telemetry log
+        yield f"{safe(str(info.path))} · {info.form} · {_counted(read_report, 'counter_samples')}"
         yield from _problems(info)
         yield from (f"  {safe(note)}" for note in info.notes)
         return
     start, end = info.manifest.get("start_ns"), info.manifest.get("end_ns")
     span = f" · {format_ns(end - start)}" if start is not None and end is not None else ""
-    yield f"{safe(str(info.path))} · {info.form} · {_counted(ledger, 'events')}{span}"
-    yield "  " + ", ".join(_counted(ledger, key) for key in COUNTS[1:] if ledger.get(key))
-    for category, flows in ledger.get("flows", {}).items():
+    yield f"{safe(str(info.path))} · {info.form} · {_counted(read_report, 'events')}{span}"
+    yield "  " + ", ".join(_counted(read_report, key) for key in COUNTS[1:] if read_report.get(key))
+    for category, flows in read_report.get("flows", {}).items():
         orphans = f", {format_count(flows['orphan_starts'])} starts" if flows["orphan_starts"] else ""
         orphans += f", {format_count(flows['orphan_ends'])} ends" if flows["orphan_ends"] else ""
         alone = f" · alone: {orphans[2:]}" if orphans else ""
         paired, ends = format_count(flows["paired"]), format_count(flows["ends"])
         yield f"  flows {safe(category) or '(no category)'}: {paired} of {ends} ends paired{alone}"
-    trouble = [_counted(ledger, key) for key in TROUBLE if ledger.get(key)]
+    trouble = [_counted(read_report, key) for key in TROUBLE if read_report.get(key)]
     if trouble:
         yield "  " + ", ".join(trouble)
     yield from _problems(info)
@@ -176,8 +176,8 @@ def _content(lane: Lane) -> str:
     return ", ".join(parts)
 
 
-def _counted(ledger: Mapping[str, Any], key: str) -> str:
-    return _many(int(ledger.get(key, 0)), *NAMES.get(key, (key.removesuffix("s").replace("_", " "),)))
+def _counted(read_report: Mapping[str, Any], key: str) -> str:
+    return _many(int(read_report.get(key, 0)), *NAMES.get(key, (key.removesuffix("s").replace("_", " "),)))
 
 
 def _many(count: int, one: str, many: str | None = None) -> str:

@@ -249,7 +249,7 @@ def ambiguous_launches(recording: Recording, limits: Mapping[str, float]) -> Dia
 )
 def lost_kernels(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Launches start an arrow that ends nowhere."""
-    flows = recording.index.ledger["flows"]
+    flows = recording.index.read_report["flows"]
     kinds = [flows[kind] for kind in flows if kind in LAUNCH_FLOWS]
     starts, lost = (sum(int(kind[key]) for kind in kinds) for key in ("starts", "orphan_starts"))
     if not lost:

@@ -16,7 +16,7 @@ from ...query.views import Lane
 from ..devices import lane_categories
 from .recording import Exhibit, Recording
 from .rule import FORMAT, KINETO, OWN, SPYRE, Diagnosis, doctor_rule
-from .terms import event_terms, event_total, ledger_count
+from .terms import event_terms, event_total, read_report_count
 
 FIRST = 3
 """So many places are named as evidence."""
@@ -48,7 +48,7 @@ def unreadable(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
 )
 def repaired(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Events are no valid JSON, and were repaired."""
-    count = int(recording.index.ledger["repaired"])
+    count = int(recording.index.read_report["repaired"])
     if not count:
         return None
     return Diagnosis(count, f"{_events(count)} had to be repaired", _problems(recording, "repaired"))
@@ -119,7 +119,7 @@ def merged_captures(recording: Recording, limits: Mapping[str, float]) -> Diagno
 )
 def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Events were read without their arguments."""
-    count = int(recording.index.ledger["oversized"])
+    count = int(recording.index.read_report["oversized"])
     return (
         Diagnosis(count, f"{_events(count)} read without arguments", _problems(recording, "oversized"))
         if count
@@ -178,7 +178,7 @@ def event_sum(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 )
 def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Slices end before they begin."""
-    count = ledger_count(recording.index, "negative_durations")
+    count = read_report_count(recording.index, "negative_durations")
     return Diagnosis(count, f"{_events(count)} with a negative duration") if count else None
 
 
@@ -191,7 +191,7 @@ def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Dia
 )
 def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Complete events say not how long they took."""
-    count = ledger_count(recording.index, "missing_durations")
+    count = read_report_count(recording.index, "missing_durations")
     return Diagnosis(count, f"{_events(count)} without a duration") if count else None
 
 
@@ -204,9 +204,9 @@ def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diag
 )
 def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Begin and end events do not pair, of threads or of async spans."""
-    ledger = recording.index.ledger
-    begins = int(ledger["unmatched_begin"]) + int(ledger.get("async_unmatched_begin", 0))
-    ends = int(ledger["unmatched_end"]) + int(ledger.get("async_unmatched_end", 0))
+    read_report = recording.index.read_report
+    begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
+    ends = int(read_report["unmatched_end"]) + int(read_report.get("async_unmatched_end", 0))
     if not begins + ends:
         return None
     flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
@@ -224,7 +224,7 @@ def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 )
 def mismatched_ends(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Names of begins and ends differ."""
-    count = ledger_count(recording.index, "mismatched_ends")
+    count = read_report_count(recording.index, "mismatched_ends")
     return (
         Diagnosis(count, f"{format_count(count)} ends name another slice than they close") if count else None
     )

@@ -123,7 +123,7 @@ def profiler_errors(recording: Recording, limits: Mapping[str, float]) -> Diagno
 )
 def no_shapes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Shapes were not recorded."""
-    if not recording.is_pytorch or len(recording.index.column("lifted.input_dims.position")):
+    if not recording.is_pytorch or len(recording.index.column("promoted.input_dims.position")):
         return None
     return Diagnosis(1, "input shapes were not recorded")
 

@@ -25,14 +25,14 @@ TERMS: Mapping[str, str] = {
 
 def event_terms(index: Index) -> dict[str, int]:
     """Return the number of events of each term, in the order of TERMS."""
-    return {term: ledger_count(index, term) for term in TERMS}
+    return {term: read_report_count(index, term) for term in TERMS}
 
 
 def event_total(index: Index) -> int:
     """Return how many events a file has, the unreadable ones with them."""
-    return ledger_count(index, "events")
+    return read_report_count(index, "events")
 
 
-def ledger_count(index: Index, name: str) -> int:
+def read_report_count(index: Index, name: str) -> int:
     """Return a count of the read report."""
-    return int(index.ledger[name])
+    return int(index.read_report[name])

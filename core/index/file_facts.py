@@ -1,4 +1,4 @@
-"""What a trace says of itself beside its events, looked up without reading the events."""
+"""What a trace file says about itself outside its events, looked up without reading the events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BLOCK = 1 << 16
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
 _FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Recv))')
-"""As FLEX, the runtime of the AIU's older software, names what it does."""
+"""Names of events of FLEX, the runtime of the AIU's older software."""
 MOST_TIMES = 1000
 """Times at the beginning of the events of which the first is the start of the trace."""
 EPOCH_NS = 10**18
@@ -38,8 +38,8 @@ _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
 
 @dataclass(frozen=True)
-class Told:
-    """Rank, number of ranks and host as the file says them, None or empty where it does not.
+class FileFacts:
+    """Rank, number of ranks and host as the file gives them, None or empty where it does not.
 
     `start_ns` is when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which
     is the rank of its process.
@@ -57,38 +57,38 @@ class Told:
         return self.rank is not None
 
 
-NOTHING = Told()
+NO_FACTS = FileFacts()
 
 
-def told_by(envelope: Mapping[str, Any]) -> Told:
-    """Return what a trace's own keys say: `distributedInfo` and `host_name`."""
+def facts_in_keys(envelope: Mapping[str, Any]) -> FileFacts:
+    """Return what the keys of a trace beside its events say: `distributedInfo` and `host_name`."""
     info = envelope.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     host = envelope.get("host_name")
-    return Told(
+    return FileFacts(
         _count(info.get("rank")), _count(info.get("world_size")), host if isinstance(host, str) else ""
     )
 
 
-def told_in(path: str | Path, index_dir: Path | None = None) -> Told:
-    """Return what a file says: before its events, else behind them, else in its cached index."""
-    return look_into(path, index_dir)[1]
+def file_facts(path: str | Path, index_dir: Path | None = None) -> FileFacts:
+    """Return what a file says: before its events, else after them, else in its cached index."""
+    return source_and_facts(path, index_dir)[1]
 
 
-def look_into(path: str | Path, index_dir: Path | None = None) -> tuple[Source | None, Told]:
-    """Return a file as a source, None where it is none, and what it says as `told_in` does."""
+def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[Source | None, FileFacts]:
+    """Return a file as a source, None where it is none, and what it says as `file_facts` returns it."""
     if not is_url(path) and not os.path.isfile(path):
-        return None, NOTHING
+        return None, NO_FACTS
     try:
         source = open_source(path)
-        said = _head(source)
-        if not said.complete and source.seekable:
-            said = _or(said, told_by(_tail(source)))
-        if not said.complete:
-            said = _or(said, told_by(_cached(source, index_dir)))
+        facts = _head(source)
+        if not facts.complete and source.seekable:
+            facts = _merged(facts, facts_in_keys(_tail(source)))
+        if not facts.complete:
+            facts = _merged(facts, facts_in_keys(_cached(source, index_dir)))
     except (TracelaneError, OSError):  # opening it will say what is wrong
-        return None, NOTHING
-    return source, said
+        return None, NO_FACTS
+    return source, facts
 
 
 class _Head:
@@ -105,7 +105,7 @@ class _Head:
         return self._stream.read(n) if self.offset < MOST_HEAD else b""
 
 
-def _head(source: Source) -> Told:
+def _head(source: Source) -> FileFacts:
     """Return what a file says by the keys before its events, and by its first events."""
     stream = source.open()
     try:
@@ -113,17 +113,17 @@ def _head(source: Source) -> Told:
         window.more()
         window.at = len(window.data) - len(window.data.lstrip())
         if window.data[window.at : window.at + 1] != b"{":
-            return Told(job_rank=_job_rank(window.data))
+            return FileFacts(job_rank=_job_rank(window.data))
         reader = EnvelopeReader(window)
         reader.read_object()
         start = _start_ns(reader.values, window.data[window.at :])
-        return replace(told_by(reader.values), start_ns=start)
+        return replace(facts_in_keys(reader.values), start_ns=start)
     finally:
         stream.close()
 
 
 def _start_ns(keys: Mapping[str, Any], events: bytes) -> int | None:
-    """Return the least time of the first events in ns since 1970, None where it is told from no such time."""
+    """Return the least time of the first events in ns since 1970, None where times have another origin."""
     times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
     times = [time for time in times if time]
     base = keys.get("baseTimeNanoseconds")
@@ -165,8 +165,9 @@ def _cached(source: Source, index_dir: Path | None) -> Mapping[str, Any]:
     return envelope if isinstance(envelope, dict) else {}
 
 
-def _or(one: Told, other: Told) -> Told:
-    return Told(
+def _merged(one: FileFacts, other: FileFacts) -> FileFacts:
+    """Return what one says, and where it says nothing what the other says."""
+    return FileFacts(
         other.rank if one.rank is None else one.rank,
         other.world if one.world is None else one.world,
         one.host or other.host,
