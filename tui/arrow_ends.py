@@ -12,6 +12,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import DEVICE
 from tracelane.core.index.format import NONE, RowKind
 from tracelane.core.index.store import Index
+from tracelane.core.query.flows import first_into
 from tracelane.core.query.lookup import locate_slice
 from tracelane.core.trace import Row, Trace
 
@@ -121,25 +122,13 @@ def _flows(index: Index, ranges: list[tuple[int, int]]) -> I64:
         out = np.arange(*np.searchsorted(sources, np.array([low, high], sources.dtype)), dtype=np.int64)
         out = out[:MOST_COUNTED]
         found.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
-        first = _first_into(targets, order, low)
-        into = order[first : min(_first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
+        first = first_into(targets, order, low)
+        into = order[first : min(first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
         origin = sources[into].astype(np.int64)
         place = np.searchsorted(lows, origin, "right") - 1
         known = (place >= 0) & (origin < highs[place])
         found.append(into[~known & (sources[into] != NONE)])
     return np.concatenate(found) if found else np.zeros(0, np.int64)
-
-
-def _first_into(targets: np.ndarray, order: np.ndarray, position: int) -> int:
-    """Return the first place in target order of a flow into this position or a later one."""
-    low, high = 0, len(order)
-    while low < high:  # by hand: searchsorted with a sorter would copy the whole column
-        middle = (low + high) // 2
-        if int(targets[int(order[middle])]) < position:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _category(index: Index, position: int) -> str:

@@ -130,17 +130,7 @@ def propose(
     else:
         lag, confidence, words = _refined(peak, interval)
         reasons.append(words)
-        for device in devices:
-            for activity in activities[device][:1]:
-                for process in processes:
-                    r = exact(
-                        activity,
-                        times[process],
-                        np.array([zone + lag]),
-                        peak.comparison.curve.window,
-                        interval,
-                    )
-                    correlation[device, process] = float(r[0])
+        correlation = _correlations(activities, times, zone + lag, peak, interval)
     others = [_score(other) for at, other in peaks if at != zone]
     if others and max(others) > _score(peak) - 2 * SAME:
         confidence = min(confidence, max(0.0, _score(peak) - max(others)))
@@ -152,6 +142,23 @@ def propose(
         reasons.append(mapped)
     offset = zone // SECOND if zone % SECOND == 0 else zone / SECOND
     return Proposal(offset, lag / SECOND, round(confidence, 3), "; ".join(reasons), device_of)
+
+
+def _correlations(
+    activities: Mapping[str, list[Activity]],
+    times: Mapping[str, BusyTime],
+    shift: int,
+    peak: _Peak,
+    interval: int,
+) -> dict[tuple[str, str], float]:
+    """Return the correlation of each (device, process) when the log is shifted by `shift` ns."""
+    window, shifts = peak.comparison.curve.window, np.array([shift])
+    return {
+        (device, process): float(exact(own[0], busy, shifts, window, interval)[0])
+        for device, own in activities.items()
+        if own
+        for process, busy in times.items()
+    }
 
 
 def _score(peak: _Peak | None) -> float:

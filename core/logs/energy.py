@@ -8,7 +8,6 @@ good for 75 W over three years. Ranges and series are in the same time; shift th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,15 +82,6 @@ class Attribution:
     too_short_joules: float
     none_joules: float  # while none of the slices ran
     total_joules: float
-    interval_ns: int
-
-    @property
-    def statement(self) -> str:
-        """Return what these numbers are, in one sentence for the reader."""
-        return (
-            f"Attribution of power sampled every {self.interval_ns / 1e6:.3g} ms, shared by time; "
-            f"only names that ran for {FAR} samples or more in all are listed."
-        )
 
 
 def statistics(series: Series, start_ns: int, end_ns: int) -> Statistics:
@@ -168,15 +158,7 @@ def attribute(
         math.fsum(joules[~far].tolist()),
         int(pieces.nanojoules[running == 0].sum()) / NANO,
         int(pieces.nanojoules.sum()) / NANO,
-        interval_ns,
     )
-
-
-def covers(series: Series, starts_ns: Sequence[int], ends_ns: Sequence[int]) -> list[bool]:
-    """Tell which ranges have a value for every moment: whether a log covers a full active iteration."""
-    return [
-        statistics(series, start, end).covered_ns >= end - start for start, end in zip(starts_ns, ends_ns)
-    ]
 
 
 def _prefix(series: Series) -> tuple[I64, I64, F64, I64]:

@@ -1,153 +1,85 @@
-"""A log as a source of lanes: its series as the counter rows of an index that lies in memory."""
+"""A log as a source of lanes: its series as counter lanes of an index in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import F64, I64
 from ..base.units import format_count
-from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
-from ..index.pyramid import extremes, pyramid_sizes
-from ..index.store import Index
 from .columns import ColumnKind, LogColumn
+from .series_index import SeriesIndex, SeriesLane
 
 if TYPE_CHECKING:
     from .log import TelemetryLog
-    from .series import Series
+    from .series import DeviceLog, Series
 
 FLAT = 0.5
 """A metric that stays above this share of its greatest value is not drawn from zero: it would be flat."""
 WARNED = "⚠"
-_CHOSEN = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
-_CHOSEN_NAMES = ("rdmem", "wrmem", "hostcpu")
+_DEFAULT_KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
+_DEFAULT_NAMES = ("rdmem", "wrmem", "hostcpu")
 
 
 @dataclass(frozen=True)
 class LogLane:
-    """A lane of a log: one metric of one of its devices, and where its row begins in the sample table."""
+    """A lane of a log: one metric of one of its devices."""
 
-    series: Series  # in trace time, the nudging of its clock aside
+    series: Series  # in trace time, before the user moves the log's clock
     title: str
-    chosen: bool  # shown at first
-    first: int
+    is_default: bool  # shown at first
     sample_of: I64  # per entry of the row: the sample, -1 in a gap
 
     @property
     def column(self) -> LogColumn:
-        """What it measures."""
+        """The column of the log that it shows."""
         return self.series.column
 
 
-class LogIndex(Index):
+class LogIndex(SeriesIndex):
     """One log's lanes, a process per device, a lane per metric that has values.
 
     A sample holds over the interval that ends at its stamp; entries without a value stand in the gaps, so
-    that the rows answer as those of counters do. Ordinals number the entries.
+    that the rows answer as those of counters do.
     """
 
     def __init__(self, log: TelemetryLog, devices: Sequence[str], shift_ns: int, base_time_ns: int) -> None:
-        """Lay out some devices' series with `shift_ns` added to the log's times."""
+        """Lay out the series of some devices with `shift_ns` added to the log's times."""
         self.log = log
-        self._texts = ["", "null"]
-        self._memory: dict[str, AnyArray] = {}
         self.metrics: list[LogLane] = []
-        processes = np.zeros(len(devices), PROCESS)
+        lanes: list[SeriesLane] = []
         for number, device in enumerate(devices):
-            first = len(self.metrics)
-            self._add(device, shift_ns, number == 0)
-            pid, name = (
-                self._text(f'"smi:{device}"'),
-                self._text(f"{log.tool or Path(log.path).name} {device}"),
-            )
-            processes[number] = (pid, name, 0, number, first, len(self.metrics) - first, 0)
-        rows = self._rows()
-        lanes = self._lanes(rows, processes)
-        samples = len(self._memory["samples.start"])
-        super().__init__(
-            Path(log.path),
-            _manifest(log, samples, base_time_ns),
-            {"lanes": lanes, "processes": processes, "rows": rows},
-        )
-
-    def _text(self, text: str) -> int:
-        self._texts.append(text)
-        return len(self._texts) - 1
-
-    def _add(self, device: str, shift_ns: int, host: bool) -> None:
-        """Take a device's metrics, those shown at first before the others; the host's of one device only."""
-        entry = self.log.devices[device]
-        columns = [c for c in entry.values if host or c.kind is not ColumnKind.HOST]
-        chosen = chosen_columns(columns)
-        for column in [*chosen, *(c for c in columns if c not in chosen)]:
-            series = entry.series(column).shifted(shift_ns)
-            if series.bounds is not None:
-                self.metrics.append(
-                    LogLane(series, metric_title(series), column in chosen, 0, np.empty(0, np.int64))
-                )
-
-    def _rows(self) -> AnyArray:
-        starts, values = [np.empty(0, np.int64)], [np.empty(0)]
-        first = 0
-        lanes = []
-        for metric in self.metrics:
-            start, value, sample = entries_of(metric.series)
-            lanes.append(LogLane(metric.series, metric.title, metric.chosen, first, sample))
-            starts.append(start)
-            values.append(value)
-            first += len(start)
-        self.metrics = lanes
-        count = np.array([len(metric.sample_of) for metric in lanes], np.int64)
-        value = np.concatenate(values)
-        low, high = extremes(count, value)
-        self._memory = {
-            "samples.start": np.concatenate(starts),
-            "samples.value": value,
-            "samples.ordinal": np.arange(first, dtype=np.uint32),
-            "pyramid.low": low,
-            "pyramid.high": high,
-        }
-        rows = np.zeros(len(lanes), ROW)
-        rows["lane"] = np.arange(len(lanes))
-        rows["kind"] = RowKind.SAMPLES
-        rows["first"] = [metric.first for metric in lanes]
-        rows["count"] = count
-        rows["start"] = [int(metric.series.start_ns[0]) for metric in lanes]
-        rows["end"] = [int(metric.series.end_ns[-1]) for metric in lanes]
-        sizes = pyramid_sizes(count)
-        rows["pyramid"] = np.cumsum(sizes) - sizes
-        return rows
-
-    def _lanes(self, rows: AnyArray, processes: AnyArray) -> AnyArray:
-        lanes = np.zeros(len(self.metrics), LANE)
-        lanes["kind"] = LaneKind.COUNTER
-        lanes["process"] = np.repeat(np.arange(len(processes)), processes["lanes"])
-        lanes["tid"] = 1
-        lanes["name"] = [self._text(metric.title) for metric in self.metrics]
-        lanes["first_row"] = np.arange(len(lanes))
-        lanes["rows"] = 1
-        lanes["samples"] = [len(metric.series) for metric in self.metrics]
-        lanes["start"], lanes["end"] = rows["start"], rows["end"]
-        return lanes
-
-    def _map(self, name: str) -> AnyArray:
-        column = self._memory.get(name)
-        return super()._map(name) if column is None else column
-
-    def _read_string(self, number: int) -> str:
-        return self._texts[number]
+            for series, is_default in _series_of(log.devices[device], has_host=number == 0):
+                series = series.shifted(shift_ns)
+                start, value, sample = entries_of(series)
+                self.metrics.append(LogLane(series, metric_title(series), is_default, sample))
+                times = int(series.start_ns[0]), int(series.end_ns[-1])
+                lanes.append(SeriesLane(number, metric_title(series), start, value, *times, len(series)))
+        tool = log.tool or Path(log.path).name
+        processes = [(f"smi:{device}", f"{tool} {device}") for device in devices]
+        samples = sum(len(lane.starts) for lane in lanes)
+        super().__init__(_manifest(log, samples, base_time_ns), processes, lanes)
 
     def scale(self, row_number: int) -> tuple[float, float]:
         """Return the least and greatest value that a row's drawing has room for."""
         least, most = self.metrics[row_number].series.bounds or (0.0, 0.0)
         return drawn_range(least, most)
 
-    def close(self) -> None:
-        """Nothing is mapped: what is in memory stays."""
+
+def _series_of(log: DeviceLog, has_host: bool) -> Iterator[tuple[Series, bool]]:
+    """Yield (series with values, whether it is shown at first) of a device, those shown at first before the
+    others; series of the host only where `has_host`.
+    """
+    columns = [column for column in log.values if has_host or column.kind is not ColumnKind.HOST]
+    default = default_columns(columns)
+    for column in [*default, *(column for column in columns if column not in default)]:
+        series = log.series(column)
+        if series.bounds is not None:
+            yield series, column in default
 
 
 def drawn_range(least: float, most: float) -> tuple[float, float]:
@@ -158,12 +90,12 @@ def drawn_range(least: float, most: float) -> tuple[float, float]:
     return (min(least, 0.0), max(most, 0.0)) if least or most else (0.0, 1.0)
 
 
-def chosen_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:
+def default_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:
     """Return the metrics shown at first: power, busy, temperature, memory traffic, the host's processor."""
     chosen: list[LogColumn] = []
-    for kind in _CHOSEN:
+    for kind in _DEFAULT_KINDS:
         chosen += [column for column in columns if column.kind is kind][:1]
-    for name in _CHOSEN_NAMES:
+    for name in _DEFAULT_NAMES:
         chosen += [column for column in columns if column.name.lower() == name and column not in chosen][:1]
     return chosen or list(columns[:6])
 

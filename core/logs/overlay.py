@@ -183,7 +183,7 @@ class Overlay(TraceWithMore):
         readings = []
         for _, lane_index, metric in self.metrics():
             lane = self.lanes[lane_index]
-            device = self._device_of(lane.process) if metric.chosen else None
+            device = self._device_of(lane.process) if metric.is_default else None
             if device is None or (device.source, device.process) != (process.source, process.number):
                 continue
             reading = self.reading(self.row(lane_index, 0), time, clocks)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..index.format import NONE
 from ..index.store import Index
 
@@ -37,13 +38,7 @@ def flows_out(index: Index, position: int, limit: int | None = None) -> list[Flo
 def flows_in(index: Index, position: int, limit: int | None = None) -> list[Flow]:
     """Return the flows that end in a slice, at most `limit`."""
     order, targets = index.column("flows.by_target"), index.column("flows.target")
-    low, high = 0, len(order)
-    while low < high:  # by hand: searchsorted with a sorter would copy the whole column
-        middle = (low + high) // 2
-        if int(targets[int(order[middle])]) < position:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_into(targets, order, position)
     flows: list[Flow] = []
     while low < len(order) and (limit is None or len(flows) < limit):
         number = int(order[low])
@@ -52,6 +47,18 @@ def flows_in(index: Index, position: int, limit: int | None = None) -> list[Flow
         flows.append(flow(index, number))
         low += 1
     return flows
+
+
+def first_into(targets: AnyArray, order: AnyArray, position: int) -> int:
+    """Return the index in `order` (flows by target) of the first flow into this position or a later one."""
+    low, high = 0, len(order)
+    while low < high:  # by hand: searchsorted with a sorter would copy the whole column
+        middle = (low + high) // 2
+        if int(targets[int(order[middle])]) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def flow(index: Index, number: int) -> Flow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..index.format import LaneKind, RowKind, SliceFlag
+from ..index.format import LaneKind, RowKind
 from ..index.store import Index
 
 DEEPEST_SEARCH = 64
@@ -182,27 +182,3 @@ def _child_ranges(index: Index, position: int) -> list[tuple[int, int]]:
         if high > low:
             ranges.append((int(row["first"]) + int(low), int(row["first"]) + int(high)))
     return ranges
-
-
-def is_unclosed(index: Index, position: int) -> bool:
-    """Tell whether a slice is a begin event without its end."""
-    return bool(index.flag(position) & SliceFlag.UNCLOSED)
-
-
-__all__ = [
-    "ancestors",
-    "child_at",
-    "children",
-    "count_children",
-    "is_unclosed",
-    "lanes_of",
-    "locate_slice",
-    "nearest",
-    "next_after",
-    "previous_before",
-    "processes_of",
-    "row_starts",
-    "rows_beneath",
-    "slice_at",
-    "started_by",
-]

@@ -22,7 +22,7 @@ def with_first_metrics(trace: object, session: Session) -> Session:
     """Return the session with the less telling metrics of the logs hidden; H lists them."""
     if not isinstance(trace, Overlay):
         return session
-    hidden = {lane_key(trace.lanes[place]) for _, place, metric in trace.metrics() if not metric.chosen}
+    hidden = {lane_key(trace.lanes[place]) for _, place, metric in trace.metrics() if not metric.is_default}
     return replace(session, hidden_lanes=session.hidden_lanes | hidden)
 
 

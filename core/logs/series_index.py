@@ -1,0 +1,104 @@
+"""Series as counter lanes: an index of samples in memory, for logs and for counters computed from a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import F64, I64, AnyArray
+from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
+from ..index.pyramid import extremes, pyramid_sizes
+from ..index.store import Index
+
+
+@dataclass(frozen=True)
+class SeriesLane:
+    """One lane of samples: `starts` in ns of lane time, ascending; each value holds until the next start."""
+
+    process: int  # index among the processes of the index
+    title: str
+    starts: I64
+    values: F64
+    start: int  # ns of lane time from which the lane counts as occupied
+    end: int
+    samples: int  # how many of the entries are samples
+
+
+class SeriesIndex(Index):
+    """An index with one row of samples for each lane. Ordinals number the entries of all lanes."""
+
+    def __init__(
+        self, manifest: dict[str, Any], processes: Sequence[tuple[str, str]], lanes: Sequence[SeriesLane]
+    ) -> None:
+        """Lay out lanes, ordered by process; a process is (pid, name)."""
+        self._texts = ["", "null"]
+        count = np.array([len(lane.starts) for lane in lanes], np.int64)
+        value = np.concatenate([np.empty(0), *(lane.values for lane in lanes)])
+        low, high = extremes(count, value)
+        self._memory: dict[str, AnyArray] = {
+            "samples.start": np.concatenate([np.empty(0, np.int64), *(lane.starts for lane in lanes)]),
+            "samples.value": value,
+            "samples.ordinal": np.arange(len(value), dtype=np.uint32),
+            "pyramid.low": low,
+            "pyramid.high": high,
+        }
+        tables = {
+            "processes": self._process_table(processes, lanes),
+            "rows": _row_table(count, lanes),
+            "lanes": self._lane_table(lanes),
+        }
+        super().__init__(Path(manifest["path"]), manifest, tables)
+
+    def _process_table(self, processes: Sequence[tuple[str, str]], lanes: Sequence[SeriesLane]) -> AnyArray:
+        table = np.zeros(len(processes), PROCESS)
+        owners = [lane.process for lane in lanes]
+        for number, (pid, name) in enumerate(processes):
+            first = sum(owner < number for owner in owners)
+            texts = self._text(json.dumps(pid, ensure_ascii=False)), self._text(name)
+            table[number] = (*texts, 0, number, first, owners.count(number), 0)
+        return table
+
+    def _lane_table(self, lanes: Sequence[SeriesLane]) -> AnyArray:
+        table = np.zeros(len(lanes), LANE)
+        table["kind"] = LaneKind.COUNTER
+        table["process"] = [lane.process for lane in lanes]
+        table["tid"] = 1
+        table["name"] = [self._text(lane.title) for lane in lanes]
+        table["first_row"] = np.arange(len(lanes))
+        table["rows"] = 1
+        table["samples"] = [lane.samples for lane in lanes]
+        table["start"] = [lane.start for lane in lanes]
+        table["end"] = [lane.end for lane in lanes]
+        return table
+
+    def _text(self, text: str) -> int:
+        self._texts.append(text)
+        return len(self._texts) - 1
+
+    def _map(self, name: str) -> AnyArray:
+        column = self._memory.get(name)
+        return super()._map(name) if column is None else column
+
+    def _read_string(self, number: int) -> str:
+        return self._texts[number]
+
+    def close(self) -> None:
+        """Do nothing: no file is mapped, and what is in memory stays."""
+
+
+def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
+    table = np.zeros(len(lanes), ROW)
+    table["lane"] = np.arange(len(lanes))
+    table["kind"] = RowKind.SAMPLES
+    table["first"] = np.cumsum(count) - count
+    table["count"] = count
+    table["start"] = [lane.start for lane in lanes]
+    table["end"] = [lane.end for lane in lanes]
+    sizes = pyramid_sizes(count)
+    table["pyramid"] = np.cumsum(sizes) - sizes
+    return table
