@@ -27,6 +27,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 MOST_WORDS = 900
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
+PATH = re.compile(r"`((?:core|tui|tests|docs|bundle|benchmarks|screenshots|src)/[\w./*-]*)`(?!, new)")
 MACHINE = re.compile(r"/(?:work|home|Users|root)/[\w.]+")
 SUPERLATIVES = re.compile(
     r"\b(blazing\w*|lightning|fastest|best|amazing|seamless\w*|powerful)\b", re.IGNORECASE
@@ -126,6 +127,31 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target, _ in LINK.findall(document.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (document.parent / target).exists(), f"{document.name} -> {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_of_the_project_exist(document: Path) -> None:
+    """Every file and folder of the project that a document names in backticks exists."""
+    for path in PATH.findall(document.read_text(encoding="utf-8")):
+        assert any(any(top.glob(path.rstrip("/"))) for top in (ROOT, ROOT / "tests")), (
+            f"{document.name}: {path}"
+        )
+
+
+def test_rooms_are_those_of_the_architecture() -> None:
+    """docs/architecture.md has a row for each folder of core and tui, and for no other."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = {
+        room
+        for names in re.findall(r"^\| (`(?:core|tui)/.*?) \|", text, re.MULTILINE)
+        for room in PATH.findall(names)
+    }
+    folders = {
+        str(path.parent.relative_to(ROOT))
+        for top in ("core", "tui")
+        for path in ROOT.glob(f"{top}/*/__init__.py")
+    }
+    assert folders == {room for room in rows if not room.endswith(".py")}
 
 
 def test_no_paths_of_a_machine() -> None:
