@@ -291,7 +291,7 @@ class TracelaneApp(Stage):
         """Leave the keys of commands that ask for a line to the line that is open already."""
         asking = action == "command" and parameters and parameters[0] in ASKING
         if asking and isinstance(self.screen, MainScreen):
-            return not any(prompt.is_open for prompt in self.screen.query(Prompt).results())
+            return not self.screen.is_asking
         return super().check_action(action, parameters)
 
     def action_command(self, command_id: str) -> None:

@@ -99,7 +99,7 @@ class Stage(PacedApp):
             del self.messages[:-MESSAGES_KEPT]
         if not self.screen_stack:
             return
-        for line in self.main.query(MessageLine).results():
+        for line in self.main.query_children(MessageLine).results():
             if stays:
                 line.answer, line.notices = "", (*(one for one in line.notices if one != text), text)
             else:
@@ -108,23 +108,23 @@ class Stage(PacedApp):
     @property
     def message(self) -> str:
         """What is being said."""
-        lines = self.main.query(MessageLine).results() if self.screen_stack else ()
+        lines = self.main.query_children(MessageLine).results() if self.screen_stack else ()
         return next((line.text for line in lines), "")
 
     @property
     def has_notice(self) -> bool:
         """Whether something is said that stays until it is dismissed."""
-        lines = self.main.query(MessageLine).results() if self.screen_stack else ()
+        lines = self.main.query_children(MessageLine).results() if self.screen_stack else ()
         return any(line.notices for line in lines)
 
     def withdraw(self, text: str) -> None:
         """Take away a message that holds no more."""
-        for line in self.main.query(MessageLine).results():
+        for line in self.main.query_children(MessageLine).results():
             line.notices = tuple(one for one in line.notices if one != safe(text))
 
     def dismiss_messages(self) -> None:
         """Take away what is being said."""
-        for line in self.main.query(MessageLine).results():
+        for line in self.main.query_children(MessageLine).results():
             line.answer, line.notices = "", ()
 
     def keys_text_of(self, entry: Command) -> str:

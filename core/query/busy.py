@@ -137,18 +137,18 @@ def spans(index: Index, row_number: int, cells: Cells) -> list[Span]:
         return []
     alone = count == 1
     key = np.where(alone, longest, -2 - category)  # -1 for an empty cell: it has no category
-    changes = (key[1:] != key[:-1]).nonzero()[0] + 1
-    lefts = np.concatenate(([0], changes))
-    rights = np.concatenate((changes, [len(key)]))
+    changes = (key[1:] != key[:-1]).nonzero()[0]
+    edges = np.zeros(len(changes) + 2, np.int64)
+    edges[1:-1], edges[-1] = changes + 1, len(key)
+    lefts, rights = edges[:-1], edges[1:]
     drawn = key[lefts] != -1
-    begin = int(index.rows[row_number]["first"])
     merged = (count > 1).nonzero()[0]
-    best = longest[lefts]
+    best, fullest = longest[lefts], count[lefts]
     if len(merged):
         ns = np.full(len(key), -1, np.int64)
-        ns[merged] = index.duration(begin + longest[merged])
+        ns[merged] = index.duration(int(index.rows[row_number]["first"]) + longest[merged])
         most = np.maximum.reduceat(ns, lefts)
         best = longest[first_where(ns == most.repeat(rights - lefts), lefts)]
-    fullest = np.maximum.reduceat(count, lefts)
+        fullest = np.maximum.reduceat(count, lefts)
     columns = (lefts, rights, category[lefts], best, fullest, alone[lefts])
     return list(map(Span, *(column[drawn].tolist() for column in columns)))

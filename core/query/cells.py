@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .ranges import first_where, local_categories
 MANY = 1 << 20
 """Largest table of (cell, category) that is summed up in."""
 LOWEST, GREATEST, HALF = -(1 << 63), (1 << 63) - 1, 1 << 62
+_NO_NS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -119,49 +121,84 @@ def row_cells(
     """
     row = index.rows[row_number]
     bounds = clipped_edges(edges, offset)
-    width, rows_slices = len(bounds) - 1, int(row["count"])
-    empty = np.full(width, -1, np.int64)
-    if width <= 0 or not rows_slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
-        return Cells(np.zeros(max(width, 0), np.int64), empty, empty, np.zeros(max(width, 0), np.int64))
-    touch = _touched(index, row, bounds)
-    if touch.first[0] == touch.first[-1] and not len(touch.crossing):
-        return Cells(np.zeros(width, np.int64), empty, empty, np.zeros(width, np.int64))
-    begin, kinds = int(row["categories"]), int(row["category_count"])
-    row_categories = index.column("row_categories")[begin : begin + kinds].astype(np.int64)
-    dense = int(touch.first[-1] - touch.first[0]) > BLOCK * (width + 1)
+    width, begin, slices = len(bounds) - 1, int(row["first"]), int(row["count"])
+    if width <= 0 or not slices or int(row["start"]) >= bounds[-1] or int(row["end"]) < bounds[0]:
+        return _nothing(max(width, 0))
+    starts = index.column("slices.start")[begin : begin + slices]
+    low, high = starts.searchsorted(bounds[::width], "left").tolist()
+    categories = _categories_of(index, row)
+    if low == high:
+        return _crossed(index, begin + low - 1, low - 1, bounds, categories, leaving_out)
+    touch = _touched(index, begin, starts, bounds)
+    dense = high - low > BLOCK * (width + 1)
     blocks = EdgeBlocks(index, row, touch.first) if dense else None
-    longest, longest_ns = longest_of(blocks) if blocks else _longest_few(index, touch)
+    ns = _NO_NS if dense else index.durations_between(begin + low, begin + high)
+    longest, longest_ns = longest_of(blocks) if blocks else _longest_few(touch, ns)
     better = touch.crossing_ns >= longest_ns[touch.crossing]  # it stands first: wins a tie
     crossed = touch.crossing[better]
     longest[crossed] = touch.first[crossed] - 1
     count = touch.starting.copy()
     count[touch.crossing] += 1
+    category = np.full(width, -1, np.int64)
     some = count.nonzero()[0]
-    shares = _edge_shares(index, touch, row_categories)
-    of_longest = local_categories(
-        row_categories, index.column("slices.category")[touch.begin + longest[some]]
-    )
-    category = empty
-    if width * kinds > MANY or (dense and int(row["sums"]) == NO_SUMS):
-        best, busy = _dominant_of_many(index, touch, row_categories, shares, some, of_longest)
+    if len(categories) == 1 and not dense:
+        category[some] = categories[0]
+        is_left_out = int(categories[0]) in leaving_out
+        return Cells(count, longest, category, _nothing(width).busy if is_left_out else _spent(touch, ns))
+    shares = _edge_shares(index, touch, categories)
+    of_longest = local_categories(categories, index.column("slices.category")[begin + longest[some]])
+    if width * len(categories) > MANY or (dense and int(row["sums"]) == NO_SUMS):
+        best, busy = _dominant_of_many(index, touch, categories, shares, some, of_longest)
     else:
-        spent = spent_in(blocks, row_categories) if blocks else _spent_few(index, touch, row_categories)
+        spent = spent_in(blocks, categories) if blocks else _spent_few(index, touch, categories, ns)
         np.add.at(spent.reshape(-1), shares[0], shares[1])
         if leaving_out:
-            spent[:, np.isin(row_categories, list(leaving_out))] = 0
+            spent[:, np.isin(categories, list(leaving_out))] = 0
         spent_some, lines = spent[some], np.arange(len(some))
-        most = spent_some.argmax(axis=1) if len(some) else np.empty(0, np.int64)
+        most = spent_some.argmax(axis=1)
         tied = spent_some[lines, of_longest] == spent_some[lines, most]
         best, busy = np.where(tied, of_longest, most), spent.sum(axis=1)
-    if len(some):
-        category = empty.copy()
-        category[some] = row_categories[best]
+    category[some] = categories[best]
     return Cells(count, longest, category, busy)
 
 
-def _touched(index: Index, row: np.void, bounds: I64) -> _Touch:
-    begin, count = int(row["first"]), int(row["count"])
-    starts = index.column("slices.start")[begin : begin + count]
+@lru_cache(maxsize=16)
+def _nothing(width: int) -> Cells:
+    """Return the cells of a row without slices: arrays that nobody may write to."""
+    none, empty = np.zeros(width, np.int64), np.full(width, -1, np.int64)
+    none.flags.writeable = empty.flags.writeable = False
+    return Cells(none, empty, empty, none)
+
+
+def _categories_of(index: Index, row: np.void) -> I64:
+    begin = int(row["categories"])
+    categories: I64 = index.column("row_categories")[begin : begin + int(row["category_count"])]
+    return categories.astype(np.int64)
+
+
+def _crossed(
+    index: Index, position: int, at: int, bounds: I64, categories: I64, leaving_out: Collection[int]
+) -> Cells:
+    """Return the cells of a window in which no slice starts: of the one before it, as far as it reaches."""
+    width = len(bounds) - 1
+    if at < 0:
+        return _nothing(width)
+    end = min(int(index.column("slices.start")[position]) + int(index.duration([position])[0]), GREATEST)
+    cells = int(bounds[:-1].searchsorted(end, "left"))  # those that begin before it ends
+    if not cells:
+        return _nothing(width)
+    local = local_categories(categories, index.column("slices.category")[position : position + 1])
+    number = int(categories[local[0]])
+    count, busy = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    longest, category = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+    count[:cells], longest[:cells], category[:cells] = 1, at, number
+    if number not in leaving_out:
+        np.subtract(bounds[1 : cells + 1], bounds[:cells], out=busy[:cells])
+        busy[cells - 1] = min(end, int(bounds[cells])) - int(bounds[cells - 1])
+    return Cells(count, longest, category, busy)
+
+
+def _touched(index: Index, begin: int, starts: AnyArray, bounds: I64) -> _Touch:
     first = starts.searchsorted(bounds, "left").astype(np.int64)
     before = np.maximum(first - 1, 0)
     ns = index.duration(begin + before)
@@ -187,31 +224,37 @@ def _edge_shares(index: Index, touch: _Touch, categories: I64) -> tuple[I64, I64
     return np.concatenate((touch.crossing, touch.reaching)) * len(categories) + local, ns
 
 
-def _longest_few(index: Index, touch: _Touch) -> tuple[I64, I64]:
-    """Find the longest slice starting in each cell from the window's slices themselves."""
-    width = len(touch.starting)
-    low, high = int(touch.first[0]), int(touch.first[-1])
+def _longest_few(touch: _Touch, ns: I64) -> tuple[I64, I64]:
+    """Find the longest slice starting in each cell from the durations of the window's slices."""
+    width, low = len(touch.starting), touch.first[0]
     longest, longest_ns = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
-    if high > low:
-        ns = index.durations_between(touch.begin + low, touch.begin + high)
-        cells = touch.starting.nonzero()[0]
-        begins = touch.first[cells] - low
-        most = np.maximum.reduceat(ns, begins)
-        hits = ns == most.repeat(touch.starting[cells])
-        longest[cells], longest_ns[cells] = first_where(hits, begins) + low, most
+    cells = touch.starting.nonzero()[0]
+    begins = touch.first[cells] - low
+    most = np.maximum.reduceat(ns, begins)
+    hits = ns == most.repeat(touch.starting[cells])
+    longest[cells], longest_ns[cells] = first_where(hits, begins) + low, most
     return longest, longest_ns
 
 
-def _spent_few(index: Index, touch: _Touch, categories: I64) -> I64:
+def _spent(touch: _Touch, ns: I64) -> I64:
+    """Return how many ns of each cell slices take, whatever their category."""
+    before = np.zeros(len(ns) + 1, np.int64)
+    np.cumsum(ns, out=before[1:])
+    until = before[touch.first - touch.first[0]]
+    spent: I64 = until[1:] - until[:-1]
+    spent[touch.crossing] += touch.inside
+    spent[touch.reaching] -= touch.beyond
+    return spent
+
+
+def _spent_few(index: Index, touch: _Touch, categories: I64, ns: I64) -> I64:
     """Sum the full durations of the slices starting in each cell, by category, one by one."""
     width, kinds = len(touch.starting), len(categories)
     spent = np.zeros((width, kinds), np.int64)
     low, high = touch.begin + int(touch.first[0]), touch.begin + int(touch.first[-1])
-    if high > low:
-        ns = index.durations_between(low, high)
-        cells = np.arange(width).repeat(touch.starting)
-        local = local_categories(categories, index.column("slices.category")[low:high])
-        np.add.at(spent.reshape(-1), cells * kinds + local, ns)
+    cells = np.arange(0, width * kinds, kinds).repeat(touch.starting)
+    local = local_categories(categories, index.column("slices.category")[low:high])
+    np.add.at(spent.reshape(-1), cells + local, ns)
     return spent
 
 

@@ -39,7 +39,6 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..steps import step_marks
 from ..widgets.bars import Bar, Footer
-from ..widgets.prompt import Prompt
 from ..widgets.table import VirtualTable
 from .marks import MarkController
 from .panels import PanelController
@@ -196,11 +195,12 @@ class DrawingController:
     def fill_footer(self) -> None:
         """Say in the footer what keys do just now."""
         if self.app.composed:
-            if any(prompt.is_open for prompt in self.app.main.query(Prompt).results()):
+            main = self.app.main
+            if isinstance(main, MainScreen) and main.is_asking:
                 keys = [("Enter", "do it"), ("Esc", "leave it"), ("↑↓", "what was typed before")]
             else:
                 keys = self._state_keys()
-            for footer in self.app.main.query(Footer).results():
+            for footer in self.app.main.query_children(Footer).results():
                 footer.keys = tuple(keys)
 
     def _state_keys(self) -> list[tuple[str, str]]:

@@ -74,10 +74,10 @@ class Line:
 
     def holds(self, key: RowKey | None) -> bool:
         """Tell whether a row is drawn on this line."""
-        own = self.row_key
-        if own is None or key is None or own.lane != key.lane:
+        if key is None or (max(0, self.depth) != key.depth and key.depth not in self.frames):
             return False
-        return own.depth == key.depth or key.depth in self.frames
+        own = self.row_key
+        return own is not None and own.lane == key.lane
 
     @property
     def fold_key(self) -> LaneKey | tuple[int, str] | None:
@@ -422,9 +422,10 @@ class Layout:
             first = block.depths[offset]
             return Line(LineKind.MORE, more, block.process, lane, first, folded=True)
         depth = block.depths[offset] if block.depths else 0
-        line = _row_line(lane, block.process, depth)
         title = lane.title if offset == 0 else ""
-        return replace(line, title=title, frames=block.frames if depth in block.frames else range(0))
+        frames = block.frames if depth in block.frames else range(0)
+        overlap = has_overlaps(lane, depth)
+        return Line(LineKind.ROW, title, block.process, lane, depth, overlap=overlap, frames=frames)
 
     def _pinned(self, session: Session) -> tuple[Line, ...]:
         found: list[Line] = []
@@ -434,17 +435,18 @@ class Layout:
                 continue
             lane = self.trace.lanes[number]
             for depth in range(min(len(lane.rows), PINNED_LINES - len(found))):
-                line = _row_line(lane, lane.process, depth)
-                title = f"{lane.title} · {lane.process.title}" if depth == 0 else line.title
-                found.append(replace(line, title=title, pinned=True))
+                title = f"{lane.title} · {lane.process.title}" if depth == 0 else ""
+                overlap = has_overlaps(lane, depth)
+                found.append(
+                    Line(LineKind.ROW, title, lane.process, lane, depth, overlap=overlap, pinned=True)
+                )
         return (*found, Line(LineKind.RULE, "")) if found else ()
 
 
-def _row_line(lane: Lane, process: Process | None, depth: int) -> Line:
+def has_overlaps(lane: Lane, depth: int) -> bool:
+    """Tell whether a row is an extra one, for slices that overlap others without nesting in them."""
     slices_rows = len(lane.rows) - (1 if lane.instants else 0)
-    overlap = bool(lane.overlapping) and lane.depth <= depth < slices_rows
-    title = lane.title if depth == 0 else ""
-    return Line(LineKind.ROW, title, process, lane, depth, overlap=overlap)
+    return bool(lane.overlapping) and lane.depth <= depth < slices_rows
 
 
 def rows_shown(lane: Lane, session: Session, rows: int) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from tracelane.core.base.arrays import F64
+from tracelane.core.base.arrays import F64, I64
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
@@ -108,6 +107,8 @@ class LaneEdges:
     per_eighth: F64  # eighths of a cell that a ns takes
 
 
+_UNCLOSED, _OVERLAPS = int(SliceFlag.UNCLOSED), int(SliceFlag.OVERLAP)
+
 DIMMED = "quiet"
 """The colour of what a search does not match."""
 
@@ -125,6 +126,7 @@ class RowReader:
         self.queries = 0
         self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
         self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
+        self._labels: dict[tuple[int, int], str] = {}
         self._scales: dict[tuple[int, int], tuple[float, float]] = {}
         self._extents: dict[tuple[int, int], tuple[float, float] | None] = {}
         self._by_argument = ArgumentColours()
@@ -249,7 +251,7 @@ class RowReader:
         positions = np.array([span.at for span in found], np.int64) + first
         facts = self._facts(source, index, positions, found, colour_by)
         names = self._many_names(source, index, number, found, edges)
-        levels = covered_levels(cells, edges.per_eighth)
+        levels: list[int] = covered_levels(cells, edges.per_eighth).tolist()
         runs = slice_runs(found, facts, edges.times, names, self.eighths, levels)
         return SliceRow(self._with_hits(runs, source, number, edges), is_device(lane))
 
@@ -277,7 +279,12 @@ class RowReader:
                 if lead.share in (0.0, 1.0)
                 else f"{'' if lead.is_exact else ABOUT}{100 * lead.share:.0f} %"
             )
-            names[i] = ManyNames(safe(short_name(index.string(name))), share, lead.slices)
+            label = self._labels.get((source, name))
+            if label is None:
+                if len(self._labels) >= KEPT_NAMES:
+                    self._labels.clear()
+                label = self._labels[source, name] = safe(short_name(index.string(name)))
+            names[i] = ManyNames(label, share, lead.slices)
         return names
 
     def _view(self, views: RowViews | None, source: int, number: int) -> RowView | None:
@@ -313,10 +320,8 @@ class RowReader:
         names = index.column("slices.name")[positions].tolist()
         starts = index.column("slices.start")[positions].tolist()
         durations = index.duration(positions).tolist()
-        flags = _sparse(index.column("flags.position"), index.column("flags.value"), positions, 0)
-        cnames = _sparse(
-            index.column("promoted.cname.position"), index.column("promoted.cname.value"), positions, -1
-        )
+        flags = _sparse(index, "flags", positions, 0)
+        cnames = _sparse(index, "promoted.cname", positions, -1)
         known = self._names
         facts: list[Facts] = []
         for span, name, start, duration, flag, cname in zip(found, names, starts, durations, flags, cnames):
@@ -325,9 +330,7 @@ class RowReader:
                 looked_up = self._look_up(source, index, name, span.category, cname, colour_by)
             bits = 0
             if flag:
-                bits = (RAGGED if flag & SliceFlag.UNCLOSED else 0) | (
-                    OVERLAP if flag & SliceFlag.OVERLAP else 0
-                )
+                bits = (RAGGED if flag & _UNCLOSED else 0) | (OVERLAP if flag & _OVERLAPS else 0)
             facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
         if colour_by.startswith(BY_ARGUMENT):
             keys = self._by_argument.keys(source, index, colour_by, positions)
@@ -408,19 +411,23 @@ class RowReader:
         width = view.width
         best = np.full(width, -1, np.int64)
         keys = ["quiet"] * width
-        room = np.array([max(1, right - left) for left, right in pairwise(view.edges())], np.float64)
         for lane in lanes:
             self.queries += 1
             index = self._index(lane.source)
-            edges = self._edges(view, clocks.offset(lane.source, lane.pid)).array
-            cells = self._lane_cells(lane, index, edges)
-            share = np.rint(8 * np.minimum(cells.busy / room, 1.0)).astype(np.int64)
-            level = np.where(cells.count > 0, np.maximum(share, 1), -1)
-            for cell in np.flatnonzero(level > best).tolist():
-                category = int(cells.category[cell])
-                if category >= 0:
-                    keys[cell] = key_of(index.categories[category], lane.title)
-            best = np.maximum(best, level)
+            edges = self._edges(view, clocks.offset(lane.source, lane.pid))
+            cells = self._lane_cells(lane, index, edges.array)
+            level = np.where(cells.count > 0, covered_levels(cells, edges.per_eighth), -1)
+            better = (level > best).nonzero()[0]
+            categories = cells.category[better].tolist()
+            key = {
+                number: key_of(index.categories[number], lane.title)
+                for number in {*categories}
+                if number >= 0
+            }
+            for cell, number in zip(better.tolist(), categories):
+                if number >= 0:
+                    keys[cell] = key[number]
+            best[better] = level[better]
         return BusyRow(tuple(best.tolist()), tuple(keys))
 
     def _lane_cells(self, lane: Lane, index: Index, edges: Sequence[int]) -> Cells:
@@ -491,15 +498,19 @@ class RowReader:
         return None
 
 
-def _sparse(positions: np.ndarray, values: np.ndarray, wanted: np.ndarray, missing: int) -> list[int]:
-    """Return the sparse column's value at each wanted position, or `missing`."""
-    if not len(positions):
-        return [missing] * len(wanted)
-    places = np.searchsorted(positions, wanted.astype(positions.dtype))
-    places[places == len(positions)] = 0
-    hit = positions[places] == wanted
-    found: list[int] = np.where(hit, values[places].astype(np.int64), missing).tolist()
-    return found
+def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int]:
+    """Return a sparse column's value at each of some ascending positions, or `missing`."""
+    stored = index.column(f"{column}.position")
+    if not len(stored):
+        return [missing] * len(positions)
+    ends = np.array((positions[0], positions[-1] + 1), stored.dtype)
+    low, high = stored.searchsorted(ends).tolist()
+    if low == high:
+        return [missing] * len(positions)
+    places = np.minimum(stored.searchsorted(positions.astype(stored.dtype)), len(stored) - 1)
+    values = index.column(f"{column}.value")[places].astype(np.int64)
+    at: list[int] = np.where(stored[places] == positions, values, missing).tolist()
+    return at
 
 
 def _extent(low: float, high: float) -> tuple[float, float] | None:
@@ -507,9 +518,9 @@ def _extent(low: float, high: float) -> tuple[float, float] | None:
     return (low, high) if np.isfinite(low) and np.isfinite(high) and low < high else None
 
 
-def covered_levels(cells: Cells, per_eighth: F64) -> list[int]:
+def covered_levels(cells: Cells, per_eighth: F64) -> I64:
     """Return how many eighths of each cell's time slices cover: 0 where none lies, else 1..8."""
-    levels = np.rint(cells.busy * per_eighth).clip(1, FULL)
-    levels[cells.count == 0] = 0
-    found: list[int] = levels.astype(np.int64).tolist()
-    return found
+    levels = np.rint(cells.busy * per_eighth)
+    np.minimum(levels, FULL, out=levels)
+    np.maximum(levels, cells.count > 0, out=levels)
+    return levels.astype(np.int64)

@@ -18,6 +18,8 @@ from .labels import ascii_text, fit, padded
 from .palette import Look, Palette
 from .runs import FULL, HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 
+_TEXTURES = (1, 1, 1, 2, 2, 3, 3, 3, 3)
+"""Which shade tells each level of a cell that some slice touches."""
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
@@ -124,8 +126,7 @@ def _texture(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs
     the last where there is room.
     """
     width = run.right - run.left
-    levels = run.levels or (FULL,) * width
-    text = "".join(glyphs.shades[min(3, max(1, (level + 1) // 2))] for level in levels)
+    text = "".join([glyphs.shades[_TEXTURES[level]] for level in run.levels]) or glyphs.shades[3] * width
     style = palette.style(run.key, Look.FAINT)
     if not run.label or width < COUNT_FROM:
         segments.append(Segment(text, style))

@@ -79,6 +79,11 @@ class MainScreen(Screen[None]):
         yield Footer(self._keys, id="footer")
         yield MessageLine()
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether a line to type in is open. Asked of every key, so without a search for the line."""
+        return self.has_class("-asking")
+
     def on_mount(self) -> None:
         """Tell the App."""
         self._give(self._fit.room, maximised=False)
