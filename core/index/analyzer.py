@@ -50,12 +50,12 @@ UNLIMITED = {"skip": 0, "ts_start": 0.0, "count": 1 << 60, "ts_end": 1e300}
 def analyzer_notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return one note on what acelyzer changed, none for a file that it did not write."""
     envelope = manifest.get("envelope")
-    told = envelope.get("otherData") if isinstance(envelope, Mapping) else None
-    if not isinstance(told, Mapping) or TOOL not in str(told.get("Application", "")).lower():
+    data = envelope.get("otherData") if isinstance(envelope, Mapping) else None
+    if not isinstance(data, Mapping) or TOOL not in str(data.get("Application", "")).lower():
         return ()
-    settings = told.get("Settings")
+    settings = data.get("Settings")
     if not isinstance(settings, Mapping):
-        settings = _of_command_line(str(told.get("CmdLine", "")))
+        settings = _of_command_line(str(data.get("CmdLine", "")))
     if settings is None:
         return ("written by aiu-trace-analyzer, which does not tell what it changed",)
     changes = [*_times(settings), *_events(settings), *_names(settings)]
@@ -123,14 +123,14 @@ def _of_command_line(line: str) -> dict[str, Any] | None:
         return None
     if not words:
         return None
-    found: dict[str, Any] = dict(DEFAULTS)
-    for place, word in enumerate(words):
+    settings: dict[str, Any] = dict(DEFAULTS)
+    for number, word in enumerate(words):
         option, given, value = word.partition("=")
         if option in FLAGS:
-            found[FLAGS[option]] = True
+            settings[FLAGS[option]] = True
         elif option in VALUES:
-            following = words[place + 1] if place + 1 < len(words) else ""
-            found[VALUES[option]] = value if given else following
-    if found.get("tb") and "profile" not in found:
-        found["profile"] = ONLY_TORCH
-    return found
+            following = words[number + 1] if number + 1 < len(words) else ""
+            settings[VALUES[option]] = value if given else following
+    if settings.get("tb") and "profile" not in settings:
+        settings["profile"] = ONLY_TORCH
+    return settings

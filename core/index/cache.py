@@ -74,10 +74,10 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class IndexPlace:
+class IndexLocation:
     """Where the index of one source belongs.
 
-    `notes` say why it is not the usual place, `events` what happened to an index that lay there.
+    `notes` say why it is not the usual location, `events` what happened to an index that lay there.
     """
 
     folder: Path
@@ -85,8 +85,8 @@ class IndexPlace:
     temporary: bool = False
     events: tuple[str, ...] = ()
 
-    def with_events(self, events: Sequence[str]) -> IndexPlace:
-        """Return the same place where more has happened."""
+    def with_events(self, events: Sequence[str]) -> IndexLocation:
+        """Return the same location where more has happened."""
         return replace(self, events=(*self.events, *events))
 
     @property
@@ -191,7 +191,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexPlace:
+def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexLocation:
     """Return where the index of a source belongs: the given folder, the cache, or a private temporary one.
 
     The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
@@ -201,14 +201,16 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexP
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
-    place = IndexPlace(folder / key)
-    if is_own_folder(folder) and place.exists():  # a cache that may only be read is good enough for reading
-        return place
+    location = IndexLocation(folder / key)
+    if (
+        is_own_folder(folder) and location.exists()
+    ):  # a cache that may only be read is good enough for reading
+        return location
     trouble = _trouble_writing(folder, shared=index_dir is not None)
     if trouble:
         where = f"the cache {root}" if index_dir is None else f"{index_dir}"
         return _temporary(key, f"{where} cannot be written ({trouble})")
-    return place
+    return location
 
 
 def _version_folder(root: Path) -> Path:
@@ -251,7 +253,7 @@ def _private_files() -> Iterator[None]:
 _temporaries: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _temporary(key: str, why: str) -> IndexPlace:
+def _temporary(key: str, why: str) -> IndexLocation:
     try:
         folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
         # Laid out like a cache: what is kept beside an index, its marks, stays inside and goes with it.
@@ -263,7 +265,7 @@ def _temporary(key: str, why: str) -> IndexPlace:
         ) from None
     _temporaries.append(folder)  # held until the process ends, then removed by its finalizer
     note = f"{why}: the index lies in a temporary folder and is gone afterwards; --index-dir names another"
-    return IndexPlace(versioned / key, (note,), temporary=True)
+    return IndexLocation(versioned / key, (note,), temporary=True)
 
 
 @contextmanager

@@ -77,29 +77,29 @@ def unfinished_note(path: str) -> tuple[str, ...]:
 
 def states_read(indexes: Sequence[Index]) -> dict[str, State]:
     """Return the files behind indexes as they were when they were read; pipes and logs are none."""
-    found = {}
+    states = {}
     for index in indexes:
         source = index.manifest.get("source")
         if isinstance(source, dict) and "mtime_ns" in source:
-            found[index.path] = int(source["size"]), int(source["mtime_ns"])
-    return found
+            states[index.path] = int(source["size"]), int(source["mtime_ns"])
+    return states
 
 
 def changes_since(states: Mapping[str, State]) -> tuple[Change, ...]:
     """Return the files that are no longer in these states."""
-    found = []
+    changes = []
     for path, (size, changed) in states.items():
         try:
             status = os.stat(path)
         except OSError as error:
             if (whole := finished_name(path)) != path:
-                found.append(Change(path, renamed=whole))
+                changes.append(Change(path, renamed=whole))
             elif isinstance(error, FileNotFoundError | NotADirectoryError):
-                found.append(Change(path, deleted=True))
+                changes.append(Change(path, deleted=True))
             continue
         if (status.st_size, status.st_mtime_ns) != (size, changed):
-            found.append(Change(path, max(0, status.st_size - size)))
-    return tuple(found)
+            changes.append(Change(path, max(0, status.st_size - size)))
+    return tuple(changes)
 
 
 class Watch:
@@ -117,7 +117,7 @@ class Watch:
         self.looks = 0
         """How often was looked."""
         self._states, self._period_s, self._look = states, period_s, look
-        self._wanted = threading.Event()
+        self._wake = threading.Event()
         self._ended = False
         if states:
             threading.Thread(target=self._run, name="tracelane-watch", daemon=True).start()
@@ -129,18 +129,18 @@ class Watch:
 
     def look_now(self) -> None:
         """Look as soon as the thread can; `looks` tells when it has."""
-        self._wanted.set()
+        self._wake.set()
 
     def close(self) -> None:
         """Look no more."""
         self._ended = True
-        self._wanted.set()
+        self._wake.set()
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait(self._period_s)
+            self._wake.wait(self._period_s)
             if self._ended:
                 return
-            self._wanted.clear()
+            self._wake.clear()
             self.changes = self._look(self._states)
             self.looks += 1

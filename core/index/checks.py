@@ -132,8 +132,8 @@ def dtypes_of(name: str) -> tuple[str, ...]:
 
 def _promoted_columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     for argument in PROMOTED:
-        for places, values in (("position", "value"), ("instant", "instant_value")):
-            yield f"promoted.{argument.key}.{places}", ("u4",)
+        for holders, values in (("position", "value"), ("instant", "instant_value")):
+            yield f"promoted.{argument.key}.{holders}", ("u4",)
             yield f"promoted.{argument.key}.{values}", _PROMOTED_DTYPES[argument.kind]
 
 
@@ -146,12 +146,12 @@ def _check_lengths(lengths: Mapping[str, int]) -> None:
         each = {lengths.get(name, 0) for name in COLUMNS if name.startswith(f"{table}.")}
         require(len(each) <= 1, f"the columns of {table} are not equally long")
     for name in lengths:
-        for places, values in ((".position", ".value"), (".instant", ".instant_value")):
-            if name.startswith("promoted.") and name.endswith(places):
-                other = name.removesuffix(places) + values
+        for holders, values in ((".position", ".value"), (".instant", ".instant_value")):
+            if name.startswith("promoted.") and name.endswith(holders):
+                other = name.removesuffix(holders) + values
                 require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
             if name.startswith("promoted.") and name.endswith(values):
-                other = name.removesuffix(values) + places
+                other = name.removesuffix(values) + holders
                 require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
     low, high = lengths.get("pyramid.low", 0), lengths.get("pyramid.high", 0)
     require(low == high, "pyramid.low and pyramid.high are not equally long")

@@ -132,8 +132,10 @@ def _check_rule(name: str, values: AnyArray, rule: ColumnRule, limit: int) -> No
 
 def _check_parents(name: str, values: AnyArray, columns: Columns) -> None:
     for first, chunk in _chunks(values):
-        places = np.arange(first, first + len(chunk), dtype=np.uint32)
-        require(bool(((chunk < places) | (chunk == NONE)).all()), f"{name}: a slice stands before its parent")
+        positions = np.arange(first, first + len(chunk), dtype=np.uint32)
+        require(
+            bool(((chunk < positions) | (chunk == NONE)).all()), f"{name}: a slice stands before its parent"
+        )
 
 
 def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
@@ -143,10 +145,10 @@ def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
         if int(chunk.max()) < LONG:
             continue
         require(not bool((chunk > LONG).any()), f"{name} has a duration that is none")
-        places = np.flatnonzero(chunk == LONG) + first
-        where = np.searchsorted(known, places)
+        positions = np.flatnonzero(chunk == LONG) + first
+        where = np.searchsorted(known, positions)
         sound = where < len(known)
-        sound[sound] = known[where[sound]] == places[sound]
+        sound[sound] = known[where[sound]] == positions[sound]
         require(bool(sound.all()), f"{name} lacks long durations")
     if len(known):
         columns.column(_LONG_DURATIONS[name])
@@ -164,8 +166,8 @@ def _starts_checked(kind: RowKind) -> Callable[[str, AnyArray, Columns], None]:
         rows = columns.rows
         rows = rows[(rows["kind"] == kind) & (rows["count"] > 0)]
         firsts = np.sort(rows["first"].astype(np.int64))
-        for place, chunk in _chunks(values):
-            falls = np.flatnonzero(chunk[1:] < chunk[:-1]) + place + 1
+        for first, chunk in _chunks(values):
+            falls = np.flatnonzero(chunk[1:] < chunk[:-1]) + first + 1
             if len(falls):
                 where = np.searchsorted(firsts, falls)
                 sound = where < len(firsts)
@@ -196,8 +198,8 @@ def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
     some = count > 0
     begin, size = rows["first"][some].astype(np.int64), rows["count"][some].astype(np.int64)
     first, count = first[some].astype(np.int64), count[some]
-    places = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
-    longest = values[places].astype(np.int64)
+    positions = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    longest = values[positions].astype(np.int64)
     sound = (longest >= np.repeat(begin, count)) & (longest < np.repeat(begin + size, count))
     require(bool(sound.all()), f"{name}: the longest slice of a row lies elsewhere")
 

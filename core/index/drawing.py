@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from .column_files import ColumnFiles
 from .format import LONG, OVERVIEW_CELLS, OVERVIEW_FROM, RowKind
-from .pyramid import category_sums, extremes, longest, pyramid_sizes, sums_place
+from .pyramid import category_sums, extremes, longest, pyramid_sizes, sums_begin
 
 BATCH = 1 << 20
 """Slices or samples treated at once; a longer row is treated alone."""
@@ -56,14 +56,14 @@ class Drawing:
         duration = columns.read("slices.duration")[begin:end].astype(np.int64)
         long = np.flatnonzero(duration == LONG)
         if len(long):
-            place = np.searchsorted(columns.read("long.position"), (long + begin).astype(np.uint32))
-            duration[long] = columns.read("long.duration")[place]
+            entries = np.searchsorted(columns.read("long.position"), (long + begin).astype(np.uint32))
+            duration[long] = columns.read("long.duration")[entries]
 
         sums = category_sums(count, duration, category, self._categories)
         columns.writer("row_categories", "u4").append(sums.categories)
         rows["category_count"][batch] = sums.category_count
         rows["categories"][batch] = self._row_categories + _before(sums.category_count)
-        rows["sums"][batch] = sums_place(self._sums + _before(sums.sums_count), sums.sums_count)
+        rows["sums"][batch] = sums_begin(self._sums + _before(sums.sums_count), sums.sums_count)
         columns.writer("category_sums", "i8").append(sums.sums)
         self._row_categories += len(sums.categories)
         self._sums += len(sums.sums)

@@ -79,7 +79,7 @@ def lane_events(
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     thread_lanes = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
     first_of_track[[track for _, track in thread_lanes]] = bounds[[number for number, _ in thread_lanes]]
-    jobs = _place(batches, "timed", columns, first_of_track, threads)
+    jobs = _placing_jobs(batches, "timed", columns, first_of_track, threads)
 
     runs = [(number, one.groups) for number, one in enumerate(lanes) if isinstance(one, AsyncLane)]
     stacks = bounds[[number for number, _ in thread_lanes]]
@@ -91,13 +91,13 @@ def lane_events(
         first_of_lane = np.flatnonzero(np.diff(lane_of_run, prepend=-1))
         shift = bounds[lane_of_run[first_of_lane]] - before[first_of_lane]
         run_starts = before + np.repeat(shift, np.diff(np.append(first_of_lane, len(before))))
-        place = concatenated_ranges(run_starts, run_sizes)
+        slots = concatenated_ranges(run_starts, run_sizes)
         stacks = np.sort(np.concatenate((stacks, run_starts)))
 
         def place_asyncs(worker: Worker) -> None:
             for name, values in columns.items():
                 worker.check()
-                values[place] = 0 if name == "duration" else asyncs.events[name][entries]
+                values[slots] = 0 if name == "duration" else asyncs.events[name][entries]
 
         jobs.append(place_asyncs)
     return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64)), jobs
@@ -124,14 +124,16 @@ def flow_events(
     columns = _room(int(bounds[-1]), "flows", FLOW_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     first_of_track[order] = bounds[:-1]
-    return FlowEvents(columns, order, bounds), _place(batches, "flows", columns, first_of_track, threads)
+    return FlowEvents(columns, order, bounds), _placing_jobs(
+        batches, "flows", columns, first_of_track, threads
+    )
 
 
 def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Table:
     return {name: scratch.array(size, TABLES[table][name]) for name in names}
 
 
-def _place(
+def _placing_jobs(
     batches: NumberedBatches, table: str, columns: Table, first_of_track: U64, threads: int
 ) -> list[BuildJob]:
     """Return jobs that put the events of all batches where their tracks lie, in file order; each takes
@@ -146,13 +148,13 @@ def _place(
     ranges = np.split(np.arange(len(lengths)), cuts)
     for numbers in ranges:
         some = numbers.tolist()
-        jobs.append(partial(_place_batches, batches, table, columns, some, following.copy()))
+        jobs.append(partial(_place_events_of, batches, table, columns, some, following.copy()))
         if numbers is not ranges[-1]:
             following = following + batches.track_counts(table, some).astype(np.uint64)
     return jobs
 
 
-def _place_batches(
+def _place_events_of(
     batches: NumberedBatches,
     table: str,
     columns: Table,
@@ -163,7 +165,7 @@ def _place_batches(
     for number in numbers:
         if table not in batches.batches[number].tables:
             continue
-        place = worker.loops.places(batches.values(number, table, "track"), following)
+        slots = worker.loops.slots(batches.values(number, table, "track"), following)
         for name, out in columns.items():
             values: AnyArray = batches.values(number, table, name)
-            worker.loops.put(np.ascontiguousarray(values, out.dtype), place, out)
+            worker.loops.put(np.ascontiguousarray(values, out.dtype), slots, out)

@@ -15,7 +15,7 @@ AXES = ("DP", "PP", "CP", "TP")
 _RANK = re.compile(r"(?<![a-z])(?<!local[-_])rank[-_=]?(\d{1,7})(?:[-_]?of[-_]?(\d{1,7}))?", re.IGNORECASE)
 _WORKER = re.compile(r"(?<![a-z])worker[-_=]?(\d{1,7})", re.IGNORECASE)
 _AXIS = re.compile(r"-(TP|DP|PP|EP|CP)-(\d{1,7})(?![0-9A-Za-z])")
-_WORKER_PLACE = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(?=_(?:\w+_)?rank\d)")
+_WORKER_AXES = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(?=_(?:\w+_)?rank\d)")
 """How vLLM calls its workers: dp0_pp0_tp1_dcp0_ep1_rank1."""
 _EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
@@ -51,13 +51,13 @@ def name_facts(path: str | Path) -> NameFacts:
         stamp = _date_ns(date)
     rank, world = rank_in(name)
     axes = {axis: int(number) for axis, number in _AXIS.findall(name)}
-    if place := _WORKER_PLACE.search(name):
-        axes = dict(zip(("DP", "PP", "TP"), map(int, place.groups())))
+    if worker := _WORKER_AXES.search(name):
+        axes = dict(zip(("DP", "PP", "TP"), map(int, worker.groups())))
     if rank is None and not axes:
         rank, world = rank_in(path.parent.name)
     host = _HOST.search(name[: epoch.start()]) if epoch and rank_in(name)[0] is None else None
     stem = name
-    for pattern in (_EPOCH, _DATE, _WORKER_PLACE, _RANK, _WORKER, _AXIS):
+    for pattern in (_EPOCH, _DATE, _WORKER_AXES, _RANK, _WORKER, _AXIS):
         stem = pattern.sub("#", stem)
     host_name, pid = (host["host"], int(host["pid"])) if host else ("", None)
     return NameFacts(rank, world, axes, stamp, host_name, pid, stem)
@@ -73,21 +73,24 @@ def rank_in(name: str) -> tuple[int | None, int | None]:
 
 
 def axes_text(axes: Mapping[str, int]) -> str:
-    """Return a place in the parallel layout as engines write it: "TP 1 DP 0"."""
+    """Return a position in the parallel layout as engines write it: "TP 1 DP 0"."""
     return " ".join(f"{axis} {number}" for axis, number in axes.items())
 
 
-def ranks_by_axes(places: list[Mapping[str, int]]) -> list[int]:
-    """Return the ranks of files that tell only their places: counted along AXES, the last one fastest."""
-    used = [axis for axis in AXES if any(axis in place for place in places)] or ["EP"]
-    sizes = {axis: 1 + max(place.get(axis, 0) for place in places) for axis in used}
-    found = []
-    for place in places:
+def ranks_by_axes(positions: list[Mapping[str, int]]) -> list[int]:
+    """Return the ranks of files that name only their positions in a layout.
+
+    They are counted along AXES, the last one fastest.
+    """
+    used = [axis for axis in AXES if any(axis in position for position in positions)] or ["EP"]
+    sizes = {axis: 1 + max(position.get(axis, 0) for position in positions) for axis in used}
+    ranks = []
+    for position in positions:
         rank = 0
         for axis in used:
-            rank = rank * sizes[axis] + place.get(axis, 0)
-        found.append(rank)
-    return found
+            rank = rank * sizes[axis] + position.get(axis, 0)
+        ranks.append(rank)
+    return ranks
 
 
 def _epoch_ns(text: str) -> int:

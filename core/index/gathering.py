@@ -89,7 +89,7 @@ class Gathering:
         Raises CacheError where a process was ended.
         """
         try:
-            over = self._several.poll(wait)
+            is_over = self._several.poll(wait)
         except ChildrenError as error:
             raise CacheError(ENDED) from error
         written = self._several.written[self._opened :]
@@ -98,9 +98,9 @@ class Gathering:
             self._open(self._positions[path])
         for path, failure in self._several.failed.items():
             self.failed.setdefault(self._positions[path], _named(path, failure))
-        if over:
+        if is_over:
             self.close()  # processes that have nothing to do keep their memory
-        return over
+        return is_over
 
     def opened(self) -> Opened:
         """Return what has come once all is over; raises why nothing has where that is so."""

@@ -151,10 +151,10 @@ class CounterSamples:
         """
         part = {key: values[lane.first : lane.last] for key, values in self._events.items()}
         cuts = np.flatnonzero(np.diff(part["series"])) + 1
-        found = []
+        series = []
         for index in np.split(np.arange(lane.last - lane.first), cuts):
             number = int(part["series"][index[0]])
             samples = SampleSeries(number, part["start"][index], part["value"][index], part["ordinal"][index])
-            found.append((int(samples.ordinal.min()), self._strings.text(number), samples))
-        found.sort(key=lambda entry: entry[:2])
-        return [samples for _, _, samples in found]
+            series.append((int(samples.ordinal.min()), self._strings.text(number), samples))
+        series.sort(key=lambda entry: entry[:2])
+        return [samples for _, _, samples in series]

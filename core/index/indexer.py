@@ -51,29 +51,29 @@ class _Indexer:
     def run(self) -> int:
         """Do what the first line of standard input asks for."""
         try:
-            asked = json.loads(sys.stdin.readline())
+            order = json.loads(sys.stdin.readline())
         except ValueError:
             return ENDED
         threading.Thread(target=self._listen, daemon=True).start()
-        return self._build(asked)
+        return self._build(order)
 
-    def _build(self, asked: dict[str, Any]) -> int:
+    def _build(self, order: dict[str, Any]) -> int:
         from ..read.source import Source
-        from .cache import IndexPlace
+        from .cache import IndexLocation
         from .ingest import build_index
         from .options import IndexOptions
 
-        options = IndexOptions.from_message(asked["options"])
-        source = Source.from_message(asked["source"])
+        options = IndexOptions.from_message(order["options"])
+        source = Source.from_message(order["source"])
         try:
             events = build_index(
                 source,
-                IndexPlace(Path(asked["place"])),
+                IndexLocation(Path(order["location"])),
                 options,
                 progress=self._progress,
                 cancelled=self.unwanted.is_set,
                 begun=self._begun,
-                pictured=self._draw if asked["pictures"] else None,
+                pictured=self._draw if order["pictures"] else None,
             )
         except Cancelled:
             return ENDED

@@ -12,7 +12,7 @@ from ..base.children import DECODING, Children, ChildrenError, Message
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
 from ..read.source import Source
-from .cache import IndexPlace, sweep
+from .cache import IndexLocation, sweep
 from .options import DEFAULT_OPTIONS, IndexOptions
 
 MODULE = "tracelane.core.index.indexer"
@@ -26,9 +26,11 @@ PATIENCE_S = 2.0
 """So long the process may take to clear up when its index is not wanted any more."""
 
 
-def order(source: Source, place: IndexPlace, options: IndexOptions, *, pictures: bool) -> dict[str, Any]:
-    """Return the line that orders the index of a source to be built in its place."""
-    where = {"source": source.to_message(), "place": str(place.folder)}
+def order(
+    source: Source, location: IndexLocation, options: IndexOptions, *, pictures: bool
+) -> dict[str, Any]:
+    """Return the line that orders the index of a source to be built at its location."""
+    where = {"source": source.to_message(), "location": str(location.folder)}
     return {**where, "options": options.to_message(), "pictures": pictures}
 
 
@@ -38,7 +40,7 @@ class Indexing:
     def __init__(
         self,
         source: Source,
-        place: IndexPlace,
+        location: IndexLocation,
         options: IndexOptions = DEFAULT_OPTIONS,
         *,
         pictures: bool = False,
@@ -48,7 +50,7 @@ class Indexing:
         Whether it runs is known after `await_running` only.
         """
         self.source = source
-        self.place = place
+        self.location = location
         self.progress = Progress("reading", 0, source.size or None)
         self.picture: Path | None = None
         """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
@@ -63,7 +65,7 @@ class Indexing:
         """Start a process and give it the order."""
         children = Children(1, module=MODULE, environment=DECODING)
         try:
-            children.send(0, order(self.source, self.place, self._options, pictures=self._pictures))
+            children.send(0, order(self.source, self.location, self._options, pictures=self._pictures))
         except ChildrenError:
             children.close()
             raise
@@ -112,12 +114,12 @@ class Indexing:
         return self.committed
 
     def _retry(self) -> None:
-        """Start a process that takes least memory in place of the one that was killed."""
+        """Start a process that takes least memory in location of the one that was killed."""
         self._may_retry = False
         self._children.close()
-        sweep(self.place.folder.parent)
+        sweep(self.location.folder.parent)
         self._options = self._options.with_threads(1)
-        self.place = self.place.with_events((retry_event(self.source.path),))
+        self.location = self.location.with_events((retry_event(self.source.path),))
         self.progress = Progress("reading", 0, self.source.size or None)
         try:
             self._children = self._started()
@@ -131,7 +133,7 @@ class Indexing:
         self._closed = True
         self._children.close(0.0 if self.committed else PATIENCE_S)
         if not self.committed:
-            sweep(self.place.folder.parent)
+            sweep(self.location.folder.parent)
 
     def _take(self, message: Message) -> None:
         if "progress" in message:
@@ -140,7 +142,7 @@ class Indexing:
             self.picture = Path(message["picture"])
         elif "committed" in message:
             self.committed = True
-            self.place = self.place.with_events(message["events"])
+            self.location = self.location.with_events(message["events"])
         elif "failed" in message:
             raise as_raised(message)
 
@@ -157,5 +159,5 @@ def as_raised(message: Message) -> Exception:
         error = RuntimeError(message["message"])
         error.add_note(message.get("trace", ""))
         return error
-    told: TracelaneError = kind(message["message"])
-    return told
+    tracelane_error: TracelaneError = kind(message["message"])
+    return tracelane_error

@@ -14,7 +14,7 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from ..read.report import NO_EVENTS
 from ..read.source import Source, current_source
 from ..remote.files import is_url
-from .cache import IndexPlace, discard, locate
+from .cache import IndexLocation, discard, locate
 from .cached import touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -52,18 +52,18 @@ def ingest_index(
 
 def ingest_source(
     source: Source,
-    place: IndexPlace,
+    location: IndexLocation,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
-    """Return the index of a source, built and committed in its place as `ingest_index` does."""
+    """Return the index of a source, built and committed in its location as `ingest_index` does."""
     if pays_process(source) and not (options.threads == 1 and serves_decoding()):
         from .indexing import Indexing
 
         try:
-            with Indexing(source, place, options) as indexing:
+            with Indexing(source, location, options) as indexing:
                 from . import store  # noqa: F401 - while the process starts: it is needed afterwards
 
                 indexing.await_running()
@@ -71,10 +71,10 @@ def ingest_source(
                     progress(indexing.progress)
                     if cancelled():
                         raise Cancelled
-            return opened_index(source, indexing.place)
+            return opened_index(source, indexing.location)
         except ChildrenError:
             pass  # one process by itself, then
-    return build_here(source, place, options, progress=progress, cancelled=cancelled)
+    return build_here(source, location, options, progress=progress, cancelled=cancelled)
 
 
 def find_index(
@@ -84,20 +84,20 @@ def find_index(
     source: Source | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
-) -> Index | tuple[Source, IndexPlace]:
+) -> Index | tuple[Source, IndexLocation]:
     """Return the index of a file from the cache, else what is to be read and where its index belongs."""
     source = current_source(path, source, progress=progress, cancelled=cancelled)
-    place = locate(dict(source.fingerprint), options.index_dir)
+    location = locate(dict(source.fingerprint), options.index_dir)
     if options.force:
-        return source, place
+        return source, location
     try:
-        index = _opened(place, source)
+        index = _opened(location, source)
     except DamagedIndexError as error:
-        discard(place.folder)
-        place = locate(dict(source.fingerprint), options.index_dir)
+        discard(location.folder)
+        location = locate(dict(source.fingerprint), options.index_dir)
         event = f"{source.path}: its index was damaged ({error.why}) and is built anew"
-        return source, place.with_events((event,))
-    return (source, place) if index is None else index
+        return source, location.with_events((event,))
+    return (source, location) if index is None else index
 
 
 def pays_process(source: Source) -> bool:
@@ -107,26 +107,26 @@ def pays_process(source: Source) -> bool:
 
 def build_here(
     source: Source,
-    place: IndexPlace,
+    location: IndexLocation,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, read and built by this process."""
-    events = build_index(source, place, options, progress=progress, cancelled=cancelled)
-    return opened_index(source, place.with_events(events))
+    events = build_index(source, location, options, progress=progress, cancelled=cancelled)
+    return opened_index(source, location.with_events(events))
 
 
-def opened_index(source: Source, place: IndexPlace) -> Index:
+def opened_index(source: Source, location: IndexLocation) -> Index:
     """Return the index that was just committed; CacheError where it cannot be opened."""
     try:
-        index = _opened(place, source)
+        index = _opened(location, source)
         why = "it is gone"
     except DamagedIndexError as error:
         index, why = None, error.why
     if index is None:
-        raise CacheError(f"the index of {source.path} in {place.folder} cannot be read: {why}")
+        raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: {why}")
     return index
 
 
@@ -146,18 +146,18 @@ def cached_index(
         return None
 
 
-def _opened(place: IndexPlace, source: Source) -> Index | None:
-    """Open the index in its place, None where there is none; DamagedIndexError."""
-    if not place.exists():
+def _opened(location: IndexLocation, source: Source) -> Index | None:
+    """Open the index in its location, None where there is none; DamagedIndexError."""
+    if not location.exists():
         return None
     from .store import Index  # not before a process that builds one has been started: it loads numpy
 
-    lease = place.lease()
+    lease = location.lease()
     try:
-        index = Index.open(place.folder)
+        index = Index.open(location.folder)
         if index.manifest["source"] != source.fingerprint:
             why = "it is that of another file"
-            raise DamagedIndexError(f"the index in {place.folder} is damaged: {why}", place.folder, why)
+            raise DamagedIndexError(f"the index in {location.folder} is damaged: {why}", location.folder, why)
     except CacheError as error:
         if lease is not None:
             lease.close()
@@ -165,18 +165,18 @@ def _opened(place: IndexPlace, source: Source) -> Index | None:
             raise
         return None  # removed a moment ago
     index.lease, index.source = lease, source
-    index.notes = (*place.notes, *place.events, *unfinished_note(source.path))
-    index.events = place.events
+    index.notes = (*location.notes, *location.events, *unfinished_note(source.path))
+    index.events = location.events
     index.path = (
         source.path if source.path == "-" or is_url(source.path) else str(Path(source.path).absolute())
     )
-    touch(place.folder)
+    touch(location.folder)
     return index
 
 
 def build_index(
     source: Source,
-    place: IndexPlace,
+    location: IndexLocation,
     options: IndexOptions,
     *,
     progress: ProgressCallback,
@@ -184,34 +184,34 @@ def build_index(
     begun: Callable[[Path], None] = lambda folder: None,
     pictured: Callable[[Path], None] | None = None,
 ) -> tuple[str, ...]:
-    """Read a source, build its index and commit it in its place, unless another process has meanwhile.
+    """Read a source, build its index and commit it in its location, unless another process has meanwhile.
 
     Returns sentences on what else happened in the cache, for people. Raises CacheError where the index would
     not fit. `begun` is called with the folder that is written to, `pictured` with the pictures of batches
     (see `read.coarse`).
     """
-    with place.exclusive(cancelled):
-        if not options.force and _is_there(place, source):
+    with location.exclusive(cancelled):
+        if not options.force and _is_there(location, source):
             return ()
-        root = place.folder.parent.parent
+        root = location.folder.parent.parent
         limit = limit_of(root, options.cache_limit)
-        if not place.temporary:
-            check_room([planned_index(source, place)], root, limit)
-        with place.building() as folder:
+        if not location.temporary:
+            check_room([planned_index(source, location)], root, limit)
+        with location.building() as folder:
             begun(folder)
             _build(source, folder, options, progress, cancelled, pictured)
-        return () if place.temporary else keep_within(limit, root, place.key)
+        return () if location.temporary else keep_within(limit, root, location.key)
 
 
-def planned_index(source: Source, place: IndexPlace) -> PlannedIndex:
+def planned_index(source: Source, location: IndexLocation) -> PlannedIndex:
     """Return how much room the index of a source needs."""
-    return PlannedIndex(place.key, source.path, index_size(source.size, source.packing != "plain"))
+    return PlannedIndex(location.key, source.path, index_size(source.size, source.packing != "plain"))
 
 
-def _is_there(place: IndexPlace, source: Source) -> bool:
+def _is_there(location: IndexLocation, source: Source) -> bool:
     """Tell whether another process has built the index meanwhile."""
     try:
-        index = _opened(place, source)
+        index = _opened(location, source)
     except DamagedIndexError:
         return False
     if index is not None:

@@ -103,8 +103,8 @@ class Loops(Protocol):
         """Do out[index] = values."""
         ...
 
-    def places(self, track: U32, following: U64) -> U32:
-        """Return the place of each event: the next one of its track; `following`, per track, is moved on."""
+    def slots(self, track: U32, following: U64) -> U32:
+        """Return the slot of each event: the next one of its track; `following`, per track, moves on."""
         ...
 
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:

@@ -66,11 +66,11 @@ class NativeLoops:
         """See `Loops.put`."""
         self._call("tl_put", values.itemsize, len(index), values, index, out)
 
-    def places(self, track: U32, following: U64) -> U32:
-        """See `Loops.places`."""
-        place = self._room("places", len(track), "u4")
-        self._call("tl_places", len(track), track, following, place)
-        return place
+    def slots(self, track: U32, following: U64) -> U32:
+        """See `Loops.slots`."""
+        slots = self._room("slots", len(track), "u4")
+        self._call("tl_places", len(track), track, following, slots)
+        return slots
 
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:
         """See `Loops.intern`."""

@@ -33,10 +33,10 @@ def packing(indexes: Sequence[Index]) -> Iterator[None]:
     The process ends by itself when its starter does, whatever way that goes. Where none can be started,
     arguments go on being inflated again.
     """
-    wanted = [index for index in indexes if worth_packing(index)]
+    unpacked = [index for index in indexes if worth_packing(index)]
     process: subprocess.Popen[bytes] | None = None
-    if wanted:
-        pairs = [text for index in wanted for text in (str(index.folder), index.path)]
+    if unpacked:
+        pairs = [text for index in unpacked for text in (str(index.folder), index.path)]
         with contextlib.suppress(OSError):
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", MODULE, *pairs],

@@ -61,15 +61,15 @@ class PlainLoops:
         """See `Loops.put`."""
         out[index] = values
 
-    def places(self, track: U32, following: U64) -> U32:
-        """See `Loops.places`."""
+    def slots(self, track: U32, following: U64) -> U32:
+        """See `Loops.slots`."""
         self._cancel.check()
-        place = np.empty(len(track), np.uint32)
+        slots = np.empty(len(track), np.uint32)
         for number in np.unique(track).tolist():
             own = np.flatnonzero(track == number)
-            place[own] = int(following[number]) + np.arange(len(own))
+            slots[own] = int(following[number]) + np.arange(len(own))
             following[number] += np.uint64(len(own))
-        return place
+        return slots
 
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:
         """See `Loops.intern`."""
@@ -258,12 +258,12 @@ def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_tim
     """Place the slices of a lane that begins at entry `first`; return the greatest number open at once."""
     open_: list[list[int]] = []  # (end, up to where children cover it, entry, row), ends falling
     busy: list[tuple[int, int]] = []  # heap of (end, row)
-    taken = 0  # a bit per row
+    busy_rows = 0  # a bit per row
     depth = 0
     for entry, (begin, length) in enumerate(zip(start.tolist(), duration.tolist()), first):
         end = begin + length
         while busy and busy[0][0] <= begin:
-            taken &= ~(1 << heappop(busy)[1])
+            busy_rows &= ~(1 << heappop(busy)[1])
         overlap[entry] = bool(busy) and busy[0][0] < end
         depth = max(depth, len(busy) + 1)
         # What ends before this one holds neither it nor, as this one is open longer, any later slice; a slice
@@ -278,10 +278,10 @@ def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_tim
             self_time[around[2]] -= max(0, end - max(begin, reach))
             around[1] = max(reach, end)
             least = above + 1
-        further = taken >> least
+        further = busy_rows >> least
         row[entry] = own = least + (~further & (further + 1)).bit_length() - 1  # the lowest free one
         if length:
-            taken |= 1 << own
+            busy_rows |= 1 << own
             heappush(busy, (end, own))
             open_.append([end, begin, entry, own])
     return depth
@@ -307,13 +307,13 @@ class _LaneSlices:
         time = flow["start"]
         first = bisect_left(self._starts, time)
         last = bisect_left(self._starts, time + 1)
-        found = last - 1
+        entry = last - 1
         if flow["phase"] == ord("f") and not flow["flags"] & EventFlag.BIND_ENCLOSING:
-            found = first if first < len(self._starts) else -1
+            entry = first if first < len(self._starts) else -1
         elif first == last:
-            while found >= 0 and self._ends[found] <= time:
-                found = self._parents[found]
-        return self._choose(range(first, last), flow, found) if last - first > 1 else found
+            while entry >= 0 and self._ends[entry] <= time:
+                entry = self._parents[entry]
+        return self._choose(range(first, last), flow, entry) if last - first > 1 else entry
 
     def _choose(self, stamp: range, flow: dict[str, int], otherwise: int) -> int:
         """Decide between slices that begin at the stamp of a flow event."""
@@ -325,13 +325,13 @@ class _LaneSlices:
             self._stamps[stamp.start] = by_ordinal, dict(by_value)
         by_ordinal, known = self._stamps[stamp.start]
         same = known.get(flow["id_value"], []) if flow["id_kind"] == IdKind.INTEGER else []
-        place = bisect_left(same or by_ordinal, (flow["ordinal"], -1))
-        if place:
-            return (same or by_ordinal)[place - 1][1]
+        before = bisect_left(same or by_ordinal, (flow["ordinal"], -1))
+        if before:
+            return (same or by_ordinal)[before - 1][1]
         return same[0][1] if same else otherwise
 
     def _correlation(self, ordinal: int) -> int | None:
         known = self._correlations
-        place = int(np.searchsorted(known.ordinal, np.uint32(ordinal)))
-        has_one = place < len(known.ordinal) and int(known.ordinal[place]) == ordinal
-        return int(known.value[place]) if has_one else None
+        entry = int(np.searchsorted(known.ordinal, np.uint32(ordinal)))
+        has_one = entry < len(known.ordinal) and int(known.ordinal[entry]) == ordinal
+        return int(known.value[entry]) if has_one else None

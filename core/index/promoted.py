@@ -68,8 +68,8 @@ def _write(
         ("position", "value", 0, slices), ("instant", "instant_value", slices, slots)
     ):  # fmt: skip
         for at in range(begin, end, PIECE):
-            places, values = worker.loops.compact(dense, present, at, min(at + PIECE, end), begin)
-            if len(places):
-                columns.writer(f"{name}.{where}", "u4").append(places)
+            positions, values = worker.loops.compact(dense, present, at, min(at + PIECE, end), begin)
+            if len(positions):
+                columns.writer(f"{name}.{where}", "u4").append(positions)
                 columns.writer(f"{name}.{value}", dtype).append(values)
     columns.finish(*(f"{name}.{suffix}" for suffix in ("position", "value", "instant", "instant_value")))

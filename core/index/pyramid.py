@@ -60,14 +60,14 @@ def category_sums(count: I64, duration: I64, category: AnyArray, categories: int
     before = first - np.cumsum(category_count) + category_count
     block = concatenated_ranges(np.ones(rows, np.int64), blocks)
     block = block * np.repeat(category_count, blocks) + np.repeat(before, blocks)
-    place = number.take(key)
-    place += np.repeat(block, _block_lengths(count, blocks))
+    entry = number.take(key)
+    entry += np.repeat(block, _block_lengths(count, blocks))
     stored = size > 0
     if bool(stored.all()):
-        np.add.at(sums, place, duration)
+        np.add.at(sums, entry, duration)
     else:
         some = np.flatnonzero(np.repeat(stored, count))
-        np.add.at(sums, place[some], duration[some])
+        np.add.at(sums, entry[some], duration[some])
     for r in np.flatnonzero((blocks > 1) & (size > 0)).tolist():
         table = sums[first[r] : first[r] + size[r]].reshape(-1, category_count[r])
         np.cumsum(table, axis=0, out=table)
@@ -82,7 +82,7 @@ def _block_lengths(count: I64, blocks: I64) -> I64:
     return lengths
 
 
-def sums_place(first: I64, size: I64) -> AnyArray:
+def sums_begin(first: I64, size: I64) -> AnyArray:
     """Return the row table's `sums` of rows whose sums begin at `first`; NO_SUMS where they have none."""
     return np.where(size > 0, first.astype(np.uint64), np.uint64(NO_SUMS))
 
@@ -103,12 +103,12 @@ def longest(count: I64, duration: I64) -> U32:
     """
     out = np.empty(int(pyramid_sizes(count).sum()), np.uint32)
     entries = _tall(count)
-    for groups, place, onward in _climb(count):
+    for groups, entry, onward in _climb(count):
         values = duration[entries]
         most = np.maximum.reduceat(values, groups)
         hits = np.flatnonzero(values == np.repeat(most, np.diff(np.append(groups, len(values)))))
         entries = entries[hits[np.searchsorted(hits, groups)]]
-        out[place] = entries
+        out[entry] = entries
         entries = entries[onward]
     return out
 
@@ -118,9 +118,9 @@ def extremes(count: I64, value: F64) -> tuple[F64, F64]:
     size = int(pyramid_sizes(count).sum())
     low, high = np.empty(size), np.empty(size)
     lows = highs = value[_tall(count)]
-    for groups, place, onward in _climb(count):
+    for groups, entry, onward in _climb(count):
         lows, highs = np.fmin.reduceat(lows, groups), np.fmax.reduceat(highs, groups)
-        low[place], high[place] = lows, highs
+        low[entry], high[entry] = lows, highs
         lows, highs = lows[onward], highs[onward]
     return low, high
 
@@ -132,16 +132,16 @@ def _tall(count: I64) -> I64:
 
 
 def _climb(count: I64) -> Iterator[tuple[I64, I64, AnyArray]]:
-    """Yield per level: where each block begins among the level's entries, its place in the pyramids, and
+    """Yield per level: where each block begins among the level's entries, its entry in the pyramids, and
     which of the blocks are entries of a further level.
     """
     sizes = pyramid_sizes(count)
     tall = count > BLOCK
-    entries, place, size = count[tall], (np.cumsum(sizes) - sizes)[tall], BLOCK
+    entries, first, size = count[tall], (np.cumsum(sizes) - sizes)[tall], BLOCK
     while len(entries):
         blocks = blocks_of(entries, size)
         number = concatenated_ranges(np.zeros(len(blocks), np.int64), blocks)
         further = blocks > 1
         groups = np.repeat(np.cumsum(entries) - entries, blocks) + number * size
-        yield groups, np.repeat(place, blocks) + number, np.repeat(further, blocks)
-        entries, place, size = blocks[further], (place + blocks)[further], FANOUT
+        yield groups, np.repeat(first, blocks) + number, np.repeat(further, blocks)
+        entries, first, size = blocks[further], (first + blocks)[further], FANOUT

@@ -99,10 +99,10 @@ class PlannedIndex:
     bytes: int  # about
 
 
-def check_room(wanted: Sequence[PlannedIndex], root: Path, limit: int) -> None:
+def check_room(planned: Sequence[PlannedIndex], root: Path, limit: int) -> None:
     """Raise CacheError where indexes would not fit below a root, within its limit or on its disk."""
-    need = sum(one.bytes for one in wanted)
-    what = f"the index of {wanted[0].path}" if len(wanted) == 1 else f"the indexes of {len(wanted)} traces"
+    need = sum(one.bytes for one in planned)
+    what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
     would = f"{what} would take about {format_bytes(need)}"
     with suppress(OSError):
         free = shutil.disk_usage(root).free
@@ -118,7 +118,7 @@ def check_room(wanted: Sequence[PlannedIndex], root: Path, limit: int) -> None:
     way_out = "allow more with --cache-limit, or name another folder with --index-dir"
     if need > limit:
         raise CacheError(f"{may}: {way_out}")
-    keys = {one.key for one in wanted}
+    keys = {one.key for one in planned}
     staying = sum(entry.bytes for entry in list_cache(root) if entry.key not in keys and _stays(entry))
     if need + staying > limit:
         why = "indexes that are open or were opened within the last hour"

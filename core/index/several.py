@@ -14,7 +14,7 @@ from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source
 from ..remote.files import is_url
-from .cache import IndexPlace, locate, sweep
+from .cache import IndexLocation, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -42,11 +42,11 @@ class IndexJob:
     room: PlannedIndex  # what its index takes
 
     @classmethod
-    def of(cls, path: str | Path, source: Source, place: IndexPlace) -> IndexJob:
+    def of(cls, path: str | Path, source: Source, location: IndexLocation) -> IndexJob:
         """Return what there is to do for a source."""
         text = source.size * (1 if source.packing == "plain" else INFLATED)
-        room = PlannedIndex(place.key, source.path, index_size(source.size, source.packing != "plain"))
-        return cls(path, place.folder, source.size, max(text, LEAST_WORK), room)
+        room = PlannedIndex(location.key, source.path, index_size(source.size, source.packing != "plain"))
+        return cls(path, location.folder, source.size, max(text, LEAST_WORK), room)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class SeveralIndexing:
         return self._children
 
     def _retry(self) -> None:
-        """Start one process with one thread in place of those of which one was killed."""
+        """Start one process with one thread in location of those of which one was killed."""
         self._may_retry = False
         self._children.close(0.0)
         for folder in self._folders:
@@ -249,10 +249,10 @@ def _job(path: str | Path, source: Source | None, options: IndexOptions) -> Inde
         return None
     try:
         source = current_source(path, source)
-        place = locate(dict(source.fingerprint), options.index_dir)
+        location = locate(dict(source.fingerprint), options.index_dir)
     except (TracelaneError, OSError):
         return None
-    if place.exists() and not options.force:
-        touch(place.folder)  # so that none of this command's indexes makes room for another
+    if location.exists() and not options.force:
+        touch(location.folder)  # so that none of this command's indexes makes room for another
         return None
-    return None if place.temporary else IndexJob.of(path, source, place)
+    return None if location.temporary else IndexJob.of(path, source, location)

@@ -14,8 +14,8 @@ from .lanes import LaneEntry, Names, in_display_order, thread_entry
 
 INTERVAL_S = 0.2
 """Pictures are passed on this often at most, and never take more than a tenth of the time."""
-SHARE = 10
-KEPT = 2
+LEAST_PAUSE = 10
+FILES = 2
 """Picture files that are left for the reader before the oldest is removed."""
 
 
@@ -45,28 +45,28 @@ class Sketching:
         if not self._waiting:
             return
         began = time.monotonic()
-        pieces = [] if self._coarse is None else [self._coarse]
-        told = len(self._metadata)
+        pictures = [] if self._coarse is None else [self._coarse]
+        named = len(self._metadata)
         for picture in self._waiting:
             coarse, about = read_coarse(picture)
             picture.unlink()
-            pieces.append(coarse)
+            pictures.append(coarse)
             if about["metadata"]:
                 self._metadata[about["number"]] = [Metadata(*event) for event in about["metadata"]]
         self._waiting.clear()
-        self._coarse = merged(pieces)
-        if len(self._metadata) != told:
+        self._coarse = merged(pictures)
+        if len(self._metadata) != named:
             self._names = Names.of(part for _, part in sorted(self._metadata.items()))
         path = self._folder / f"sketch-{self._count}"
         self._count += 1
         write_coarse(path, self._coarse, process_entries(self._coarse, self._names))
         self._written.append(path)
-        for old in self._written[:-KEPT]:
+        for old in self._written[:-FILES]:
             old.unlink(missing_ok=True)
-        del self._written[:-KEPT]
+        del self._written[:-FILES]
         self._announce(path)
         now = time.monotonic()
-        self._next = now + max(INTERVAL_S, SHARE * (now - began))
+        self._next = now + max(INTERVAL_S, LEAST_PAUSE * (now - began))
 
 
 def process_entries(coarse: Coarse, names: Names) -> list[dict[str, Any]]:

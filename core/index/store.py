@@ -179,7 +179,7 @@ class Index:
         self, text: str, *, prefix: bool = False, inside: bool = False, limit: int = 1 << 20
     ) -> list[int]:
         """Return the numbers of the strings equal to (beginning with, holding) a text, found in the blob."""
-        found: list[int] = []
+        numbers: list[int] = []
         blob, offsets = self.column("strings.blob"), self.column("strings.offset")
         needle = text.encode()
         if not needle or len(offsets) < 2:
@@ -188,14 +188,14 @@ class Index:
         for base in range(0, len(blob), step):
             window = blob[base : base + step + len(needle) - 1].tobytes()
             at = window.find(needle)
-            while at >= 0 and len(found) < limit:
+            while at >= 0 and len(numbers) < limit:
                 number = int(np.searchsorted(offsets, base + at, "right")) - 1
                 begin, end = int(offsets[number]), int(offsets[number + 1])
                 whole = begin == base + at and (prefix or end - begin == len(needle))
                 if whole or (inside and base + at + len(needle) <= end):
-                    found.append(number)
+                    numbers.append(number)
                 at = window.find(needle, at + 1)
-        return sorted(set(found))
+        return sorted(set(numbers))
 
     # -- slices by position -------------------------------------------------------------------------------
 
@@ -280,9 +280,9 @@ class Index:
         column = self.column(name)
         if not 0 <= value < NONE:
             return None
-        wanted = np.uint32(value)
+        target = np.uint32(value)
         for begin in range(0, len(column), SCAN_CHUNK):
-            hits = np.flatnonzero(column[begin : begin + SCAN_CHUNK] == wanted)
+            hits = np.flatnonzero(column[begin : begin + SCAN_CHUNK] == target)
             if len(hits):
                 return begin + int(hits[0])
         return None

@@ -39,28 +39,28 @@ class Waiting:
 
     def __init__(
         self,
-        asked: Sequence[str],
+        paths: Sequence[str],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Wait for what a command line asks for; `clock` and `now` tell the time between looks, and the time
+        """Wait for the paths of a command line; `clock` and `now` tell the time between looks, and the time
         of day.
         """
-        self._asked = tuple(asked)
+        self._paths = tuple(paths)
         self._clock, self._now = clock, now
         self._seen: dict[str, tuple[State, float]] = {}
         self._lacking: dict[tuple[str, State], str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was asked for, by the names that complete files have."""
-        return tuple(finished_name(path) for path in self._asked)
+        """The paths, with the names that complete files have."""
+        return tuple(finished_name(path) for path in self._paths)
 
     def look(self) -> Awaited | None:
         """Return the first that is not complete, None where all are."""
         for path in self.names:
-            if path != STDIN and (found := self._look_at(path)) is not None:
-                return found
+            if path != STDIN and (awaited := self._look_at(path)) is not None:
+                return awaited
         return None
 
     def _look_at(self, path: str) -> Awaited | None:
@@ -72,7 +72,7 @@ class Waiting:
             files += unfinished_in(Path(path))
             if not files:
                 return Awaited(path, "holds no trace yet")
-        return next((found for file in files if (found := self._look_at_file(file)) is not None), None)
+        return next((awaited for file in files if (awaited := self._look_at_file(file)) is not None), None)
 
     def _look_at_file(self, path: str) -> Awaited | None:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.format import ROW, RowKind
-from ..index.pyramid import category_sums, longest, sums_place
+from ..index.pyramid import category_sums, longest, sums_begin
 from ..index.store import Index
 from .cells import Cells, row_cells
 
@@ -43,7 +43,7 @@ class _Compacted(Index):
         self.rows = np.zeros(1, ROW)
         self.rows["kind"], self.rows["count"] = RowKind.SLICES, len(indices)
         self.rows["category_count"] = len(kinds)
-        self.rows["sums"] = sums_place(np.zeros(1, np.int64), sums.sums_count)
+        self.rows["sums"] = sums_begin(np.zeros(1, np.int64), sums.sums_count)
         if len(indices):
             self.rows["start"], self.rows["end"] = starts[0], starts[-1] + ns[-1]
 

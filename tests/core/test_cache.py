@@ -1,4 +1,4 @@
-"""Indexes come into their place whole or not at all, and are found again."""
+"""Indexes come into their location whole or not at all, and are found again."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_home_and_no_passwd_entry_still_opens(trace_file: Path, monkeypatch: 
 
 
 def test_an_unwritable_cache_falls_back_and_says_so(trace_file: Path, home: Path) -> None:
-    """Where the cache's place is taken by something unwritable the trace opens from a temporary folder."""
+    """Where the cache's location is taken by something unwritable the trace opens from a temporary folder."""
     (home / ".cache").write_text("a file, not a folder")
     trace = open_trace([trace_file])
     assert len(trace.lanes) == 1 and "cannot be written" in trace.sources[0].notes[0]
@@ -105,7 +105,7 @@ def test_an_unwritable_cache_falls_back_and_says_so(trace_file: Path, home: Path
 def test_a_cache_that_cannot_even_be_looked_into(
     trace_file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where asking for the cache's place itself fails, as below another's home, the trace still opens."""
+    """Where asking for the cache's location itself fails, as below another's home, the trace still opens."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ("long" * 100)))  # refused by the system, also to root
     trace = open_trace([trace_file])
     assert len(trace.lanes) == 1 and "cannot be written" in trace.sources[0].notes[0]
@@ -299,10 +299,10 @@ def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> 
 
 def test_a_waiting_process_can_be_cancelled(trace_file: Path) -> None:
     """Waiting for another builder ends when asked to."""
-    place = locate({"size": 1})
-    with place.exclusive():
+    location = locate({"size": 1})
+    with location.exclusive():
         begin = time.monotonic()
-        with pytest.raises(Cancelled), place.exclusive(lambda: time.monotonic() - begin > 0.2):
+        with pytest.raises(Cancelled), location.exclusive(lambda: time.monotonic() - begin > 0.2):
             pass
 
 

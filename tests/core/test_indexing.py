@@ -17,7 +17,7 @@ from tracelane.core.base import children as child
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
-from tracelane.core.index.cache import BUILDING, IndexPlace, locate
+from tracelane.core.index.cache import BUILDING, IndexLocation, locate
 from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
@@ -35,7 +35,7 @@ def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
     return path
 
 
-def wanted(path: Path, folder: Path) -> tuple[Source, IndexPlace]:
+def wanted(path: Path, folder: Path) -> tuple[Source, IndexLocation]:
     source = open_source(path)
     return source, locate(dict(source.fingerprint), folder)
 
@@ -47,13 +47,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     """The index that the process commits is, byte for byte, the one that this process would write."""
     path = trace_file(tmp_path, 3000)
-    source, place = wanted(path, tmp_path / "1")
-    with Indexing(source, place) as running:
+    source, location = wanted(path, tmp_path / "1")
+    with Indexing(source, location) as running:
         running.await_running()
         while not running.poll(0.1):
             pass
     pid = running.pid
-    theirs = opened_index(source, place)
+    theirs = opened_index(source, location)
     ours = build_here(*wanted(path, tmp_path / "2"))
     assert contents(theirs.folder) == contents(ours.folder)
     assert not is_alive(pid)
@@ -126,13 +126,13 @@ def test_a_killed_process_is_started_again_with_one_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
-    source, place = wanted(trace_file(tmp_path, 50_000), tmp_path)
-    with Indexing(source, place) as running:
+    source, location = wanted(trace_file(tmp_path, 50_000), tmp_path)
+    with Indexing(source, location) as running:
         running.await_running()
         os.kill(running.pid, signal.SIGKILL)
         while not running.poll(0.1):
             pass
-        index = opened_index(running.source, running.place)
+        index = opened_index(running.source, running.location)
     assert index.read_report["slices"] == 50_000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
@@ -197,8 +197,8 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
 
 def test_protocol(tmp_path: Path) -> None:
     """Each line is a JSON object; the first says ready, the last that the index is committed."""
-    source, place = wanted(trace_file(tmp_path, 3000), tmp_path)
-    line = json.dumps(order(source, place, DEFAULT_OPTIONS, pictures=True))
+    source, location = wanted(trace_file(tmp_path, 3000), tmp_path)
+    line = json.dumps(order(source, location, DEFAULT_OPTIONS, pictures=True))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", indexing.MODULE],
         stdin=subprocess.PIPE,

@@ -115,14 +115,14 @@ def test_a_link_in_the_place_of_an_index_is_not_followed(trace_file: Path, tmp_p
 def test_a_planted_lock_is_neither_followed_nor_waited_for(
     trace_file: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Where something else lies in the place of a lock, indexing goes on without it."""
-    place = locate({"size": 1})
+    """Where something else lies in the location of a lock, indexing goes on without it."""
+    location = locate({"size": 1})
     source = open_trace(trace_file)
     key = source.indexes[0].folder.name
     source.close()
     target = tmp_path / "target"
     for name in (f"{LOCK}{key}", f"{LOCK}{key}.build"):
-        lock = place.folder.parent / name
+        lock = location.folder.parent / name
         lock.unlink(missing_ok=True)
         if kind == "link":
             lock.symlink_to(target)
@@ -178,7 +178,7 @@ def test_what_is_planted_in_the_place_of_marks_is_not_read(
 
 @pytest.mark.usefixtures("_umask")
 def test_marks_are_for_their_owner_alone(trace_file: Path, tmp_path: Path) -> None:
-    """Their folder has mode 0700 and their files 0600; a link in the place of the folder is refused."""
+    """Their folder has mode 0700 and their files 0600; a link in the location of the folder is refused."""
     path = shelf(open_trace(trace_file).indexes, "marks")
     assert path is not None
     write_marks(path, [Mark(1, 2)])

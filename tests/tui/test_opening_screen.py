@@ -17,7 +17,7 @@ from tests.tui.driver import running as run_app
 from tests.tui.driver import screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
-from tracelane.core.index.cache import IndexPlace, locate
+from tracelane.core.index.cache import IndexLocation, locate
 from tracelane.core.index.indexing import Indexing
 from tracelane.core.index.ingest import build_here, opened_index
 from tracelane.core.index.sketching import Sketching
@@ -49,8 +49,8 @@ def events() -> list[dict[str, object]]:
 class Scripted:
     """An `Indexing` that tells what the test lets it tell; the index itself is there already."""
 
-    def __init__(self, source: Source, place: IndexPlace) -> None:
-        self.source, self.place = source, place
+    def __init__(self, source: Source, location: IndexLocation) -> None:
+        self.source, self.location = source, location
         self.progress = Progress("reading", 0, 1000)
         self.picture: Path | None = None
         self.committed = False
@@ -67,9 +67,9 @@ def running(tmp_path: Path) -> Scripted:
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": events()}))
     source = open_source(path)
-    place = locate(dict(source.fingerprint), tmp_path / "index")
-    build_here(source, place).close()
-    return Scripted(source, place)
+    location = locate(dict(source.fingerprint), tmp_path / "index")
+    build_here(source, location).close()
+    return Scripted(source, location)
 
 
 def drawn(running: Scripted, folder: Path) -> None:
@@ -87,8 +87,8 @@ async def shown(
     running: Scripted, before: Session | None = None
 ) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
-        source, place = running.source, running.place
-        return Prepared(trace_of(source.path, opened_index(source, place)), before, notes=("a note",))
+        source, location = running.source, running.location
+        return Prepared(trace_of(source.path, opened_index(source, location)), before, notes=("a note",))
 
     app = TracelaneApp(OneFile(cast(Indexing, running), "t.json", prepare, before), config=Config())
     async with run_app(app) as pilot:
@@ -128,7 +128,7 @@ async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
 
 
 async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> None:
-    """Lane, time window and cursor stay where they were when the trace takes the picture's place."""
+    """Lane, time window and cursor stay where they were when the trace takes the picture's location."""
     async with shown(running) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
@@ -161,7 +161,7 @@ async def test_untouched_it_opens_as_ever(running: Scripted, tmp_path: Path) -> 
 
 async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Path) -> None:
     """A trace that was shown before keeps its time window and cursor in the picture and after it."""
-    trace = trace_of(running.source.path, opened_index(running.source, running.place))
+    trace = trace_of(running.source.path, opened_index(running.source, running.location))
     lane = lane_key(trace.lanes[2])
     before = Session(Viewport(9_000_000, 2_000_000, 70), 9_500_000, RowKey(lane, 0), folded=frozenset({lane}))
     async with shown(running, before) as (app, pilot):

@@ -55,16 +55,16 @@ def open_alone(path: str, made: Made, title: str, options: IndexOptions) -> Trac
         wanted = find_index(path, options, progress=progress)
         if not isinstance(wanted, tuple):
             return made(path, wanted)
-        source, place = wanted
+        source, location = wanted
         if pays_process(source) and take_keyboard():
             from tracelane.core.index.indexing import Indexing
 
             try:
-                indexing = Indexing(source, place, options, pictures=True)
+                indexing = Indexing(source, location, options, pictures=True)
                 return _after_a_moment(indexing, made)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
-        index = ingest_source(source, place, options, progress=progress)
+        index = ingest_source(source, location, options, progress=progress)
         return made(path, index)
 
 
@@ -92,7 +92,7 @@ def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
     if not indexing.committed:
         return indexing
     indexing.close()
-    return made(indexing.source.path, opened_index(indexing.source, indexing.place))
+    return made(indexing.source.path, opened_index(indexing.source, indexing.location))
 
 
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
@@ -139,8 +139,8 @@ def show_while_indexing(
         stack.enter_context(indexing)
 
         def prepared() -> Prepared:
-            source, place = indexing.source, indexing.place
-            found = prepare(made(source.path, opened_index(source, place)), before)
+            source, location = indexing.source, indexing.location
+            found = prepare(made(source.path, opened_index(source, location)), before)
             stack.enter_context(packing(found.trace.indexes))
             return found
 

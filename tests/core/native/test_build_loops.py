@@ -187,7 +187,7 @@ def test_places(kind: str, tracks: list[int]) -> None:
     loops = loops_of(kind)
     sizes = np.bincount(np.array(tracks, np.int64), minlength=4)
     following = (np.cumsum(sizes) - sizes).astype(np.uint64)
-    place = loops.places(np.array(tracks, np.uint32), following)
+    place = loops.slots(np.array(tracks, np.uint32), following)
     assert place.tolist() == np.argsort(np.argsort(tracks, kind="stable")).tolist()
     assert following.tolist() == np.cumsum(sizes).tolist()
     for dtype in ("u1", "u2", "u4", "i8", "f8"):
@@ -211,4 +211,4 @@ def test_a_request_to_stop_is_heard(kind: str) -> None:
     with pytest.raises(Cancelled):
         loops.order(bounds, -start, start, ordinal)
     with pytest.raises(Cancelled):
-        loops.places(ordinal, np.zeros(10, np.uint64))
+        loops.slots(ordinal, np.zeros(10, np.uint64))
