@@ -123,7 +123,7 @@ class NumberedBatches:
         values = batch.tables[table][column]
         strings = self.strings.maps[batch.table]
         if column == "ordinal":
-            return values + np.uint32(self.first_ordinal[number])
+            return np.add(values, self.first_ordinal[number], dtype=np.uint32)
         if column == "track":
             return self._track_maps[batch.table].take(values)
         if column == "category":

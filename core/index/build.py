@@ -240,7 +240,7 @@ class _Build:
         self._writer("categories").append(np.array(batches.categories))
         for batch, first in zip(batches.batches, batches.first_ordinal):
             for name, values in batch.tables.get("blocks", {}).items():
-                own = values + np.uint32(first) if name == "ordinal" else values
+                own = np.add(values, first, dtype=np.uint32) if name == "ordinal" else values
                 self._writer(f"blocks.{name}").append(own)
         self.strings.write(self._writer("strings.blob"), self._writer("strings.offset"), worker.loops)
         self.columns.finish("categories", "strings.blob", "strings.offset")

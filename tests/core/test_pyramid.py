@@ -129,8 +129,8 @@ def test_stored_for_long_rows(tmp_path: Path) -> None:
     assert (long["overview_count"], short["overview_count"]) == (OVERVIEW_CELLS, 0)
     assert index.column("overview.count").sum() >= 5000
     assert index.column("pyramid.longest")[short["pyramid"]] == short["first"]
-    assert index.column("pyramid.high")[samples["pyramid"] + 4] == 49
-    totals = index.column("category_sums")[long["sums"] + (79 * 3) : long["sums"] + 80 * 3]
+    assert index.column("pyramid.high")[int(samples["pyramid"]) + 4] == 49
+    totals = index.column("category_sums")[int(long["sums"]) + 79 * 3 : int(long["sums"]) + 80 * 3]
     assert totals.sum() == index.duration(range(5000)).sum()
 
 
