@@ -50,6 +50,7 @@ from .session import Session
 from .session_store import SessionStore, SourceState
 from .stage import Opening, Stage
 from .terminal.driver import TerminalDriver
+from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.prompt import Prompt
@@ -149,7 +150,8 @@ class TracelaneApp(Stage):
         return self.drawing.main_screen() if self.opening is None else self.opening.first_screen()
 
     def on_mount(self) -> None:
-        """Begin to watch files that are being read."""
+        """Begin to watch files that are being read, and memory."""
+        MemoryTrimmer().begin(self)
         if self.opening is not None:
             self.opening.begin()
 

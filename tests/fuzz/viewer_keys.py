@@ -22,6 +22,8 @@ from tracelane.core.demo.trace import write_demo
 WARM_UP_S = 60.0
 LOOK_EVERY_S = 2.0
 QUIET_S = 0.05
+ESCAPE_S = 0.15
+"""After so long Esc is a key by itself; a character that follows at once would belong to it."""
 KEYS_PER_S = 30
 MOST_GROWTH_MIB = 20.0
 LONGEST_PAUSE_S = 0.5
@@ -108,7 +110,9 @@ def send(line: SlowLine, choose: random.Random) -> None:
     if kind < 0.75:
         line.type("".join(choose.choice(KEYS) for _ in range(choose.choice((1, 1, 1, 2, 5)))))
     elif kind < 0.82:
-        line.type(f"\x1b\x1b:{choose.choice(LINES)}\r")
+        line.type("\x1b\x1b")
+        line.run(ESCAPE_S)
+        line.type(f":{choose.choice(LINES)}\r")
     elif kind < 0.86:
         line.type(f"\x1b[200~{choose.choice(PASTES)}\x1b[201~")
     elif kind < 0.98:

@@ -16,7 +16,8 @@ from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.screens.help import HelpScreen
-from tracelane.tui.widgets.table import VirtualTable
+from tracelane.tui.screens.pick import PickScreen
+from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 CLOSING = ("enter", "escape", "y", "V")
 
@@ -112,3 +113,14 @@ async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
             assert app.screen is help_screen and "Error" not in message(app)
             help_screen.query_one(Input).value = ""
             await wait_until_idle(app, pilot)
+
+
+async def test_a_list_that_is_answered_before_it_is_there(trace: Trace) -> None:
+    """A list that goes away in the moment in which it comes is not filled, and nothing fails."""
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        screen = PickScreen("Pick", [ColumnView("Row", 0, str)], 3, hint="Enter picks")
+        await app.push_screen(screen)
+        await screen.query(VirtualTable).remove()
+        screen.on_mount()
+        await wait_until_idle(app, pilot)
+        assert "Error" not in message(app)

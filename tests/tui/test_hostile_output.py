@@ -12,18 +12,15 @@ import struct
 import subprocess
 import sys
 import termios
-import unicodedata
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pyte
 import pytest
 
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import open_viewer, wait_until_idle
 from tests.tui.hostile_traces import COLOUR, FILE_NAME, HOSTILE, write_log, write_ranks, write_small
+from tests.tui.terminal_judge import active_in, acts_of, colours_in
 from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.trace import open_trace
 from tracelane.tui.widgets.prompt import Prompt
@@ -65,42 +62,7 @@ for line in json.load(open(sys.argv[1])):
 """
 DRAWN = re.compile("\x1b\\[[0-9;]*m|\r\x1b\\[K")
 """Colours of a picture, and a line of progress that is written over."""
-QUIET = frozenset({"draw", "linefeed", "carriage_return", "select_graphic_rendition", "erase_in_line"})
 PATIENCE_S = 300.0
-
-
-class Acts:
-    """A listener of pyte that notes everything a terminal would do beyond showing text."""
-
-    def __init__(self) -> None:
-        self.acts: list[tuple[str, tuple[Any, ...]]] = []
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name not in pyte.Stream.events:
-            raise AttributeError(name)
-        return partial(self._note, name)
-
-    def _note(self, name: str, *values: Any, **_: Any) -> None:
-        if name not in QUIET or (name == "select_graphic_rendition" and values == (38, 5, 199)):
-            self.acts.append((name, values))
-
-
-def acts_of(data: bytes) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return what bytes do to a terminal other than showing lines of text in colours."""
-    listener = Acts()
-    pyte.ByteStream(listener).feed(data)  # type: ignore[arg-type]
-    return listener.acts
-
-
-def active_in(text: str) -> set[str]:
-    """Return the characters of a text that are no text: controls, formats, what is not assigned."""
-    categories = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    return {each for each in text if each != "\n" and unicodedata.category(each) in categories}
-
-
-def colours_in(text: str) -> str:
-    """Return the numbers of all sequences that set colours."""
-    return " ".join(re.findall("\x1b\\[([0-9;]*)m", text))
 
 
 def printed(lines: Sequence[Sequence[str]], folder: Path) -> bytes:

@@ -36,7 +36,7 @@ _LOOKALIKES = {
 }
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     """Return the text in exactly `width` cells: shortened, or filled at its right."""
     if width <= 0:
@@ -49,7 +49,7 @@ def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     return text + filler * (width - length)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
     """Return the text in exactly `width` cells, shortened in its middle: titles differ at both ends."""
     length = cell_len(text)
@@ -63,7 +63,7 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
     return fit(head + ellipsis + end, width, "")
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def ascii_text(text: str) -> str:
     """Return a text of the same width in ASCII: what looks like each character, else a ? for every cell."""
     return text if text.isascii() else "".join(c if c.isascii() else _plain(c) for c in text)
@@ -74,7 +74,7 @@ def _plain(character: str) -> str:
     return _LOOKALIKES.get(character, "?").ljust(width, "?")[:width]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def padded(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     """Return a label for a run: one cell of air at its left where there is room for it."""
     if width >= cell_len(text) + 2:

@@ -14,6 +14,7 @@ from textual.widgets import Input
 from ..commands.table import GROUPS, MOUSE
 from ..keys import keys_text
 from ..times import READINGS
+from ..widgets.line_input import LineInput
 from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
 
@@ -138,7 +139,7 @@ class HelpScreen(AnswerScreen[str | None]):
         with Vertical() as frame:
             frame.border_title = "All keys"
             frame.border_subtitle = "type to filter · ↑↓ choose · Enter runs · Esc closes"
-            yield Input(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
+            yield LineInput(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
             yield VirtualTable(empty="no command fits: fewer letters?")
 
     def on_resize(self) -> None:
@@ -151,6 +152,8 @@ class HelpScreen(AnswerScreen[str | None]):
         self._list()
 
     def _list(self) -> None:
+        if not self.query(VirtualTable):  # closed before it was filled
+            return
         table = self.query_one(VirtualTable)
         self._rows = rows = listed(self._all, self.query_one(Input).value, self._used)
 

@@ -44,11 +44,11 @@ class PickScreen(AnswerScreen[int | None]):
             yield VirtualTable()
 
     def on_mount(self) -> None:
-        """Fill the list."""
-        table = self.query_one(VirtualTable)
-        table.styles.height = min(self._rows, LONGEST) + 1
-        table.show(self._columns, self._rows)
-        table.focus()
+        """Fill the list, which is gone already where an answer came first."""
+        for table in self.query(VirtualTable):
+            table.styles.height = min(self._rows, LONGEST) + 1
+            table.show(self._columns, self._rows)
+            table.focus()
 
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
         """Answer with the row."""

@@ -46,18 +46,18 @@ class SourceScreen(AnswerScreen[None]):
 
     def on_mount(self) -> None:
         """Fill the lines in and go to the one named."""
-        table = self.query_one(VirtualTable)
         columns = [
             ColumnView("Line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
             ColumnView("", 0, lambda row: self._lines[row].expandtabs(TAB)),
         ]
-        table.show(columns, len(self._lines))
+        for table in self.query(VirtualTable):
+            table.show(columns, len(self._lines))
         self.call_after_refresh(self._go)
 
     def _go(self) -> None:
-        table = self.query_one(VirtualTable)
-        table.cursor = len(self._lines) - 1
-        # From below: some lines before it are seen too.
-        table.cursor = max(0, self._line - 1 - table.size.height // 3)
-        table.cursor = self._line - 1
-        table.focus()
+        for table in self.query(VirtualTable):
+            table.cursor = len(self._lines) - 1
+            # From below: some lines before it are seen too.
+            table.cursor = max(0, self._line - 1 - table.size.height // 3)
+            table.cursor = self._line - 1
+            table.focus()

@@ -14,8 +14,10 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
+from .line_input import LineInput
 
-class _Line(Input):
+
+class _Line(LineInput):
     """An input that walks back through what was typed before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

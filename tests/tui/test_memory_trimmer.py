@@ -1,0 +1,78 @@
+"""Memory goes back to the system while the viewer runs: after work, at rest, and not without end."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from tracelane.tui.terminal import memory
+from tracelane.tui.terminal.memory import LATEST_S, WORTH_S, MemoryTrimmer, trim_heap
+
+
+class Clock:
+    """Time and work of the processor as a test has them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = self.work = 0.0
+        monkeypatch.setattr(memory, "monotonic", lambda: self.time)
+        monkeypatch.setattr(memory, "process_time", lambda: self.work)
+
+    def passes(self, seconds: float, work: float) -> None:
+        self.time += seconds
+        self.work += work
+
+
+class Cycle:
+    """An object that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_after_work_at_rest(clock: Clock) -> None:
+    """Nothing is done during work and without work; once after work, when the viewer rests."""
+    trims: list[float] = []
+    trimmer = MemoryTrimmer(lambda: trims.append(clock.time))
+    for work in (0.0, 0.9, 0.9, 0.0, 0.0, 0.0):
+        clock.passes(1.0, work)
+        trimmer.look()
+    assert trims == [4.0]
+
+
+def test_without_rest(clock: Clock) -> None:
+    """Where work never ends it is done every ten seconds."""
+    trims: list[float] = []
+    trimmer = MemoryTrimmer(lambda: trims.append(clock.time))
+    for _ in range(35):
+        clock.passes(1.0, 0.9)
+        trimmer.look()
+    assert trims == [LATEST_S + 1, 2 * (LATEST_S + 1), 3 * (LATEST_S + 1)]
+
+
+def test_garbage_goes(clock: Clock) -> None:
+    """What only refers to itself is freed, however few such objects there are."""
+    cycle = Cycle()
+    gone = weakref.ref(cycle)
+    del cycle
+    trimmer = MemoryTrimmer(lambda: None)
+    gc.disable()
+    try:
+        clock.passes(1.0, 2 * WORTH_S)
+        trimmer.look()
+        clock.passes(1.0, 0.0)
+        trimmer.look()
+    finally:
+        gc.enable()
+    assert gone() is None
+
+
+def test_the_heap_can_be_trimmed_anywhere() -> None:
+    """What gives memory back can be called on every system."""
+    trim_heap()()
