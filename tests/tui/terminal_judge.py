@@ -88,7 +88,7 @@ def assert_only_draws(data: bytes, kinds: set[tuple[str, ...]]) -> None:
     assert kinds_of(data) <= kinds
     drawn = SEQUENCE.sub("", text)
     at = [drawn.index(each) for each in active_in(drawn)]
-    assert not at, [ascii(drawn[max(0, begin - 60) : begin + 20]) for place in at]
+    assert not at, [ascii(drawn[max(0, begin - 60) : begin + 20]) for begin in at]
     assert COLOUR not in colours_in(text)
     for copied in copied_texts(data):
         assert not active_in(copied), copied
