@@ -39,11 +39,13 @@ from .controllers.selection import SelectionController
 from .controllers.sources import SourceController
 from .controllers.steps import StepController
 from .controllers.tables import TableController
+from .controllers.trees import TreeController
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import glyphs
 from .panels.panel import Panel
+from .panels.tree import TreePane
 from .prepared import OneFile, SeveralFiles
 from .screens.main import ASKING, MainScreen
 from .session import Session
@@ -90,6 +92,7 @@ class TracelaneApp(Stage):
         self.drawing.notes = tuple(notes)
         self.selection = SelectionController(self, store)
         self.tables = TableController(self, store, self.panels, self.selection)
+        self.trees = TreeController(self, store, self.panels, self.tables)
         self.findings = FindingsController(self, store, self.panels, self.selection)
         self.hit_list = HitsController(self, store, self.panels, self.searching)
         self.counters = CounterController(self, store)
@@ -105,7 +108,8 @@ class TracelaneApp(Stage):
         self.prompts = PromptController(self, store, self.marking)
         comparing = CompareController(self, store, self.marking)
         for controller in (
-            *(self.panels, self.selection, self.searching, self.marking, self.tables, self.hit_list),
+            *(self.panels, self.selection, self.searching, self.marking, self.tables, self.trees),
+            self.hit_list,
             *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, comparing),
             *(RankController(self, store), SourceController(self, store)),
@@ -233,6 +237,10 @@ class TracelaneApp(Stage):
     def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         if message.is_current:
             self.tables.row_chosen(message)
+
+    @on(TreePane.CallChosen)
+    def _call_chosen(self, message: TreePane.CallChosen) -> None:
+        self.trees.call_chosen(message)
 
     @on(Panel.Made)
     def _panel_made(self) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tracelane.core.trace import Trace
 
 from .actions.view import keep_cursor
+from .draw.layout import layout_of
 from .draw.lines import title_cells
 from .draw.opening import with_devices_in_view
 from .draw.room import Room, room_of
@@ -32,6 +33,9 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
     is_empty = session.selection is None and session.panel == "details"
     room = room_of(height, session.panel_size, maximised=False, empty=is_empty)
     ruler = ruler_height(trace, session, has_marks) if room.has_ruler else 0
+    if not is_empty:
+        layout = layout_of(trace, session)
+        room = room.with_spare(height, ruler, layout.height + len(layout.pinned))
     lanes = max(1, height - room.header - room.minimap - ruler - room.panel - room.footer)
     if is_empty:  # what opens folded depends on the screen alone
         session = with_devices_in_view(trace, session, lanes)

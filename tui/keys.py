@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from .commands.command import Command, key_text
 from .commands.table import COMMANDS, FORMER_KEYS, command
 from .session import Session
+
+Place: TypeAlias = Literal["lanes", "table", "flame"]
+"""What part of the screen has the arrows."""
 
 
 def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
@@ -35,12 +38,15 @@ def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def state_keys(
-    session: Session, in_table: bool, escape: str, remapped: Mapping[str, str]
+    session: Session, place: Place, escape: str, remapped: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Return (key, short title) pairs of what the present state offers, help always first; `escape` is what
-    Esc does.
+    """Return (key, short title) pairs of what the present state offers, help always first; `place` has the
+    arrows, `escape` is what Esc does.
     """
-    if in_table:
+    if place == "flame":
+        pairs = [("↑↓←→", "choose"), ("Enter", "its slices")]
+        pairs += _pairs({"focus": "zoom", "back": "out", "other-pane": "table"}, remapped)
+    elif place == "table":
         pairs = [("←→", "sort"), ("Enter", "go"), *_pairs({"copy": "copy", "maximise": "maximise"}, remapped)]
         pairs += _pairs({"other-pane": "lanes"}, remapped)
     elif session.anchor is not None:

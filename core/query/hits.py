@@ -211,9 +211,7 @@ def find(
     for lane in trace.lanes:
         titles[lane.source][lane.number] = lane.title
         shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
-    offsets = []
-    for index, shift in zip(trace.indexes, shifts):
-        offsets.append(np.array(shift or [0], np.int64)[index.rows["lane"].astype(np.int64)])
+    offsets = _row_offsets(trace, shifts)
     positions = [np.empty(0, np.uint32) for _ in trace.indexes]
     of = sum(len(index.column("slices.start")) for index in trace.indexes)
     remark, last_report = "", monotonic()
@@ -244,6 +242,22 @@ def find(
             remark = f"found by the index alone: {error}"
         positions[source] = np.sort(np.concatenate(parts))
     yield SearchProgress(replace(_hits(trace, filter, positions, offsets, of), remark=remark), 1.0)
+
+
+def hits_at(trace: Trace, positions: Sequence[U32], clocks: Clocks = NO_CLOCKS, text: str = "") -> Hits:
+    """Return slices as hits, by source their positions, ascending; `text` says what they are."""
+    shifts = [[0] * len(index.lanes) for index in trace.indexes]
+    for lane in trace.lanes:
+        shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
+    return _hits(trace, Filter(text, ()), positions, _row_offsets(trace, shifts), sum(map(len, positions)))
+
+
+def _row_offsets(trace: Trace, shifts: Sequence[list[int]]) -> list[I64]:
+    """Return per source what to add to the lane time of each row, given that of each lane."""
+    return [
+        np.array(shift or [0], np.int64)[index.rows["lane"].astype(np.int64)]
+        for index, shift in zip(trace.indexes, shifts)
+    ]
 
 
 def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Sequence[I64], of: int) -> Hits:

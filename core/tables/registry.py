@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .table import Tables
 
 NO_WORK = "no device work here"
+NO_CALLS = "no slices here"
 NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
 STEP_ROWS = 100
 """As many as PyTorch prints."""
@@ -46,6 +47,7 @@ class TablePanel:
     sort: str = ""  # the column by which it is sorted at first, greatest first
     options: tuple[tuple[str, Any], ...] = ()  # with which the analysis is asked
     to_first: bool = False  # a baseline's first row is what all rows are compared with
+    is_compared: bool = True  # whether it is held against a baseline
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Tab:
     short: str  # where there is little room
     title: str
     help: str
+    words: str = ""  # by which people look for it besides
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,14 @@ def loaded(path: str) -> Callable[..., Any]:
 
 
 TABS = (
+    Tab(
+        "tree",
+        "3",
+        "Tree",
+        "Call tree, flame",
+        "Show which calls lie in which, drawn and as a table; again: from the bottom, by thread, by launch",
+        "flame graph icicle call tree stack callers left-heavy sandwich profile",
+    ),
     Tab(
         "table",
         "t",
@@ -141,6 +152,19 @@ ANALYSES = (
                 ("all", "thread", "launch"),
             ),
             Option("bottom_up", "Begin with each name, its callers below it.", False),
+        ),
+        tab="tree",
+        panels=(
+            TablePanel("tree", "Top down", "tree", NO_CALLS, is_compared=False),
+            TablePanel(
+                "tree-callers", "Bottom up", "tree", NO_CALLS, "", (("bottom_up", True),), is_compared=False
+            ),
+            TablePanel(
+                "tree-threads", "By thread", "tree", NO_CALLS, "", (("by", "thread"),), is_compared=False
+            ),
+            TablePanel(
+                "tree-launches", "By launch", "tree", NO_WORK, "", (("by", "launch"),), is_compared=False
+            ),
         ),
         rows=40,
         limits="lists",

@@ -33,6 +33,7 @@ from .work import work_of
 
 if TYPE_CHECKING:
     from ..index.store import Index
+    from ..trace import Trace
 
 TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
@@ -335,7 +336,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions)
-    around = _places_around(index, positions)
+    around = places_around(index, positions)
     own = _own_times(starts, ends, around)
     own[concatenated([piece.is_device_annotation for piece in pieces], np.bool_)] = 0
     nodes = _paths(builder, names, around, root)
@@ -349,7 +350,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
         builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
 
 
-def _places_around(index: Index, positions: I64) -> I64:
+def places_around(index: Index, positions: I64) -> I64:
     """Return of each slice the place of the nearest of these slices around it, ROOT where there is none."""
     above = nearest_around(index, positions, positions)
     places = np.full(len(positions), ROOT, np.int64)
@@ -413,15 +414,11 @@ def _launch_tree(scope: Scope) -> CallTree:
 
 def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I64, durations: I64) -> None:
     """Add the device work of a source below what launched it; work without a known launch below one name."""
-    index, launches = scope.trace.indexes[source], scope.trace.launches(source)
-    launch = np.full(len(positions), NONE, np.int64)
-    if len(launches.kernels):
-        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
-        known = launches.kernels[place] == positions
-        launch[known] = launches.launch[place[known]]
+    index = scope.trace.indexes[source]
+    launch = launches_of_work(scope.trace, source, positions)
     is_known = launch != NONE
-    stack = _with_ancestors(index, np.unique(launch[is_known]))
-    around = _places_around(index, stack)
+    stack = with_ancestors(index, np.unique(launch[is_known]))
+    around = places_around(index, stack)
     nodes = _paths(builder, builder.labels.of_slices(index, stack), around, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
     above = np.full(len(positions), ROOT, np.int64)
@@ -446,7 +443,18 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
         builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
 
 
-def _with_ancestors(index: Index, positions: I64) -> I64:
+def launches_of_work(trace: Trace, source: int, positions: I64) -> I64:
+    """Return the position of what launched each piece of device work, NONE where that is not known."""
+    launches = trace.launches(source)
+    launch = np.full(len(positions), NONE, np.int64)
+    if len(launches.kernels):
+        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
+        known = launches.kernels[place] == positions
+        launch[known] = launches.launch[place[known]]
+    return launch
+
+
+def with_ancestors(index: Index, positions: I64) -> I64:
     """Return positions with those of all slices around them, ascending."""
     parents = index.column("slices.parent")
     members = [positions]

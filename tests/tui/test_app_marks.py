@@ -45,7 +45,7 @@ def _file(trace: Trace, kind: str) -> Path:
 async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> None:
     """m marks the cursor, M the range with a text; another viewer lists both and goes there; one goes."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await pilot.press("'")
+        app.run_command("marks")
         assert "no marks" in message(app)
         await pilot.press("m", "v", "right", "right", "v")
         app.run_command("mark-text")
@@ -57,7 +57,7 @@ async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> N
     assert set(read_marks(_file(trace, "marks"))) == {Mark(first, first), Mark(first, second, "late")}
     assert tmp_path / "index" / "marks" == _file(trace, "marks").parent
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await pilot.press("'")
+        app.run_command("marks")
         await pilot.pause()
         assert isinstance(app.screen, PickScreen)
         assert "late" in screen_text(app) and "(no text)" in screen_text(app)

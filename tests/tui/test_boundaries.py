@@ -49,15 +49,15 @@ def log_of() -> Path:
 
 Break = Callable[[TracelaneApp, pytest.MonkeyPatch], None]
 PLACES: dict[str, tuple[Break, str]] = {
-    "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "3"),
+    "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "tttt"),
     "move": (lambda _, patch: patch.setitem(MOVES, "zoom-in", fail), "w"),  # type: ignore[call-overload]
     "command": (lambda app, patch: patch.setitem(app.handlers, "theme", fail), ""),
     "lanes": (lambda _, patch: patch.setattr(LaneCanvas, "render_line", fail), "w"),
     "minimap": (lambda _, patch: patch.setattr(Minimap, "render_line", fail), "w"),
-    "tabs": (lambda _, patch: patch.setattr(Bar, "render", fail), "4"),
+    "tabs": (lambda _, patch: patch.setattr(Bar, "render", fail), "t"),
     "layout": (lambda _, patch: patch.setattr(Ruler, "_wanted_height", fail), "m"),
     "pane": (lambda _, patch: patch.setattr(FindingsPane, "compose", fail), "2"),
-    "rows": (lambda _, patch: patch.setattr(VirtualTable, "render_line", fail), "4"),
+    "rows": (lambda _, patch: patch.setattr(VirtualTable, "render_line", fail), "t"),
     "screen": (lambda _, patch: patch.setattr(HelpScreen, "compose", fail), "?"),
     "key": (lambda _, patch: patch.setattr(LaneCanvas, "on_key", fail, raising=False), "w"),
     "timer": (lambda app, _: void(app.set_timer(0.01, fail)), ""),
@@ -85,7 +85,7 @@ async def test_the_session_goes_on(
             if place == "command":
                 app.run_command("theme")
             elif key:
-                await pilot.press(key)
+                await pilot.press(*key)
             for _ in range(5):
                 await wait_until_idle(app, pilot)
             assert app.is_running
@@ -121,7 +121,7 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
     """The footer names the error in one harmless line and the file with more of it."""
     async with open_viewer(trace, (300, 30)) as (app, pilot):
         monkeypatch.setattr(ops, "ops", fail)
-        await pilot.press("w", "3")
+        await pilot.press("w", *"tttt")
         await wait_until_idle(app, pilot)
         assert message(app).startswith(SHOWN)
         assert str(log_of()) in message(app)

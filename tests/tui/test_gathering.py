@@ -104,7 +104,7 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
         assert any("rank 0" in line and "█" in line and "50 %" in line for line in text.splitlines())
         for key, said in (
             ("w", "Zoom in: when the first file is there"),
-            ("3", "Table by op: when all files are"),
+            ("3", "Call tree, flame: when all files are"),
         ):
             await pilot.press(key)
             assert said in screen_text(app)
@@ -125,7 +125,7 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         text = screen_text(app)
         assert "1 of 6 ranks" in text and text.count("not indexed yet") == 5 and "step" in text
         for key, title in (
-            ("3", "Table by op"),
+            ("3", "Call tree, flame"),
             ("slash", "Search"),
             ("m", "Mark"),
             ("9", "Ranks"),

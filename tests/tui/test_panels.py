@@ -52,7 +52,7 @@ async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None
 async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
     """Going back to a range before its neighbour is counted, the line speaks of the table again."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        await pilot.press("3")
+        app.run_command("panel-ops")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#ops", TablePane)
         pane.say("counting…")
@@ -65,7 +65,7 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
 async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
     """Keys in one go show panels for the first time, give one the screen and the arrows, and move in it."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        for key in ("2", "t", "3", "T", "tab", "tab"):
+        for key in ("2", "t", *"ttt", "T", "tab", "tab"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
         await wait_until_idle(app, pilot)
         await pilot.press("down")
@@ -76,6 +76,8 @@ async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
             "details",
             "findings",
             "table",
+            "lanes-busy",
+            "categories",
             "ops",
         ]
 
@@ -83,7 +85,7 @@ async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
     """Its key says so instead of nothing, and how to see it nonetheless."""
     async with open_viewer(trace, (40, 7)) as (app, pilot):
-        await pilot.press("3")
+        await pilot.press(*"tttt")
         await wait_until_idle(app, pilot)
         assert message(app) == NO_ROOM
         await pilot.press("T")

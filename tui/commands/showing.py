@@ -10,7 +10,7 @@ from .command import Command, CommandTask
 
 
 def _tab_command(tab: Tab) -> Command:
-    return Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help)
+    return Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help, words=tab.words)
 
 
 SHOWING: Final = (
@@ -35,14 +35,14 @@ SHOWING: Final = (
             Command(
                 "panel-ops",
                 "Table by op",
-                ("3",),
+                (),
                 "Show PyTorch's table of ops of the range, or all; again: by shape, module",
                 words="operators key_averages",
             ),
             Command(
                 "panel-kernels",
                 "Table by kernel",
-                ("4",),
+                (),
                 "Show the device work of the range, or all, by kernel",
                 words="gpu device work",
             ),
@@ -163,7 +163,7 @@ SHOWING: Final = (
             Command(
                 "marks",
                 "List the marks",
-                ("'",),
+                (),
                 "List the marks; Enter goes there",
                 forms=(("FILE", "Add the marks of a file that :save marks wrote"),),
                 words="notes bookmarks",

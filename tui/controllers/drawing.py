@@ -23,14 +23,15 @@ from ..actions.logs import on_log
 from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
-from ..fitting import fit_to_screen
+from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
-from ..keys import clashes, footer_keys, state_keys
+from ..keys import Place, clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
+from ..panels.flame import Flame
 from ..panels.panel import Panel
 from ..panels.problems import read_report_state
 from ..screens.main import MainScreen
@@ -73,6 +74,7 @@ class DrawingController:
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
         self._focused_before: Widget | None = None
+        self._shared_for = 0  # lines of lanes when the screen was shared out
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
         store.subscribe(self.draw_session)
         store.subscribe_trace(self.draw_trace)
@@ -126,7 +128,16 @@ class DrawingController:
         if isinstance(main, MainScreen) and self.app.composed:
             session = self.store.session
             self.fill_header()
-            main.give_room(session.panel_size, self.app.maximised, self._is_empty(session))
+            layout = self.store.layout_now
+            ruler = ruler_height(self.store.trace, session, bool(self.marking.marks_seen))
+            self._shared_for = layout.height
+            main.give_room(
+                session.panel_size,
+                self.app.maximised,
+                self._is_empty(session),
+                ruler,
+                layout.height + len(layout.pinned),
+            )
 
     def forget_room(self) -> None:
         """Fold host lanes as for a trace that was not on the screen before."""
@@ -204,8 +215,11 @@ class DrawingController:
                 footer.keys = tuple(keys)
 
     def _state_keys(self) -> list[tuple[str, str]]:
-        in_table = isinstance(self.app.main.focused, VirtualTable)
-        return state_keys(self.store.session, in_table, self.escape_text(), self.app.config.keys)
+        focused = self.app.main.focused
+        place: Place = "lanes"
+        if isinstance(focused, VirtualTable | Flame):
+            place = "table" if isinstance(focused, VirtualTable) else "flame"
+        return state_keys(self.store.session, place, self.escape_text(), self.app.config.keys)
 
     # -- changes --------------------------------------------------------------------------------------------
 
@@ -231,7 +245,7 @@ class DrawingController:
             self.draw_minimap()
         if before.panel != now.panel:
             main.query_one(Panel).choose(now.panel)
-        if self._room(before) != self._room(now):
+        if self._room(before) != self._room(now) or layout.height != self._shared_for:
             self.share_room()
         self.fill_footer()
         moved = (before.cursor, before.focus) != (now.cursor, now.focus)

@@ -100,7 +100,7 @@ class HitsController:
         if self.panels.shows_panel and self.store.session.panel == PANEL:
             self._listed = hits
             pane = self.app.main.query_one(f"#{PANEL}", TablePane)
-            pane.show(found.table, _columns(found), "")
+            pane.show(found.table, hit_columns(found), "")
 
     # -- all that is like the selection ---------------------------------------------------------------------
 
@@ -156,7 +156,8 @@ class HitsController:
         )
 
 
-def _columns(found: HitTable) -> list[ColumnView]:
+def hit_columns(found: HitTable) -> list[ColumnView]:
+    """Return the columns of a list of slices; starts count from the start of the trace."""
     table = found.table
     columns = []
     for column in table.columns:

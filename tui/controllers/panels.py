@@ -266,10 +266,13 @@ class PanelController:
         main = self.app.main
         panel = main.query_one(Panel)
         canvas = main.query_one(LaneCanvas)
+        name = self.store.session.panel
         to_panel = main.focused is canvas or main.focused is None
         if to_panel and not panel.display:
             raise Refusal(NO_ROOM)
-        main.set_focus(panel.body(self.store.session.panel) if to_panel or self.app.maximised else canvas)
+        behind = panel.focus_after(name, main.focused) if main.focused is not None else None
+        to_panel = to_panel or self.app.maximised
+        main.set_focus(behind or (panel.body(name) if to_panel else canvas))
 
 
 def nothing_selected() -> Text:

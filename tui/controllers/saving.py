@@ -116,7 +116,7 @@ class SaveController:
             pane = self.app.main.query_one(f"#{name}", TablePane)
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
-        raise Refusal("the panel shows no table: t, z and 3 to 9 show one")
+        raise Refusal("the panel shows no table: t, z, 3 and 5 to 9 show one")
 
 
 def save_new_file(path: Path, text: str) -> str:

@@ -19,6 +19,7 @@ from tracelane.core.trace import Trace
 from ..actions import ranges
 from ..draw.only import only_lanes
 from ..jobs import background
+from ..panels.panel import TREES
 from ..panels.table import TablePane, columns_of
 from ..session import Session
 from ..session_store import SessionStore
@@ -87,7 +88,7 @@ class TableController:
         self.panels = panels
         self.selection = selection
         self._tables: dict[Key, tuple[Table, list[ColumnView]]] = {}
-        panels.fillers.update((name, self.fill) for name in PANELS)
+        panels.fillers.update((name, self.fill) for name in PANELS if name not in TREES)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -180,12 +181,12 @@ class TableController:
 
     def _turn_table(self, names: Sequence[str]) -> None:
         """Show the first of these panels, or the next of them; after going to a step, of that step."""
-        self._take_step()
+        self.take_step()
         shown = self.store.session.panel
         place = names.index(shown) + 1 if shown in names else 0
         self.panels.show_or_say(names[place % len(names)])
 
-    def _take_step(self) -> None:
+    def take_step(self) -> None:
         """Take the step that was gone to last as the range."""
         session = self.store.session
         if session.aim == "step" and (span := ranges.aimed_span(self.store.scene)) is not None:
@@ -213,5 +214,5 @@ class TableController:
 
     def do_panel_table(self) -> None:
         """Show what took time in the range, by name; again: by lane, category, op …"""
-        self._take_step()
+        self.take_step()
         self.panels.turn_to("t")

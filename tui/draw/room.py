@@ -28,6 +28,11 @@ class Room(NamedTuple):
     panel: int
     footer: int
 
+    def with_spare(self, lines: int, ruler: int, lanes: int) -> Room:
+        """Return the room with the panel taking what ruler and lanes of so many lines leave of the screen."""
+        used = self.header + self.minimap + self.has_ruler * ruler + lanes + self.panel + self.footer
+        return self._replace(panel=self.panel + max(0, lines - used)) if self.panel else self
+
 
 def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:
     """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap."""

@@ -17,6 +17,7 @@ from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .findings import FindingsPane
 from .table import TablePane
+from .tree import TreePane
 
 
 class TabGroup(NamedTuple):
@@ -29,9 +30,15 @@ class TabGroup(NamedTuple):
 
 def _group(tab: Tab) -> TabGroup:
     panels = [(panel.name, panel.title) for row in ANALYSES if row.tab == tab.name for panel in row.panels]
+    if tab.name == "tree":
+        panels.append((TREE_SLICES, "Slices"))
     return TabGroup(tab.key, tab.short, tuple(panels))
 
 
+TREES = tuple(panel.name for row in ANALYSES if row.tab == "tree" for panel in row.panels)
+"""Panels that draw a call tree."""
+TREE_SLICES = "tree-slices"
+"""The panel that lists the slices of a call of such a tree."""
 GROUPS = (
     TabGroup("1", "Det", (("details", "Details"),)),
     TabGroup("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
@@ -75,15 +82,17 @@ def tabs(chosen: str, width: int) -> tuple[Text, ...]:
     return with_hint if sum(len(tab) + len(GAP) for tab in with_hint) <= width else tuple(line)
 
 
-KEYS_ALONE, SHORTEST = 2, 3
-"""How often names of tabs are shortened: to short names, to their keys, then to one of the chosen key's."""
+KEYS_ALONE, CUT, SHORTEST = 2, 3, 4
+"""How often names of tabs are shortened: to short names, to their keys, then those of the chosen key are cut,
+then only one of them is named.
+"""
 
 
 def _tab(group: TabGroup, chosen: str, short: int) -> Text:
     titles = dict(group.panels)
     first, first_title = group.panels[0]
     if chosen not in titles:
-        name = (first_title if group.key != TABLE_KEY else TABLE_TITLE, group.short, "", "")[short]
+        name = (first_title if group.key != TABLE_KEY else TABLE_TITLE, group.short, "", "", "")[short]
         return _link(f"{group.key} {name}".rstrip(), first)
     line = Text(f"{group.key} ", "bold")
     if short == SHORTEST and len(titles) > 1:
@@ -92,7 +101,7 @@ def _tab(group: TabGroup, chosen: str, short: int) -> Text:
     for number, (name, title) in enumerate(titles.items()):
         if number:
             line.append("·", "dim")
-        cut = title if short < KEYS_ALONE or name == chosen else title[:SUB_TAB]
+        cut = title if short < CUT or name == chosen else title[:SUB_TAB]
         line.append_text(_link(cut, name, "reverse bold" if name == chosen else "underline"))
     return line
 
@@ -107,6 +116,8 @@ def made_pane(name: str) -> Widget:
         return FindingsPane(id=name)
     if name == "problems":
         return VirtualTable(id=name, empty="nothing was read")
+    if name in TREES:
+        return TreePane(id=name)
     return TextPane(id=name) if name in NO_TABLES else TablePane(id=name)
 
 
@@ -152,5 +163,12 @@ class Panel(Vertical):
 
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""
-        found = self.query_one(f"#{name}")
-        return found.table if isinstance(found, TablePane | FindingsPane) else found
+        pane = self.query_one(f"#{name}")
+        if isinstance(pane, TablePane):
+            return pane.first_focus
+        return pane.table if isinstance(pane, FindingsPane) else pane
+
+    def focus_after(self, name: str, focused: Widget) -> Widget | None:
+        """Return what takes the arrows after a part of a panel, None where that is another pane."""
+        pane = self.query_one(f"#{name}")
+        return pane.focus_after(focused) if isinstance(pane, TablePane) else None

@@ -6,6 +6,7 @@ import numpy as np
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.export.formats import is_left, shown_in
@@ -49,6 +50,15 @@ class TablePane(Vertical):
         empty = PANELS[id][1].empty if id in PANELS else NO_HITS
         self.table = VirtualTable(id=f"{id}-rows", empty=empty)
         """The rows."""
+
+    @property
+    def first_focus(self) -> Widget:
+        """What takes the arrows first."""
+        return self.table
+
+    def focus_after(self, focused: Widget) -> Widget | None:
+        """Return what takes the arrows after a part of the pane, None where that is another pane."""
+        return None
 
     def compose(self) -> ComposeResult:
         """Make line and table."""

@@ -89,9 +89,13 @@ class MainScreen(Screen[None]):
         self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
-    def give_room(self, wanted: int, maximised: bool, empty: bool) -> None:
-        """Share the height out among the parts."""
-        self._give(room_of(self.size.height, wanted, maximised, empty), maximised)
+    def give_room(self, wanted: int, maximised: bool, empty: bool, ruler: int, lanes: int) -> None:
+        """Share the height out among the parts: a panel that is not empty gets what ruler and lanes, of so
+        many lines, leave.
+        """
+        lines = self.size.height
+        room = room_of(lines, wanted, maximised, empty)
+        self._give(room if empty or maximised else room.with_spare(lines, ruler, lanes), maximised)
 
     def _give(self, room: Room, maximised: bool) -> None:
         for name, shown in (

@@ -1,0 +1,135 @@
+"""The panels that draw and list the call tree of a range; its calls lead to their slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from textual.worker import get_current_worker
+
+from tracelane.core.base.errors import Cancelled, TracelaneError
+from tracelane.core.tables.hit_table import HitTable, hit_table
+from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.tree_slices import slices_of_node
+
+from ..jobs import background
+from ..panels.flame import DrawnTree
+from ..panels.panel import TREE_SLICES, TREES
+from ..panels.table import TablePane
+from ..panels.tree import TreePane
+from ..session import Session
+from ..session_store import SessionStore
+from ..stage import Stage
+from .hits import hit_columns
+from .panels import PanelController
+from .tables import Key, TableController, scope_of
+
+CACHED = 4
+"""Trees that are held, so that going back to a range shows its tree at once."""
+
+
+class TreeController:
+    """Commands and contents of the panels of call trees."""
+
+    def __init__(
+        self, app: Stage, store: SessionStore, panels: PanelController, tables: TableController
+    ) -> None:
+        """Hold the trees counted last."""
+        self.app = app
+        self.store = store
+        self.panels = panels
+        self.tables = tables
+        self._trees: dict[Key, DrawnTree] = {}
+        self._slices: HitTable | None = None
+        self._takes_arrows = False  # whether the slices are to have the arrows once they are listed
+        panels.fillers.update((name, self.fill) for name in TREES)
+        panels.fillers[TREE_SLICES] = self._fill_slices
+
+    def commands(self) -> Mapping[str, Callable[[], object]]:
+        """Return what carries out each of its commands."""
+        return {"panel-tree": self.do_panel_tree}
+
+    def do_panel_tree(self) -> None:
+        """Show the call tree of the range; again: from the bottom, by thread, by launch."""
+        self.tables.take_step()
+        self.panels.turn_to("3")
+
+    def _key(self) -> Key:
+        now = self.store.session
+        return self.store.trace, now.panel, now.range, now.only, now.filter, now.clocks, now.steps
+
+    def fill(self) -> None:
+        """Show the tree of the panel on show, or count it."""
+        pane = self.app.main.query_one(f"#{self.store.session.panel}", TreePane)
+        tree = self._trees.get(self._key())
+        if tree is not None:
+            pane.show_tree(tree)
+            return
+        pane.say("counting…")
+        self._count(self._key(), self.store.session)
+
+    @background("table")
+    def _count(self, key: Key, session: Session) -> None:
+        """Count a tree away from the screen, and lay it out."""
+        worker = get_current_worker()
+        row, panel = PANELS[session.panel]
+        try:
+            scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
+            tree = DrawnTree.of(scope.trace, row.run(scope, **dict(panel.options))[panel.table])
+        except Cancelled:
+            return
+        except (TracelaneError, OSError) as error:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.app.say, str(error))
+            return
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._have_tree, key, tree)
+
+    def _have_tree(self, key: Key, tree: DrawnTree) -> None:
+        while len(self._trees) >= CACHED:
+            self._trees.pop(next(iter(self._trees)))
+        self._trees[key] = tree
+        if self.panels.shows_panel and key == self._key():
+            self.fill()
+
+    # -- the slices of a call -------------------------------------------------------------------------------
+
+    def call_chosen(self, message: TreePane.CallChosen) -> None:
+        """List the slices of a call."""
+        tree = self._trees.get(self._key())
+        if tree is not None and message.row < len(tree.icicle):
+            self._list_slices(self.store.session, tree.path(message.row))
+
+    @background("tree slices")
+    def _list_slices(self, session: Session, path: list[str]) -> None:
+        """Look for the slices of a call away from the screen."""
+        worker = get_current_worker()
+        options = dict(PANELS[session.panel][1].options)
+        try:
+            scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
+            slices = slices_of_node(
+                scope, path, options.get("by", "all"), bool(options.get("bottom_up", False))
+            )
+            table = hit_table(scope.trace, slices, lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._have_slices, table)
+
+    def _have_slices(self, table: HitTable) -> None:
+        self._slices = table
+        self._takes_arrows = True
+        self.panels.show(TREE_SLICES)
+        if self.panels.shows_panel:
+            self._fill_slices()
+
+    def _fill_slices(self) -> None:
+        pane = self.app.main.query_one(f"#{TREE_SLICES}", TablePane)
+        if self._slices is None:
+            pane.say("Enter on a call of the tree lists its slices")
+        elif pane.shown_table is not self._slices.table:
+            pane.show(self._slices.table, hit_columns(self._slices), "dur_ns")
+            if self._takes_arrows:
+                self.app.main.set_focus(pane.first_focus)
+            self._takes_arrows = False
+        else:
+            pane.tell()

@@ -1,0 +1,250 @@
+"""A call tree drawn in cells: each call as wide as its time, callees below callers, those with most time
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.icicle import Icicle, IcicleLine, icicle_of, row_categories
+from tracelane.core.tables.table import Table
+from tracelane.core.tables.tree import ROOT
+from tracelane.core.trace import Trace
+
+from ..draw.palette import key_of
+from ..draw.runs import TOUCH, WHOLE, Run
+from ..draw.segments import SelectedCells, slice_segments
+from ..lanes.look import glyphs, palette_of
+
+MERGED_LEVEL = 4
+"""Eighths of brightness of a cell in which several calls begin."""
+
+
+@dataclass(frozen=True)
+class DrawnTree:
+    """A table of a call tree, and what drawing it takes: where its calls lie, their labels and colours."""
+
+    table: Table
+    icicle: Icicle
+    labels: Sequence[str]
+    keys: Sequence[str]
+
+    @classmethod
+    def of(cls, trace: Trace, table: Table) -> DrawnTree:
+        """Lay a table of a call tree out. May take a second for a million calls."""
+        forms = table.short_forms["name"]
+        names = table.texts("name")
+        keys = [key_of(category, name) for category, name in zip(row_categories(trace, table), names)]
+        return cls(table, icicle_of(table), [safe(forms.get(name) or name) for name in names], keys)
+
+    def path(self, row: int) -> list[str]:
+        """Return the names of a call and what it lies in, the outermost first."""
+        names = self.table.data["name"]
+        path = []
+        while row != ROOT:
+            path.append(str(names[row]))
+            row = int(self.icicle.parents[row])
+        return path[::-1]
+
+
+class Flame(Widget, can_focus=True):
+    """Draws a call tree from one of its calls down; arrows choose a call, Enter lists its slices."""
+
+    DEFAULT_CSS = """
+    Flame { height: 1fr; width: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "caller", show=False),
+        Binding("down", "callee", show=False),
+        Binding("left", "beside(-1)", show=False),
+        Binding("right", "beside(1)", show=False),
+        Binding("home", "root", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    row: reactive[int] = reactive(ROOT)
+    """The chosen call, as a row of the tree's table; ROOT where there is none."""
+
+    @dataclass
+    class Moved(Message):
+        """Another call is chosen."""
+
+        row: int
+
+    @dataclass
+    class Chosen(Message):
+        """Enter was pressed on a call."""
+
+        row: int
+
+    @dataclass
+    class ZoomAsked(Message):
+        """The chosen call was clicked."""
+
+        row: int
+
+    def __init__(self) -> None:
+        """Make an empty drawing."""
+        super().__init__()
+        self.drawn: DrawnTree | None = None
+        self.root = ROOT
+        """The call that takes the whole width; ROOT: all of them together."""
+        self._lines: list[IcicleLine] = []
+        self._scroll = 0
+
+    def show(self, tree: DrawnTree, root: int = ROOT, row: int | None = None) -> None:
+        """Draw a tree from a call on, a call chosen: the first one unless told."""
+        self.drawn, self.root = tree, root
+        self._lines = tree.icicle.lines(root)
+        first, behind = tree.icicle.rows_below(root)
+        self._scroll = 0
+        self.row = ROOT if first == behind else first if row is None else row
+        self._keep_in_view()
+        self.refresh()
+
+    def watch_row(self, row: int) -> None:
+        """Bring the chosen call into view."""
+        self._keep_in_view()
+        self.refresh()
+        self.post_message(self.Moved(row))
+
+    def on_resize(self) -> None:
+        """Bring the chosen call into view."""
+        self._keep_in_view()
+
+    # -- drawing --------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a depth, or several that are one line."""
+        width, number = self.size.width, y + self._scroll
+        if self.drawn is None or number >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        line = self._lines[number]
+        runs = self._folded_run(line) if line.folded else self._runs(line)
+        chosen = None
+        if self.row != ROOT and line.first <= int(self.drawn.icicle.depths[self.row]) <= line.last:
+            own = [run for run in runs if run.place == self.row or line.folded]
+            chosen = SelectedCells(own[0].place, own[0].left, own[0].right) if own else None
+        return Strip(slice_segments(runs, width, palette_of(self), glyphs(), chosen))
+
+    def _runs(self, line: IcicleLine) -> list[Run]:
+        tree, width = self._drawing, self.size.width
+        runs: list[Run] = []
+        for box in tree.icicle.boxes(line.first, tree.icicle.window(self.root), width):
+            key, size = tree.keys[box.row], box.right - box.left
+            touches = bool(runs) and (runs[-1].right, runs[-1].key) == (box.left, key)
+            levels = (MERGED_LEVEL,) * size if box.nodes > 1 else ()
+            label = tree.labels[box.row] if box.nodes == 1 else ""
+            flags = WHOLE | (TOUCH if touches else 0)
+            runs.append(Run(box.left, box.right, key, label, box.row, box.nodes, flags, levels=levels))
+        return runs
+
+    def _folded_run(self, line: IcicleLine) -> list[Run]:
+        first, _ = self._drawing.icicle.rows_below(self.root)
+        row = first + line.last - int(self._drawing.icicle.depths[first])
+        label = f"{glyphs().folded_frames} {line.folded + 1} calls … {self._drawing.labels[row]}"
+        return [Run(0, self.size.width, self._drawing.keys[row], label, row, line.folded + 1, WHOLE)]
+
+    @property
+    def _drawing(self) -> DrawnTree:
+        if self.drawn is None:
+            raise ValueError("no tree is drawn yet")
+        return self.drawn
+
+    def _keep_in_view(self) -> None:
+        height = max(1, self.size.height)
+        if self.drawn is not None and self.row != ROOT:
+            place = self._place_of(self.row)
+            self._scroll = min(max(self._scroll, place - height + 1), place)
+        self._scroll = max(0, min(self._scroll, len(self._lines) - height))
+
+    def _place_of(self, row: int) -> int:
+        """Return the line that a call stands on."""
+        depth = int(self._drawing.icicle.depths[row])
+        return next((place for place, line in enumerate(self._lines) if line.last >= depth), 0)
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def action_caller(self) -> None:
+        """Choose the call that the chosen one lies in."""
+        if self.row in (ROOT, self.root):
+            return
+        line = self._lines[self._place_of(self.row)]
+        depth = int(self._drawing.icicle.depths[self.row])
+        row = int(self._drawing.icicle.parents[self.row - (depth - line.first if line.folded else 0)])
+        self.row = self.row if row == ROOT else row
+
+    def action_callee(self) -> None:
+        """Choose the call with most time that lies in the chosen one."""
+        if self.row == ROOT:
+            return
+        icicle = self._drawing.icicle
+        row = icicle.child(self.row)
+        line = self._lines[self._place_of(row)]
+        if line.folded:  # one call a depth: the rows follow each other
+            depth = int(icicle.depths[row])
+            row += line.last - depth if depth == line.first else line.last + 1 - depth
+        self.row = row
+
+    def action_beside(self, by: int) -> None:
+        """Choose the next call of the same depth that is a cell wide."""
+        if self.row == ROOT:
+            return
+        icicle = self._drawing.icicle
+        left, right = icicle.window(self.root)
+        row = icicle.neighbour(self.row, by, (right - left) // max(1, self.size.width))
+        first, behind = icicle.rows_below(self.root)
+        self.row = row if first <= row < behind else self.row
+
+    def action_root(self) -> None:
+        """Choose the first call."""
+        if self.row != ROOT:
+            self.row = self._drawing.icicle.rows_below(self.root)[0]
+
+    def action_choose(self) -> None:
+        """Ask for the slices of the chosen call."""
+        if self.row != ROOT:
+            self.post_message(self.Chosen(self.row))
+
+    def row_at(self, x: int, y: int) -> int:
+        """Return the call drawn at a cell, ROOT where there is none."""
+        number = y + self._scroll
+        if self.drawn is None or not 0 <= number < len(self._lines):
+            return ROOT
+        line = self._lines[number]
+        runs = self._folded_run(line) if line.folded else self._runs(line)
+        return next((run.place for run in runs if run.left <= x < run.right), ROOT)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the call clicked; the chosen one is zoomed into."""
+        event.stop()
+        row = self.row_at(event.x, event.y)
+        if row == ROOT:
+            return
+        if row == self.row:
+            self.post_message(self.ZoomAsked(row))
+        self.row = row
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Show deeper calls."""
+        event.stop()
+        self._scroll_by(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Show outer calls."""
+        event.stop()
+        self._scroll_by(-1)
+
+    def _scroll_by(self, lines: int) -> None:
+        self._scroll = max(0, min(self._scroll + lines, len(self._lines) - self.size.height))
+        self.refresh()

@@ -1,0 +1,197 @@
+"""The panel of a call tree: a drawing and a table of the same calls, one beside or below the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.message import Message
+from textual.widget import Widget
+
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.tables.tree import ROOT
+
+from ..draw.labels import fit_middle
+from ..widgets.bars import Bar
+from ..widgets.table import ColumnView, VirtualTable
+from .flame import DrawnTree, Flame
+from .table import TablePane, columns_of
+
+WIDE_FROM = 110
+"""Cells from which on drawing and table stand beside each other."""
+TALL_FROM = 16
+"""Lines from which on they stand one below the other; in less room one takes the other's place."""
+NAME_SHARE = 40
+"""Percent of the line above them that the chosen call's name gets."""
+MOST_INDENT = 24
+"""Cells by which names in the table are moved to the right at most."""
+
+
+class TreePane(TablePane):
+    """Draws and lists a call tree; a call can take the whole width."""
+
+    DEFAULT_CSS = """
+    TreePane > .tree--parts { height: 1fr; layout: vertical; }
+    TreePane.-wide > .tree--parts { layout: horizontal; }
+    TreePane.-wide Flame { width: 3fr; }
+    TreePane.-wide VirtualTable { width: 2fr; margin-left: 1; }
+    TreePane.-small VirtualTable { display: none; }
+    TreePane.-small.-listed Flame { display: none; }
+    TreePane.-small.-listed VirtualTable { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "zoom", show=False, id="focus"),
+        Binding("u,backspace", "zoom_out", show=False, id="back"),
+    ]
+
+    @dataclass
+    class CallChosen(Message):
+        """The slices of a call are asked for."""
+
+        pane: TreePane
+        row: int
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Make an empty pane."""
+        super().__init__(id=id, classes=classes)
+        self.flame = Flame()
+        self._first = 0  # the row of the tree that the table's first one is
+
+    def compose(self) -> ComposeResult:
+        """Make line, drawing and table."""
+        yield Bar()
+        with Container(classes="tree--parts"):
+            yield self.flame
+            yield self.table
+
+    def on_mount(self) -> None:
+        """Let the drawing follow the table."""
+        self.watch(self.table, "cursor", self._table_moved, init=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put drawing and table where there is room."""
+        wide = event.size.width >= WIDE_FROM
+        self.set_class(wide, "-wide")
+        self.set_class(not wide and event.size.height < TALL_FROM, "-small")
+
+    @property
+    def first_focus(self) -> Widget:
+        """What takes the arrows first."""
+        return self.flame
+
+    def focus_after(self, focused: Widget) -> Widget | None:
+        """Return what takes the arrows after a part of the pane, None where that is another pane."""
+        if focused is self.flame and self.table.row_count:
+            self.set_class(True, "-listed")
+            return self.table
+        self.set_class(False, "-listed")
+        return None
+
+    # -- what is shown --------------------------------------------------------------------------------------
+
+    def show_tree(self, tree: DrawnTree) -> None:
+        """Draw and list a tree, all of it; as long as it is the same one, what is seen of it stays."""
+        if self.flame.drawn is not tree:
+            self._show_from(tree, ROOT)
+        self.tell()
+
+    def _show_from(self, tree: DrawnTree, root: int, row: int | None = None) -> None:
+        """Draw and list a tree from a call on."""
+        self.flame.show(tree, root, row)
+        first, behind = tree.icicle.rows_below(root)
+        self._first = first
+        self.shown_table = tree.table if root == ROOT else tree.table.take(np.arange(first, behind))
+        self.table.show(_columns(tree, first, behind), behind - first)
+        self._show_row(self.flame.row)
+        self.tell()
+
+    def _show_row(self, row: int) -> None:
+        """Put the table's cursor on a call."""
+        places = np.flatnonzero(self.table.order == row - self._first)
+        if len(places):
+            self.table.cursor = int(places[0])
+
+    def _table_moved(self) -> None:
+        row = self.table.row
+        if self.table.has_focus and row is not None:
+            self.flame.row = row + self._first
+            self._say_all()
+
+    @on(Flame.Moved)
+    def _flame_moved(self, message: Flame.Moved) -> None:
+        message.stop()
+        if not self.table.has_focus:
+            self._show_row(message.row)
+            self._say_all()
+
+    def _say_all(self) -> None:
+        tree, row = self.flame.drawn, self.flame.row
+        if tree is None or not self._told:
+            return
+        table = tree.table
+        if row == ROOT:
+            self._put(table.scope, *table.notes)
+            return
+        total, own, calls = (int(table.numbers(key)[row]) for key in ("total_ns", "self_ns", "calls"))
+        share = 100 * float(table.data["share"][row])
+        sums = f"{format_ns(total)} {share:.1f} %, self {format_ns(own)}, {format_count(calls)} "
+        calls_text = "call" if calls == 1 else "calls"
+        name = fit_middle(tree.labels[row], max(12, self.size.width * NAME_SHARE // 100)).rstrip()
+        out = "" if self.flame.root == ROOT else "u: out"
+        keys = out if self.has_focus_within else "Tab: arrows here"
+        self._put(name, sums + calls_text, keys, table.scope, *table.notes)
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def action_zoom(self) -> None:
+        """Give the chosen call the whole width; again: all of them together."""
+        if self.flame.drawn is not None:
+            row = self.flame.row
+            self._show_from(self.flame.drawn, ROOT if row == self.flame.root else row, row)
+
+    def action_zoom_out(self) -> None:
+        """Give the width to the call around the one that has it."""
+        tree, root = self.flame.drawn, self.flame.root
+        if tree is not None and root != ROOT:
+            self._show_from(tree, int(tree.icicle.parents[root]), self.flame.row)
+
+    @on(Flame.ZoomAsked)
+    def _zoom_asked(self, message: Flame.ZoomAsked) -> None:
+        message.stop()
+        self.action_zoom()
+
+    @on(Flame.Chosen)
+    def _flame_chosen(self, message: Flame.Chosen) -> None:
+        message.stop()
+        self.post_message(self.CallChosen(self, message.row))
+
+    @on(VirtualTable.RowChosen)
+    def _row_chosen(self, message: VirtualTable.RowChosen) -> None:
+        message.stop()
+        self.post_message(self.CallChosen(self, message.row + self._first))
+
+
+def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
+    """Return the columns of the rows from `first` on; sorted by name they stand as they lie in each other."""
+    depths = tree.icicle.depths
+    top = int(depths[first]) if first < behind else 0
+
+    def name(row: int) -> str:
+        return " " * min(int(depths[row + first]) - top, MOST_INDENT) + tree.labels[row + first]
+
+    numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]))
+    return [
+        ColumnView(tree.table.columns[0].heading, 0, name, keys=np.arange(behind - first)),
+        *(_moved(column, first, behind) for column in numbers),
+    ]
+
+
+def _moved(column: ColumnView, first: int, behind: int) -> ColumnView:
+    """Return a column without the rows before `first` and from `behind` on."""
+    keys = None if column.keys is None else column.keys[first:behind]
+    return replace(column, text=lambda row: column.text(row + first), keys=keys)
