@@ -15,7 +15,8 @@ from ..index.blockstore import read_blocks
 from ..index.store import Index
 from ..query.args import LARGEST, arguments_in, elements_of
 
-BUFFER = 1 << 20
+EventArguments = tuple[int, dict[str, Any]]
+"""The ordinal of an event, and its arguments."""
 
 
 def events_with_arguments(
@@ -23,8 +24,8 @@ def events_with_arguments(
     ordinals: I64,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (ordinal, arguments) of those of these events (ascending) that have any, in file order.
+) -> Iterator[list[EventArguments]]:
+    """Yield, block by block in file order, those of these events (ascending) that have arguments.
 
     The end of a pair of events counts for its begin. Raises UnreadableError where the source has gone or
     changed, Cancelled.
@@ -42,12 +43,14 @@ def events_with_arguments(
         progress(Progress("reading arguments", done, total))
         done += len(data)
         elements = elements_of(data, bool(index.column("blocks.repaired")[block]))
-        for ordinal in asked[low[block] : high[block]].tolist():
-            place = ordinal - int(first[block])
-            element = elements[place] if place < len(elements) else None
-            arguments = arguments_in(element) if isinstance(element, dict) else {}
-            if arguments:
-                yield begin_of.get(ordinal, ordinal), arguments
+        places = asked[low[block] : high[block]] - first[block]
+        events: list[EventArguments] = []
+        for place in places[places < len(elements)].tolist():
+            element = elements[place]
+            if isinstance(element, dict) and (arguments := arguments_in(element)):
+                ordinal = int(first[block]) + place
+                events.append((begin_of.get(ordinal, ordinal), arguments))
+        yield events
 
 
 def _pairs(index: Index, ordinals: I64) -> tuple[I64, I64]:
@@ -59,7 +62,7 @@ def _pairs(index: Index, ordinals: I64) -> tuple[I64, I64]:
 
 
 class ArgumentStore:
-    """What was made of the arguments of a source's events, in a temporary file, by the event's ordinal."""
+    """The arguments of a source's events, encoded, in a temporary file, by the event's ordinal."""
 
     def __init__(
         self,
@@ -69,38 +72,40 @@ class ArgumentStore:
         progress: ProgressCallback = no_progress,
         cancelled: CancelledCallback = never,
     ) -> None:
-        """Read the arguments of these events (ascending) and keep what `encode` makes of them."""
-        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - closed by close()
-        self._ordinals = ordinals
-        self._begins = np.zeros((2, len(ordinals)), np.int64)  # of the event, and of the end of its pair
-        self._lengths = np.zeros((2, len(ordinals)), np.int64)
-        at = 0
-        for ordinal, arguments in events_with_arguments(index, ordinals, progress, cancelled):
-            data = encode(arguments)
-            place = int(np.searchsorted(ordinals, ordinal))
-            half = int(self._lengths[0, place] > 0)
-            self._begins[half, place], self._lengths[half, place] = at, len(data)
-            self._file.write(data)
-            at += len(data)
+        """Read the arguments of these events (ascending) and store them as `encode` returns them."""
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        numbers, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for events in events_with_arguments(index, ordinals, progress, cancelled):
+            texts = [encode(arguments) for _, arguments in events]
+            self._file.write(b"".join(texts))
+            numbers.append(np.array([ordinal for ordinal, _ in events], np.int64))
+            lengths.append(np.array([len(text) for text in texts], np.int64))
         self._file.flush()
-        self._data = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if at else None
+        length = np.concatenate(lengths)
+        ends = np.cumsum(length)
+        ordinal = np.concatenate(numbers)
+        order = np.argsort(ordinal, kind="stable")
+        self._ordinals, self._begins, self._ends = ordinal[order], (ends - length)[order], ends[order]
+        size = int(length.sum())
+        self._data = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
 
-    def reader(self, ordinals: I64) -> Callable[[int], bytes]:
-        """Return what gives, for the k-th of these events, what was made of its arguments; else nothing."""
-        data = self._data
-        if data is None:
-            return lambda at: b""
-        places = np.searchsorted(self._ordinals, ordinals)
-        begins, lengths = self._begins[:, places].tolist(), self._lengths[:, places].tolist()
-
-        def read(at: int) -> bytes:
-            first = data[begins[0][at] : begins[0][at] + lengths[0][at]]
-            return first + data[begins[1][at] : begins[1][at] + lengths[1][at]] if lengths[1][at] else first
-
-        return read
+    def texts(self, ordinals: I64) -> list[bytes]:
+        """Return the encoded arguments of each of these events, those of its end event behind its own."""
+        low, high = (
+            np.searchsorted(self._ordinals, ordinals),
+            np.searchsorted(self._ordinals, ordinals, "right"),
+        )
+        data, begins, ends = self._data, self._begins, self._ends
+        texts = [b""] * len(ordinals)
+        for half in (0, 1):
+            having = np.flatnonzero(high - low > half)
+            entries = low[having] + half
+            for at, begin, end in zip(having.tolist(), begins[entries].tolist(), ends[entries].tolist()):
+                texts[at] += data[begin:end]
+        return texts
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._data is not None:
+        if isinstance(self._data, mmap.mmap):
             self._data.close()
         self._file.close()

@@ -1,15 +1,16 @@
 """A trace in Perfetto's own format (protobuf): tracks, slices, instants, flows, counters, arguments.
 
 Field numbers are those of perfetto/trace/trace_packet.proto, track_event.proto, track_descriptor.proto and
-debug_annotation.proto. Names and categories are sent once and referred to by number.
+interned_data.proto. Events are put together as columns of bytes, many at a time.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from gzip import GzipFile
+from operator import add
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,10 +19,24 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.progress import ProgressCallback, no_progress
 from ..index.format import RowKind
+from ..index.store import Index
 from ..query.titles import plain
 from ..tables.scope import Scope
+from .annotations import AnnotationEncoder
 from .cut import whole_file
 from .event_arguments import ArgumentStore
+from .protobuf import (
+    beside,
+    bytes_field,
+    double_rows,
+    fixed_field,
+    number_field,
+    number_rows,
+    row_bytes,
+    text_field,
+    varint,
+    varint_rows,
+)
 from .tracks import Track, begin_and_end, flows_between, rows_inside, tracks_of
 
 if TYPE_CHECKING:
@@ -33,78 +48,11 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 MOST_PID = (1 << 31) - 1
 MADE_PIDS = 1_000_000_000
 """Pids from here on stand for those that are no numbers, or that several files have."""
-DEEPEST = 32
-"""Values nested deeper are written as text."""
-MASK = (1 << 64) - 1
-
-
-def varint(number: int) -> bytes:
-    """Return a number as a base-128 varint; negative ones as 64 bits."""
-    number &= MASK
-    if number < 0x80:
-        return bytes((number,))
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
-def number_field(tag: int, number: int) -> bytes:
-    """Return a field that holds a whole number."""
-    return varint(tag << 3) + varint(number)
-
-
-def bytes_field(tag: int, data: bytes) -> bytes:
-    """Return a field that holds text or another message."""
-    return varint(tag << 3 | 2) + varint(len(data)) + data
-
-
-def text_field(tag: int, text: str) -> bytes:
-    """Return a field that holds text."""
-    return bytes_field(tag, text.encode("utf-8", "replace"))
-
-
-def double_field(tag: int, value: float) -> bytes:
-    """Return a field that holds a double."""
-    return varint(tag << 3 | 1) + struct.pack("<d", value)
-
-
-def fixed_field(tag: int, value: int) -> bytes:
-    """Return a field that holds 64 bits."""
-    return varint(tag << 3 | 1) + struct.pack("<Q", value & MASK)
-
-
-def debug_annotations(arguments: Mapping[str, Any]) -> bytes:
-    """Return the arguments of an event as the debug annotations of a TrackEvent."""
-    return b"".join(
-        bytes_field(4, text_field(10, str(key)) + _annotation(value, 0)) for key, value in arguments.items()
-    )
-
-
-def _annotation(value: Any, depth: int) -> bytes:
-    """Return the value of a DebugAnnotation."""
-    match value:
-        case bool():
-            return number_field(2, int(value))
-        case int() if -(1 << 63) <= value < (1 << 63):
-            return number_field(4, value)
-        case int() if 0 <= value <= MASK:
-            return number_field(3, value)
-        case float():
-            return double_field(5, value)
-        case dict() if depth < DEEPEST:
-            return b"".join(
-                bytes_field(11, text_field(10, str(key)) + _annotation(each, depth + 1))
-                for key, each in value.items()
-            )
-        case list() if depth < DEEPEST:
-            return b"".join(bytes_field(12, _annotation(each, depth + 1)) for each in value)
-        case None:
-            return text_field(6, "null")
-        case _:
-            return text_field(6, value if isinstance(value, str) else str(value))
+CATEGORY, NAME, KEY = 1, 2, 3  # fields of InternedData
+INTERNED = 1000
+"""Names in one packet."""
+CHUNK = 1 << 16
+"""Events put together at once."""
 
 
 @dataclass(frozen=True)
@@ -120,55 +68,62 @@ class PerfettoFile:
 
 @dataclass
 class PacketWriter:
-    """Writes packets of one sequence; names and categories get numbers as they come."""
+    """Writes packets of one sequence; names are written once and referred to by number."""
 
     file: IO[bytes] | GzipFile
     shift: int  # added to times: Perfetto has none before 0
     names: dict[str, int] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
+    tracks: int = 0
     is_begun: bool = False
 
-    def packet(self, body: bytes, interned: bytes = b"") -> None:
+    def packet(self, body: bytes) -> None:
         """Write a packet."""
         flags = NEEDS if self.is_begun else NEEDS | CLEARED
         self.is_begun = True
         body += number_field(10, SEQUENCE) + number_field(13, flags)
-        if interned:
-            body += bytes_field(12, interned)
         self.file.write(bytes_field(1, body))
 
-    def event(
-        self,
-        time: int,
-        kind: int,
-        track: int,
-        name: str | None = None,
-        category: str = "",
-        more: bytes = b"",
-    ) -> None:
-        """Write an event of a track."""
-        interned = b""
-        body = number_field(9, kind) + number_field(11, track)
-        if name is not None:
-            number, interned = self._number(self.names, name, 2, interned)
-            body += number_field(10, number)
-        if category:
-            number, interned = self._number(self.categories, category, 1, interned)
-            body += number_field(3, number)
-        self.packet(number_field(8, time + self.shift) + bytes_field(11, body + more), interned)
-
-    def track(self, uuid: int, name: str, parent: int = 0, more: bytes = b"") -> None:
-        """Write what a track is."""
-        body = number_field(1, uuid) + text_field(2, name)
+    def new_track(self, name: str, parent: int = 0, more: bytes = b"") -> int:
+        """Write what a track is and return its number."""
+        self.tracks += 1
+        body = number_field(1, self.tracks) + text_field(2, name)
         body += number_field(5, parent) if parent else b""
         self.packet(bytes_field(60, body + more))
+        return self.tracks
 
-    def _number(self, numbers: dict[str, int], text: str, tag: int, interned: bytes) -> tuple[int, bytes]:
-        number = numbers.get(text)
-        if number is not None:
-            return number, interned
-        numbers[text] = number = len(numbers) + 1
-        return number, interned + bytes_field(tag, number_field(1, number) + text_field(2, text))
+    def interned(self, tag: int, texts: Iterable[tuple[str, int]]) -> None:
+        """Write what numbers mean: CATEGORY, NAME or KEY."""
+        rest = [bytes_field(tag, number_field(1, number) + text_field(2, text)) for text, number in texts]
+        for first in range(0, len(rest), INTERNED):
+            self.packet(bytes_field(12, b"".join(rest[first : first + INTERNED])))
+
+    def numbers(self, tag: int, texts: Sequence[str]) -> I64:
+        """Return the numbers of names or categories; those that are new are written."""
+        numbers = self.names if tag == NAME else self.categories
+        new = [text for text in dict.fromkeys(texts) if text not in numbers]
+        numbers.update(zip(new, range(len(numbers) + 1, len(numbers) + len(new) + 1)))
+        self.interned(tag, ((text, numbers[text]) for text in new))
+        return np.array([numbers[text] for text in texts], np.int64)
+
+    def events(
+        self, kind: int, track: int, times: I64, *fields: AnyArray, tails: Sequence[bytes] | None = None
+    ) -> list[bytes]:
+        """Return the packets of events of a track: columns of fields, and what else each event has."""
+        sizes = np.zeros(len(times), np.int64)
+        if tails is not None:
+            sizes = np.array([len(tail) for tail in tails], np.int64)
+        nothing = np.empty((len(times), 0), np.uint8)  # tells `beside` how many rows there are
+        event = beside(nothing, number_field(9, kind) + number_field(11, track), *fields)
+        head = beside(
+            number_rows(8, times + self.shift),
+            number_field(10, SEQUENCE) + number_field(13, NEEDS),
+            varint(11 << 3 | 2),
+            varint_rows(event.shape[1] + sizes),
+            event,
+        )
+        packets = row_bytes(beside(varint(1 << 3 | 2), varint_rows(head.shape[1] + sizes), head))
+        return packets if tails is None else list(map(add, packets, tails))
 
 
 def write_perfetto(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> PerfettoFile:
@@ -178,55 +133,17 @@ def write_perfetto(scope: Scope, out: Path, progress: ProgressCallback = no_prog
     """
     trace = scope.trace
     tracks = list(tracks_of(scope))
-    flows = [
-        flows_between(index, [track.positions for track in tracks if track.lane.source == source])
-        for source, index in enumerate(trace.indexes)
-    ]
-    counts = [0, 0]
+    done = PerfettoFile(sum(len(track.positions) for track in tracks), 0, 0, 0, len(tracks))
     with whole_file(out) as file:
         writer = PacketWriter(file, max(0, -trace.span_at(scope.clocks)[0]))
         processes = _write_processes(writer, trace.processes, trace.rank)
-        uuids = len(processes) + 1
-        base = 0
-        main: dict[int, int] = {}  # by lane its first track
-        for source, index in enumerate(trace.indexes):
+        encoder = AnnotationEncoder()
+        for source in range(len(trace.indexes)):
             own = [track for track in tracks if track.lane.source == source]
-            store = ArgumentStore(
-                index, _ordinals(scope, source, own), debug_annotations, progress, scope.cancelled
-            )
-            ends = (
-                FlowEnds.of(47, index.column("flows.source"), flows[source], base),
-                FlowEnds.of(48, index.column("flows.target"), flows[source], base),
-            )
-            base += len(flows[source])
-            for track in own:
-                parent = processes[source, track.lane.process.number]
-                writer.track(uuids, track.title, parent)
-                main.setdefault(track.lane.index, uuids)
-                _write_slices(writer, scope, track, uuids, store, ends)
-                uuids += 1
-            for kind in (RowKind.INSTANTS, RowKind.SAMPLES):
-                for at, number, offset, first, last in rows_inside(trace, scope, kind):
-                    if at != source:
-                        continue
-                    row = trace.row_number(source, number)
-                    lane = trace.lanes[row.lane]
-                    parent = processes[source, lane.process.number]
-                    counts[kind is RowKind.SAMPLES] += last - first
-                    if kind is RowKind.SAMPLES:
-                        writer.track(
-                            uuids, _counter_title(lane.title, row.series), parent, bytes_field(8, b"")
-                        )
-                        _write_samples(writer, scope, source, uuids, offset, first, last)
-                    else:
-                        if lane.index not in main:
-                            main[lane.index] = uuids
-                            writer.track(uuids, lane.title, parent)
-                        _write_instants(writer, scope, source, main[lane.index], offset, first, last, store)
-                    uuids += 1
-            store.close()
-    slices = sum(len(track.positions) for track in tracks)
-    return PerfettoFile(slices, counts[0], counts[1], sum(map(len, flows)), len(tracks))
+            part = SourceEvents.of(writer, scope, source, own, encoder, done.flows, progress)
+            with closing(part.store):
+                done = part.write(own, processes, done)
+    return done
 
 
 def _counter_title(lane: str, series: str) -> str:
@@ -248,19 +165,20 @@ def _write_processes(
         number = rank(process.source)
         title = process.title if number is None else f"{process.title} · rank {number}"
         descriptor = number_field(1, pid) + text_field(6, title)
-        tracks[process.source, process.number] = at + 1
-        writer.track(at + 1, title, more=bytes_field(3, descriptor))
+        tracks[process.source, process.number] = writer.new_track(title, more=bytes_field(3, descriptor))
     return tracks
 
 
-def _ordinals(scope: Scope, source: int, tracks: Sequence[Track]) -> I64:
-    """Return the ordinals of the events of a source whose arguments are written, ascending."""
+def _values(scope: Scope, source: int, tracks: Sequence[Track], column: str) -> I64:
+    """Return the values of a column of the slices and instants of a source that are written, ascending."""
     index = scope.trace.indexes[source]
-    parts = [index.column("slices.ordinal")[track.positions].astype(np.int64) for track in tracks]
-    for at, _, _, first, last in rows_inside(scope.trace, scope, RowKind.INSTANTS):
-        if at == source:
-            parts.append(index.column("instants.ordinal")[first:last].astype(np.int64))
-    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    parts = [np.unique(index.column(f"slices.{column}")[track.positions]) for track in tracks]
+    parts += [
+        np.unique(index.column(f"instants.{column}")[first:last])
+        for at, _, _, first, last in rows_inside(scope.trace, scope, RowKind.INSTANTS)
+        if at == source
+    ]
+    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -278,66 +196,133 @@ class FlowEnds:
         order = np.argsort(positions, kind="stable")
         return cls(tag, positions[order], order + base + 1)
 
-    def reader(self, positions: I64) -> Callable[[int], bytes]:
-        """Return what gives the fields of the flows at the k-th of these positions."""
-        low = np.searchsorted(self.positions, positions).tolist()
-        high = np.searchsorted(self.positions, positions, "right").tolist()
-
-        def fields(at: int) -> bytes:
-            numbers = self.numbers[low[at] : high[at]].tolist() if low[at] < high[at] else ()
-            return b"".join(fixed_field(self.tag, number) for number in numbers)
-
-        return fields
+    def add_to(self, tails: list[bytes], positions: I64) -> None:
+        """Add to what the slices at these positions have the fields of their flows."""
+        low = np.searchsorted(self.positions, positions)
+        high = np.searchsorted(self.positions, positions, "right")
+        having = np.flatnonzero(high > low)
+        for at, first, last in zip(having.tolist(), low[having].tolist(), high[having].tolist()):
+            numbers = self.numbers[first:last].tolist()
+            tails[at] += b"".join([fixed_field(self.tag, number) for number in numbers])
 
 
-def _write_slices(
-    writer: PacketWriter,
-    scope: Scope,
-    track: Track,
-    uuid: int,
-    store: ArgumentStore,
-    flow_ends: Sequence[FlowEnds],
-) -> None:
-    index = scope.trace.indexes[track.lane.source]
-    names = index.strings(index.column("slices.name")[track.positions])
-    categories = index.column("slices.category")[track.positions].tolist()
-    arguments = store.reader(index.column("slices.ordinal")[track.positions].astype(np.int64))
-    begins_there, ends_there = (side.reader(track.positions) for side in flow_ends)
-    for number, (time, begins, at) in enumerate(begin_and_end(track)):
-        if not number & 0xFFFF:
-            scope.check()
-        if begins:
-            more = arguments(at) + begins_there(at) + ends_there(at)
-            writer.event(time, BEGIN, uuid, names[at], index.categories[categories[at]], more)
-        else:
-            writer.event(time, END, uuid)
+@dataclass(frozen=True)
+class SourceEvents:
+    """Writes the events of one source."""
 
+    writer: PacketWriter
+    scope: Scope
+    source: int
+    index: Index
+    names: I64  # by number in the index the number in the file
+    categories: I64
+    store: ArgumentStore
+    flow_ends: Sequence[FlowEnds]
 
-def _write_samples(
-    writer: PacketWriter, scope: Scope, source: int, uuid: int, offset: int, first: int, last: int
-) -> None:
-    index = scope.trace.indexes[source]
-    times = index.column("samples.start")[first:last] + offset
-    values = index.column("samples.value")[first:last]
-    for time, value in zip(times.tolist(), values.tolist()):
-        if value == value:
-            writer.event(time, COUNTER, uuid, more=double_field(44, value))
+    @classmethod
+    def of(
+        cls,
+        writer: PacketWriter,
+        scope: Scope,
+        source: int,
+        tracks: Sequence[Track],
+        encoder: AnnotationEncoder,
+        base: int,
+        progress: ProgressCallback,
+    ) -> SourceEvents:
+        """Read the arguments of a source and write its names; flows have the numbers after `base`."""
+        index = scope.trace.indexes[source]
+        ordinals = _values(scope, source, tracks, "ordinal")
+        store = ArgumentStore(index, ordinals, encoder.encode, progress, scope.cancelled)
+        writer.interned(KEY, encoder.keys.items())
+        flows = flows_between(index, [track.positions for track in tracks])
+        ends = [
+            FlowEnds.of(tag, index.column(f"flows.{end}"), flows, base)
+            for tag, end in ((47, "source"), (48, "target"))
+        ]
+        used = _values(scope, source, tracks, "name")
+        names = np.zeros(len(index.column("strings.offset")) + 1, np.int64)
+        names[used] = writer.numbers(NAME, index.strings(used))
+        categories = writer.numbers(CATEGORY, index.categories)
+        return cls(writer, scope, source, index, names, categories, store, ends)
 
+    def write(
+        self, tracks: Sequence[Track], processes: Mapping[tuple[int, int], int], done: PerfettoFile
+    ) -> PerfettoFile:
+        """Write all tracks; return what was written before and now. Raises Cancelled."""
+        trace = self.scope.trace
+        main: dict[int, int] = {}  # by lane its first track
+        for track in tracks:
+            uuid = self.writer.new_track(track.title, processes[self.source, track.lane.process.number])
+            main.setdefault(track.lane.index, uuid)
+            self.slices(track, uuid)
+        instants = samples = 0
+        for kind in (RowKind.INSTANTS, RowKind.SAMPLES):
+            for at, number, offset, first, last in rows_inside(trace, self.scope, kind):
+                if at != self.source:
+                    continue
+                row = trace.row_number(at, number)
+                lane = trace.lanes[row.lane]
+                parent = processes[at, lane.process.number]
+                if kind is RowKind.SAMPLES:
+                    title = _counter_title(lane.title, row.series)
+                    uuid = self.writer.new_track(title, parent, bytes_field(8, b""))
+                    samples += self.samples(uuid, offset, first, last)
+                else:
+                    if lane.index not in main:
+                        main[lane.index] = self.writer.new_track(lane.title, parent)
+                    self.instants(main[lane.index], offset, first, last)
+                    instants += last - first
+        flows = len(self.flow_ends[0].positions)
+        return replace(
+            done,
+            instants=done.instants + instants,
+            samples=done.samples + samples,
+            flows=done.flows + flows,
+        )
 
-def _write_instants(
-    writer: PacketWriter,
-    scope: Scope,
-    source: int,
-    uuid: int,
-    offset: int,
-    first: int,
-    last: int,
-    store: ArgumentStore,
-) -> None:
-    index = scope.trace.indexes[source]
-    times = index.column("instants.start")[first:last] + offset
-    names = index.strings(index.column("instants.name")[first:last])
-    categories = index.column("instants.category")[first:last].tolist()
-    arguments = store.reader(index.column("instants.ordinal")[first:last].astype(np.int64))
-    for at, (time, name, category) in enumerate(zip(times.tolist(), names, categories)):
-        writer.event(time, INSTANT, uuid, name, index.categories[category], arguments(at))
+    def slices(self, track: Track, uuid: int) -> None:
+        """Write the slices of a track. Raises Cancelled."""
+        events = begin_and_end(track)
+        for first in range(0, len(events.times), CHUNK):
+            self.scope.check()
+            part = slice(first, first + CHUNK)
+            times, begins = events.times[part], events.begins[part]
+            positions = track.positions[events.places[part][begins]]
+            tails = self.store.texts(self.index.column("slices.ordinal")[positions].astype(np.int64))
+            for ends in self.flow_ends:
+                ends.add_to(tails, positions)
+            named = self._named("slices", positions)
+            packets = np.empty(len(times), object)
+            packets[begins] = self.writer.events(BEGIN, uuid, times[begins], *named, tails=tails)
+            packets[~begins] = self.writer.events(END, uuid, times[~begins])
+            self.writer.file.write(b"".join(packets.tolist()))
+
+    def instants(self, uuid: int, offset: int, first: int, last: int) -> None:
+        """Write the instants of a row of the index. Raises Cancelled."""
+        for begin in range(first, last, CHUNK):
+            self.scope.check()
+            places = np.arange(begin, min(begin + CHUNK, last))
+            times = self.index.column("instants.start")[places] + offset
+            tails = self.store.texts(self.index.column("instants.ordinal")[places].astype(np.int64))
+            named = self._named("instants", places)
+            self.writer.file.write(b"".join(self.writer.events(INSTANT, uuid, times, *named, tails=tails)))
+
+    def samples(self, uuid: int, offset: int, first: int, last: int) -> int:
+        """Write the samples of a row of the index that are numbers; return how many."""
+        count = 0
+        for begin in range(first, last, CHUNK):
+            part = slice(begin, min(begin + CHUNK, last))
+            values = self.index.column("samples.value")[part]
+            numbers = ~np.isnan(values)
+            times = self.index.column("samples.start")[part][numbers] + offset
+            rows = double_rows(44, values[numbers])
+            self.writer.file.write(b"".join(self.writer.events(COUNTER, uuid, times, rows)))
+            count += len(times)
+        return count
+
+    def _named(self, table: str, places: I64) -> tuple[AnyArray, AnyArray]:
+        """Return the fields of names and categories."""
+        names = self.names[self.index.column(f"{table}.name")[places]]
+        categories = self.categories[self.index.column(f"{table}.category")[places]]
+        return number_rows(10, names), number_rows(3, categories)

@@ -50,12 +50,13 @@ def tracks_of(scope: Scope) -> Iterator[Track]:
         starts = index.column("slices.start")[positions] + scope.clocks.offset(source, lane.pid)
         ends = starts + index.duration(positions)
         keys = _tracks(index, positions)
+        overlaps = bool((index.column("flags.value") & SliceFlag.OVERLAP).any())
         number = 0
         for key in np.unique(keys).tolist():
             rest = np.flatnonzero(keys == key)
             while len(rest):
                 order = rest[np.lexsort((positions[rest], -ends[rest], starts[rest]))]
-                fits = _nesting(starts[order], ends[order])
+                fits = _nesting(starts[order], ends[order]) if overlaps else np.ones(len(order), np.bool_)
                 some = order[fits]
                 yield Track(lane, number, positions[some], starts[some], ends[some])
                 number += 1
@@ -102,18 +103,42 @@ def _nesting(starts: I64, ends: I64) -> AnyArray:
     return fits
 
 
-def begin_and_end(track: Track) -> Iterator[tuple[int, bool, int]]:
-    """Yield (time, whether a slice begins, its place in the track) in an order in which slices nest."""
-    open_: list[tuple[int, int]] = []
-    for at, (start, end) in enumerate(zip(track.starts.tolist(), track.ends.tolist())):
-        while open_ and (open_[-1][0] < start or (open_[-1][0] == start and end > start)):
-            until, inner = open_.pop()
-            yield until, False, inner
-        open_.append((end, at))
-        yield start, True, at
-    while open_:
-        until, inner = open_.pop()
-        yield until, False, inner
+@dataclass(frozen=True)
+class TrackEvents:
+    """The begins and ends of a track's slices, in an order in which the slice that began last ends first."""
+
+    times: I64  # trace time, ns
+    begins: AnyArray  # whether a slice begins
+    places: I64  # of the slice in the track
+
+    def __iter__(self) -> Iterator[tuple[int, bool, int]]:
+        return zip(self.times.tolist(), self.begins.tolist(), self.places.tolist())
+
+
+def begin_and_end(track: Track) -> TrackEvents:
+    """Return the events of a track.
+
+    A slice begins after all that began before it and the ends of those of them that are over: what follows
+    a slice at its end is over it, unless it has no duration. Its end comes after all that lie in it.
+    """
+    starts, ends = track.starts, track.ends
+    count = len(starts)
+    places = np.arange(count)
+    empty = starts == ends
+    after = np.searchsorted(starts, ends)  # the first slice that does not lie in each
+    first = np.minimum(after, count - 1)
+    touches = empty | (empty[first] & (starts[first] == ends))
+    after = np.where(touches, np.searchsorted(starts, ends, "right"), after)
+    over = np.cumsum(np.bincount(after, minlength=count + 1))[:count]  # slices that are over where one begins
+    begin_at = places + over
+    end_at = begin_at + 2 * (after - places) - 1
+    order = np.empty(2 * count, np.int64)
+    order[begin_at], order[end_at] = places, places
+    begins = np.zeros(2 * count, np.bool_)
+    begins[begin_at] = True
+    times = np.empty(2 * count, np.int64)
+    times[begin_at], times[end_at] = starts, ends
+    return TrackEvents(times, begins, order)
 
 
 def rows_inside(trace: Trace, scope: Scope, kind: RowKind) -> Iterator[tuple[int, int, int, int, int]]:

@@ -25,7 +25,12 @@ from .views import VIEWS, QueryTables
 
 PIECE = 1 << 14
 ALL = QueryWords("", frozenset(VIEWS), (), True)
-INDEXED = (("slices", "ts"), ("slices", "id"), ("args", "id"), ("kernels", "id"), ("flows", "source"))
+INDEXED = (("slices", "ts"), ("slices", "id"), ("kernels", "id"), ("flows", "source"))
+INSERT = "INSERT OR REPLACE INTO file.args VALUES (?, ?, ?)"
+REMEMBERED = 1 << 14
+"""Values whose JSON is remembered: shapes and types are the same in every step."""
+CACHE_KIB = 64 << 10
+"""Memory for pages of the new file."""
 
 
 def write_parquet(scope: Scope, out: Path) -> int:
@@ -128,12 +133,13 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
     database.execute("ATTACH ? AS file", [str(out)])
     database.execute("PRAGMA file.journal_mode = off")
     database.execute("PRAGMA file.synchronous = off")
+    database.execute(f"PRAGMA file.cache_size = -{CACHE_KIB}")
     conditions = dict.fromkeys(VIEWS, "1")
     if scope.range is not None or scope.lanes is not None or scope.where is not None:
         database.execute("CREATE TABLE chosen (id INTEGER PRIMARY KEY)")
         for chunk in slice_chunks(scope, ("id",)):
-            rows = ((one,) for one in np.asarray(chunk["id"]).tolist())
-            database.executemany("INSERT INTO chosen VALUES (?)", rows)
+            ids = ((one,) for one in np.asarray(chunk["id"]).tolist())
+            database.executemany("INSERT INTO chosen VALUES (?)", ids)
         inside = "id IN (SELECT id FROM chosen)"
         conditions = dict.fromkeys(("slices", "ops", "kernels", "launches"), inside)
         conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
@@ -144,19 +150,25 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         names = ", ".join(map(quoted_name, VIEWS[view]))
         database.execute(f"CREATE TABLE file.{view} ({names})")
         database.execute(f"INSERT INTO file.{view} SELECT {names} FROM main.{view} WHERE {conditions[view]}")
-    database.execute("CREATE TABLE file.args (id INTEGER, key TEXT, value)")
+    database.execute(
+        "CREATE TABLE file.args (id INTEGER, key TEXT, value, PRIMARY KEY (id, key)) WITHOUT ROWID"
+    )
     database.execute("BEGIN")
     for source, index in enumerate(scope.trace.indexes):
         base = source << SOURCE_BITS
         query = "SELECT id FROM file.slices WHERE id >= ? AND id < ? ORDER BY id"
-        ids = [row[0] - base for row in database.execute(query, [base, base + (1 << SOURCE_BITS)])]
-        events = events_with_arguments(index, np.array(ids, np.int64), progress, scope.cancelled)
-        entries = (
-            (ordinal + base, _text(key), _value(value))
-            for ordinal, arguments in events
-            for key, value in arguments.items()
-        )
-        database.executemany("INSERT INTO file.args VALUES (?, ?, ?)", entries)
+        chosen = [row[0] - base for row in database.execute(query, [base, base + (1 << SOURCE_BITS)])]
+        values = ArgumentValues()
+        for events in events_with_arguments(index, np.array(chosen, np.int64), progress, scope.cancelled):
+            rows = [
+                (base + ordinal, key, values.of(value))
+                for ordinal, arguments in events
+                for key, value in arguments.items()
+            ]
+            try:
+                database.executemany(INSERT, rows)
+            except UnicodeEncodeError:
+                database.executemany(INSERT, [tuple(map(_text, row)) for row in rows])
     database.execute("COMMIT")
     for table, column in INDEXED:
         database.execute(f"CREATE INDEX file.{table}_{column} ON {table} ({column})")
@@ -165,23 +177,29 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
     return int(count)
 
 
-def _text(text: str) -> str:
-    return str(text).encode("utf-8", "replace").decode()
+def _text(value: Any) -> Any:
+    """Return a value that SQLite takes: in texts without the halves of characters that are none."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _value(value: Any) -> Any:
-    """Return the value of an argument as SQLite has it: lists and objects as JSON."""
-    match value:
-        case bool():
-            return json_text(value)
-        case int() if -(1 << 63) <= value < (1 << 63):
+class ArgumentValues:
+    """The values of arguments as SQLite has them: lists, objects and what else it lacks as JSON."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, value: Any) -> Any:
+        """Return a value; the JSON of those that come often is remembered."""
+        kind = value.__class__
+        if kind is str or kind is float or (kind is int and -(1 << 63) <= value < (1 << 63)):
             return value
-        case float():
-            return value
-        case str():
-            return _text(value)
-        case _:
-            return json_text(value, default=str)
+        text = repr(value)
+        known = self._known.get(text)
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[text] = json_text(value, default=str)
+        return known
 
 
 @contextmanager

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.perfetto_engine import ask_perfetto, needs_engine
@@ -21,10 +24,12 @@ from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.export.annotations import AnnotationEncoder
 from tracelane.core.export.html_report import html_report
-from tracelane.core.export.perfetto import debug_annotations, varint, write_perfetto
+from tracelane.core.export.perfetto import write_perfetto
+from tracelane.core.export.protobuf import row_bytes, varint, varint_rows
 from tracelane.core.export.speedscope import speedscope_pieces
-from tracelane.core.export.tracks import begin_and_end, flows_between, tracks_of
+from tracelane.core.export.tracks import Track, _nesting, begin_and_end, flows_between, tracks_of
 from tracelane.core.query.args import arguments
 from tracelane.core.sql.engines import has_duckdb
 from tracelane.core.sql.files import write_parquet, write_sqlite
@@ -335,10 +340,48 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_numbers_of_protobuf() -> None:
-    """Varints are those of the format, and values that it has no form for become text."""
+    """Varints are those of the format, columns of them of one width, and other values become text."""
     assert varint(0) == b"\0" and varint(300) == b"\xac\x02" and len(varint(-1)) == 10
+    numbers = [5, 300, 0, 127, 128, (1 << 62) + 1]
+    rows = row_bytes(varint_rows(np.array(numbers)))
+    assert [_number(row) for row in rows] == numbers and {len(row) for row in rows} == {9}
     deep: Any = 1
     for _ in range(100):
         deep = [deep]
-    text = debug_annotations({"a": deep, "b": 1 << 70, "c": None, "d": float("nan"), "e": "\ud800"})
+    text = AnnotationEncoder().encode({"a": deep, "b": 1 << 70, "c": None, "d": float("nan"), "e": "\ud800"})
     assert len(text) > 50
+
+
+def _number(row: bytes) -> int:
+    assert all(byte & 0x80 for byte in row[:-1]) and not row[-1] & 0x80
+    return sum((byte & 0x7F) << 7 * at for at, byte in enumerate(row))
+
+
+def test_equal_values_of_other_types_are_written_apart() -> None:
+    """1, 1.0, true and "1" of one key are told apart, also where they come again."""
+    encoder = AnnotationEncoder()
+    values = [1, 1.0, True, "1", [1], [1.0], [True], ["1"], "[1]", -1, (1 << 64) - 1]
+    encoded = [encoder.encode({"key": value}) for value in values]
+    assert len(set(encoded)) == len(values)
+    assert [encoder.encode({"key": value}) for value in values] == encoded
+    assert encoder.keys == {"key": 1}
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), min_size=1, max_size=25))
+def test_begins_and_ends_are_those_of_a_stack(spans: list[tuple[int, int]]) -> None:
+    """The events of slices that nest come as from a stack, from which what is over goes before one begins."""
+    ordered = sorted(
+        ((start, start + length) for start, length in spans), key=lambda span: (span[0], -span[1])
+    )
+    starts, ends = (np.array(side, np.int64) for side in zip(*ordered))
+    fits = _nesting(starts, ends)
+    track = Track(SimpleNamespace(), 0, np.flatnonzero(fits), starts[fits], ends[fits])  # type: ignore[arg-type]
+    open_: list[int] = []
+    expected: list[tuple[int, bool, int]] = []
+    for at, (start, end) in enumerate(zip(track.starts.tolist(), track.ends.tolist())):
+        while open_ and (track.ends[open_[-1]] < start or (track.ends[open_[-1]] == start and end > start)):
+            expected.append((int(track.ends[open_[-1]]), False, open_.pop()))
+        open_.append(at)
+        expected.append((start, True, at))
+    expected += [(int(track.ends[at]), False, at) for at in reversed(open_)]
+    assert list(begin_and_end(track)) == expected
