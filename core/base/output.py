@@ -38,19 +38,23 @@ def print_pieces(pieces: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def print_paged(text: str) -> None:
-    """Print a text, by pages if it has more lines than the terminal and there are `less` and a keyboard."""
+def print_paged(text: str, is_coloured: bool = False) -> None:
+    """Print a text, by pages if it has more lines than the terminal and there are `less` and a keyboard.
+
+    Of a coloured one all that came from a trace was made harmless before (see print_coloured).
+    """
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     pager = shutil.which("less") if is_long and has_person else None
     if pager is None:
-        print_text(text)
+        (print_coloured if is_coloured else print_text)(text)
         return
+    harmless = _safe_between_colours(text) if is_coloured else safe_lines(text)
     environment = {**os.environ, "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
     with subprocess.Popen([pager, "-SFRX"], stdin=subprocess.PIPE, env=environment) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # left before the end
-            process.stdin.write((safe_lines(text) + "\n").encode())
+            process.stdin.write((harmless + "\n").encode())
             process.stdin.close()
         while process.poll() is None:
             with suppress(KeyboardInterrupt):  # is for the pager
@@ -62,9 +66,13 @@ def print_coloured(text: str, end: str = "\n") -> None:
 
     What was drawn was made harmless before, so no colour in it comes from a trace.
     """
+    _print(_safe_between_colours(text) + end, error=False)
+
+
+def _safe_between_colours(text: str) -> str:
     parts = _COLOURS.split(text)
     parts[::2] = map(safe_lines, parts[::2])
-    _print("".join(parts) + end, error=False)
+    return "".join(parts)
 
 
 def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallback = never) -> None:

@@ -73,7 +73,9 @@ def test_a_table_says_how_many_there_are(path: str, capsys: pytest.CaptureFixtur
     """The table ends with the count, and with how many it left out."""
     assert main(["slices", path, "--limit", "3"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == 5 and "outer" in out[1] and out[-1] == "4 slices, 1 of them not shown (--limit)"
+    assert (
+        len(out) == 6 and out[2].startswith("outer") and out[-1] == "4 slices, 1 of them not listed (--limit)"
+    )
 
 
 def test_a_wrong_filter_is_told_in_a_line(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,12 +15,13 @@ from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
 from .options import JSON, OUT, FiniteRange, TimeRange, format_option
-from .scoped import table_width, terminal_width
+from .scoped import table_style, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table, Tables
+    from tracelane.tui.text.table import TableStyle
 
 TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
 """Units in which options count times, in ns."""
@@ -41,13 +42,14 @@ class Request(TraceOptions):
 
 @dataclass(frozen=True)
 class Printout:
-    """Tables in the order and to the length that was asked for, and how wide text and tables may be."""
+    """Tables in the order and to the length that was asked for, and how text and tables are drawn."""
 
     tables: Tables
     order: I64 | None
     limit: int | None
     width: int
-    table_width: int
+    style: TableStyle
+    sort: str = ""
 
 
 def named_command(name: str) -> click.Command:
@@ -132,7 +134,8 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
     from tracelane.core.export import formats
 
     form = "json" if request.as_json else request.form
-    order = _order(row, tables.main, request.sort, form in ("text", "md", "html"))
+    key = _sort_key(row, tables.main, request.sort, form in ("text", "md", "html"))
+    order = _order(tables.main, key)
     further = dict(row.formats)
     if form in further:
         print_pieces(loaded(further[form])(tables))
@@ -147,18 +150,30 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
         print_pieces(formats.html_pieces(f"{row.name}: {tables.scope}", tables, order, request.limit))
     elif form == "md":
         write = MARKDOWN.get(row.name, _markdown)
-        print_text(write(Printout(tables, order, request.limit, 0, 0)), end="")
+        print_text(write(Printout(tables, order, request.limit, 0, table_style())), end="")
     else:
-        printed = Printout(tables, order, request.limit or row.rows, terminal_width(), table_width())
-        text = TEXTS[row.name](printed) if row.name in TEXTS else ""
-        print_paged(text or _text(row, printed))
+        style = table_style()
+        printed = Printout(
+            tables, order, request.limit or row.rows, terminal_width(), style, key.removeprefix("-")
+        )
+        own_text = TEXTS[row.name](replace(printed, style=style.plain)) if row.name in TEXTS else ""
+        print_paged(own_text or _text(row, printed), style.is_coloured and not own_text)
 
 
-def _order(row: Analysis, table: Table, sort: str | None, for_people: bool) -> I64 | None:
-    """Return the order asked for, else for people that in which they read it, else None: as the rows are."""
+def _sort_key(row: Analysis, table: Table, sort: str | None, for_people: bool) -> str:
+    """Return the column to sort by, with "-" before it for smallest first.
+
+    Without --sort that by which people read the table, for people; else "": the rows stay as they are.
+    """
     if sort is None:
-        return table.order(table.read_by) if table.read_by and for_people else None
-    key = loaded(row.sort)(sort.strip()) if row.sort else sort.strip()
+        return table.read_by if for_people else ""
+    return str(loaded(row.sort)(sort.strip())) if row.sort else sort.strip()
+
+
+def _order(table: Table, key: str) -> I64 | None:
+    """Return the row numbers sorted by a column. Raises UsageError where it has no such column."""
+    if not key:
+        return None
     try:
         return table.order(key.removeprefix("-"), not key.startswith("-"))
     except KeyError as error:
@@ -169,13 +184,12 @@ def _text(row: Analysis, printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     first, *others = (table for table in printed.tables if table.is_drawn)
-    texts = [table_text(first, printed.table_width, printed.order, printed.limit)]
-    if not len(first):
-        reasons = [panel.empty for panel in row.panels if panel.table == first.name]
-        texts = [f"{texts[0]}: {reason}" for reason in reasons[:1]] or texts
+    reasons = [panel.empty for panel in row.panels if panel.table == first.name]
+    empty = reasons[0] if reasons else "nothing in it"
+    texts = [table_text(first, printed.style, printed.order, printed.limit, sort=printed.sort, empty=empty)]
     for table in others:
         if len(table):
-            texts.append(table_text(table, printed.table_width, limit=row.others))
+            texts.append(table_text(table, printed.style, limit=row.others))
     return "\n\n".join(texts)
 
 
@@ -195,7 +209,10 @@ def _ops_text(printed: Printout) -> str:
     if table.within:
         return ""
     heading, notes = safe(f"{table.title}: {table.scope}"), [safe(note) for note in table.notes]
-    return "\n".join([heading, ops_text(table, printed.order, printed.limit).rstrip("\n"), *notes])
+    text = ops_text(table, printed.order, printed.limit).rstrip("\n")
+    if max(map(len, text.splitlines())) > printed.style.width:
+        return ""  # narrower than PyTorch's table
+    return "\n".join([heading, text, *notes])
 
 
 def _steps_text(printed: Printout) -> str:
@@ -203,11 +220,11 @@ def _steps_text(printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     table = printed.tables.main
-    text = table_text(table, printed.table_width, printed.order, printed.limit)
+    text = table_text(table, printed.style, printed.order, printed.limit, sort=printed.sort)
     if "steady_ns" in table.totals:
         first, steady = (format_ns(table.totals[key]) for key in ("first_ns", "steady_ns"))
         text += f"\nfirst step {first}, those after it {steady} (median)"
-    others = [table_text(other, printed.table_width) for other in printed.tables if other is not table]
+    others = [table_text(other, printed.style) for other in printed.tables if other is not table]
     return "\n\n".join([text, *others])
 
 
@@ -242,7 +259,7 @@ def _summary_text(printed: Printout) -> str:
     for row in metrics.rows(printed.order, printed.limit):
         value = shown(Column("value", "value", row["unit"]), row["value"])
         lines.append(f"{row['name']:{width}}  {value}")
-    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.table_width) for table in others)])
+    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.style) for table in others)])
 
 
 def _tree_text(printed: Printout) -> str:
@@ -253,7 +270,7 @@ def _tree_text(printed: Printout) -> str:
     if printed.order is not None:
         return ""
     table = largest_rows(printed.tables.main, printed.limit or len(printed.tables.main))
-    return table_text(indented(table), printed.table_width)
+    return table_text(indented(table), printed.style)
 
 
 TEXTS: Mapping[str, Callable[[Printout], str]] = {

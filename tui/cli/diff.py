@@ -13,7 +13,7 @@ from tracelane.core.base.safe_text import markdown_words, safe
 from .ci_reports import GITHUB, JUNIT, report_results
 from .options import FORMAT, JSON, OUT, choice_options, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
-from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_width
+from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
 from .sides import read_side, split_side
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ def _print(result: Difference, form: str, limit: int | None) -> None:
         return
     print_text("".join(f"{letter}  {safe(title)}\n" for letter, title in _titles(result)))
     first, *rest = tables
-    texts = [table_text(first, table_width())]
+    texts = [table_text(first, table_style().plain)]
     for table in rest:
         texts.append(
-            table_text(table, table_width(), limit=limit or ROWS)
+            table_text(table, table_style().plain, limit=limit or ROWS)
             if len(table)
             else f"{table.title}: nothing changed"
         )

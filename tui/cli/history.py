@@ -15,7 +15,7 @@ from tracelane.core.base.safe_text import safe
 
 from .options import FORMAT, JSON, OUT
 from .regression import DEFAULT_METRICS
-from .scoped import table_width, terminal_width
+from .scoped import table_style, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.tables.summary import Summary
@@ -140,5 +140,5 @@ def _text(table: Table) -> str:
     width = terminal_width()
     numbers = [None if row["value"] is None else row["value"] for row in table.rows()]
     plot = plot_text(numbers, lambda value: shown(column, value), width, glyphs_for().ascii)
-    text = table_text(table, table_width())
+    text = table_text(table, table_style().plain)
     return f"{text}\n\n{plot}" if plot else text

@@ -19,6 +19,7 @@ from .options import completed
 if TYPE_CHECKING:
     from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.trace import Trace
+    from tracelane.tui.text.table import TableStyle
 
 UNCUT = 1 << 30
 DEFAULT_WIDTH = 160
@@ -131,7 +132,14 @@ def terminal_width() -> int:
     return DEFAULT_WIDTH
 
 
-def table_width() -> int:
-    """Return how wide tables are: into a pipe or file nothing is cut, unless COLUMNS says how wide it is."""
-    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
-    return terminal_width() if is_known else UNCUT
+def table_style() -> TableStyle:
+    """Return how tables are printed: as wide as the terminal and with colours there, unless NO_COLOR is set.
+
+    Into a pipe or file nothing is cut, unless COLUMNS says how wide it is.
+    """
+    from tracelane.tui.text.table import TableStyle
+
+    is_terminal = sys.stdout.isatty()
+    is_known = is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    has_colours = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return TableStyle(terminal_width() if is_known else UNCUT, has_colours)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.output import print_pieces
+from tracelane.core.base.output import print_paged, print_pieces
+from tracelane.core.base.units import format_count
 
 from .opened import TraceOptions, opened_options
 from .options import FORMAT, JSON, OUT
-from .scoped import table_width
+from .scoped import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
+    from tracelane.core.tables.table import Unit
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
-LANE_CELLS = 20
-CATEGORY_CELLS = 16
+DRAWN: Sequence[tuple[str, str, Unit]] = (
+    ("name", "name", "text"),
+    ("dur_ns", "duration", "ns"),
+    ("self_ns", "self", "ns"),
+    ("ts_ns", "start (ns)", "id"),
+    ("lane", "lane", "text"),
+    ("category", "category", "text"),
+)
+"""Keys, titles and units of the columns of a printed table; starts are those of the file."""
 
 
 @click.command()
@@ -59,26 +68,18 @@ def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) ->
         table = slices_table(found, scope.text, limit or ROWS)
         print_pieces([as_markdown(table)] if form == "md" else html_pieces("slices", [table]))
     else:
-        print_pieces(line + "\n" for line in _table(found, limit or ROWS, table_width()))
+        print_paged(_text(found, scope.text, limit or ROWS))
 
 
-def _table(found: SliceRows, limit: int, width: int) -> Iterator[str]:
-    from rich.cells import cell_len, set_cell_size
+def _text(rows: SliceRows, scope: str, limit: int) -> str:
+    """Return the first slices as a table, and how many there are."""
+    from tracelane.core.export.slices import slices_table
+    from tracelane.core.tables.table import Column
+    from tracelane.tui.text.table import table_text
 
-    from tracelane.core.base.safe_text import safe
-    from tracelane.core.base.units import format_count, format_ns
-
-    def line(start: Any, ns: str, own: str, category: str, lane: str, name: str) -> str:
-        head = f"{start:>22}  {ns:>11}  {own:>11}  "
-        cells = set_cell_size(category, CATEGORY_CELLS), set_cell_size(lane, LANE_CELLS)
-        text = head + "  ".join((*cells, name))
-        return set_cell_size(text, width).rstrip() if cell_len(text) > width else text
-
-    yield line("start (ns)", "duration", "self", "category", "lane", "name")
-    for row in found.rows(limit):
-        name, category, _, _, start, ns, own, _, lane = row[:9]
-        yield line(start, format_ns(ns), format_ns(own), safe(category), safe(lane), safe(name))
-    total = format_count(len(found))
-    left = len(found) - limit
-    noun = "slice" if len(found) == 1 else "slices"
-    yield f"{total} {noun}" + (f", {format_count(left)} of them not shown (--limit)" if left > 0 else "")
+    table = slices_table(rows, scope, limit)
+    columns = tuple(Column(key, title, unit, is_name=key == "name") for key, title, unit in DRAWN)
+    text = table_text(replace(table, columns=columns, notes=()), table_style().plain)
+    total, left = len(rows), len(rows) - limit
+    count = f"{format_count(total)} {'slice' if total == 1 else 'slices'}"
+    return text + f"\n{count}" + (f", {format_count(left)} of them not listed (--limit)" if left > 0 else "")

@@ -16,7 +16,7 @@ from tracelane.core.base.output import print_pieces, print_text
 
 from .opened import chosen_trace
 from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
-from .scoped import STEP_NAME, table_width
+from .scoped import STEP_NAME, table_style
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -85,7 +85,7 @@ def sql(
             if form == "html":
                 print_pieces(html_pieces("sql", [table]))
             else:
-                print_text(as_markdown(table) if form == "md" else table_text(table, table_width()))
+                print_text(as_markdown(table) if form == "md" else table_text(table, table_style().plain))
 
 
 def _query(query: str | None, file: Path | None) -> str:

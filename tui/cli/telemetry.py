@@ -12,7 +12,7 @@ from tracelane.core.base.output import print_pieces, print_text
 
 from .opened import chosen_trace
 from .options import JSON, OUT, TRACES, choice_options, with_index_options
-from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, table_width
+from .scoped import FROM, STEP_NAME, TO, range_of, steps_there, table_style
 from .smi import log_options, smi_options
 
 if TYPE_CHECKING:
@@ -118,5 +118,5 @@ def telemetry(
     if steps is not None:
         texts.append(steps_text(steps, trace.opening_span[0]))
     if len(counters):
-        texts.append(table_text(counters, table_width()))
+        texts.append(table_text(counters, table_style().plain))
     print_text("\n\n".join(texts))

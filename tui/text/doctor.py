@@ -10,7 +10,7 @@ from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.tables.table import Tables
-from tracelane.tui.text.table import table_text
+from tracelane.tui.text.table import TableStyle, table_text
 
 INDENT = "   "
 LEAST_WIDTH = 40
@@ -29,7 +29,7 @@ def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int
         lines += ["", f"… {len(table) - limit} more"]
     lines += ["", *wrap(_sum_text(tables), width, subsequent_indent=INDENT)]
     if len(tables["clocks"]):
-        lines += ["", table_text(tables["clocks"], width)]
+        lines += ["", table_text(tables["clocks"], TableStyle(width))]
     return "\n".join(lines)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from textwrap import wrap
+
 from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.arrays import I64
@@ -17,10 +20,42 @@ NAME_SHARE = 0.45
 LEAST_COLUMNS = 4
 """So many columns stay in any case."""
 ELLIPSIS = "…"
+BAR = 8
+"""Cells of the bar of a share of 100 %."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+BOLD, DIM, CYAN, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
-def table_text(table: Table, width: int, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return title, scope, heading and rows as lines of at most `width` cells, and what is left out."""
+@dataclass(frozen=True)
+class TableStyle:
+    """How wide a table may be in cells, and whether it has colours and bars."""
+
+    width: int
+    is_coloured: bool = False
+
+    @property
+    def plain(self) -> TableStyle:
+        """The style without colours and bars."""
+        return TableStyle(self.width)
+
+    def painted(self, colour: str, text: str) -> str:
+        """Return a text in a colour, where there are colours."""
+        return f"{colour}{text}{PLAIN}" if self.is_coloured and text else text
+
+
+def table_text(
+    table: Table,
+    style: TableStyle,
+    order: I64 | None = None,
+    limit: int | None = None,
+    *,
+    sort: str = "",
+    empty: str = "nothing in it",
+) -> str:
+    """Return title, scope, heading and rows as lines that fit the width, and what is left out.
+
+    The column by which rows are sorted stays where others give way; `empty` stands for rows that are none.
+    """
     columns = table.drawn_columns
     rows = [
         [safe(shown_in(table, column, row[column.key])) for column in columns]
@@ -30,30 +65,68 @@ def table_text(table: Table, width: int, order: I64 | None = None, limit: int | 
         max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
         for place, column in enumerate(columns)
     ]
-    sizes, kept = _fitted(columns, sizes, width)
-    left_out = len(columns) - len(kept)
-    columns, sizes = tuple(columns[place] for place in kept), [sizes[place] for place in kept]
-    rows = [[row[place] for place in kept] for row in rows]
-    lines = [safe(f"{table.title}: {table.scope}")]
+    sizes, places = _fitted(columns, sizes, style.width, sort or table.read_by)
+    left_out = len(columns) - len(places)
+    columns, sizes = tuple(columns[place] for place in places), [sizes[place] for place in places]
+    lines = [style.painted(BOLD, safe(f"{table.title}: {table.scope}"))]
     notes = [safe(note) for note in table.notes]
-    if left_out:
-        notes.append(f"{left_out} more columns: in a wider terminal, or with --format csv")
-    if not rows:
-        lines.append("nothing in it")
-        return "\n".join([*lines, *notes])
-    lines.append(_line([safe(column.heading) for column in columns], columns, sizes))
-    lines.extend(_line(row, columns, sizes) for row in rows)
-    if len(rows) < len(table):
-        lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
-    return "\n".join([*lines, *notes])
+    if rows:
+        heading = _line([safe(column.heading) for column in columns], columns, sizes)
+        lines.append(style.painted(BOLD, heading))
+        texts = [_line([row[place] for place in places], columns, sizes) for row in rows]
+        bars = _bars(table, columns, sizes, style, order, limit)
+        width = sum(sizes) + GAP * (len(sizes) - 1)
+        lines += [set_cell_size(text, width) + bar for text, bar in zip(texts, bars)] if bars else texts
+        if left_out:
+            which = "1 more column" if left_out == 1 else f"{left_out} more columns"
+            notes.append(f"{which}: in a wider terminal, or with --format csv")
+        if len(rows) < len(table):
+            lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
+    else:
+        lines.append(safe(empty))
+    for note in notes:
+        lines += [style.painted(DIM, line) for line in _wrapped(note, style.width)]
+    return "\n".join(lines)
 
 
-def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> tuple[list[int], list[int]]:
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a note as lines that fit, cut at words."""
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False) if len(text) > width else [text]
+
+
+def _bars(
+    table: Table,
+    columns: tuple[Column, ...],
+    sizes: list[int],
+    style: TableStyle,
+    order: I64 | None,
+    limit: int | None,
+) -> list[str]:
+    """Return what stands behind each row: the first share as a bar, where there are colours and room."""
+    share = next((column.key for column in columns if column.unit == "share"), None)
+    width = sum(sizes) + GAP * len(sizes) + BAR
+    if not style.is_coloured or share is None or width > style.width:
+        return []
+    return [
+        " " * GAP + style.painted(CYAN, _bar(row[share])) if row[share] is not None else ""
+        for row in table.rows(order, limit)
+    ]
+
+
+def _bar(share: float) -> str:
+    eighths = max(0, min(8 * BAR, round(share * 8 * BAR)))
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (EIGHTHS[rest] if rest else "")
+
+
+def _fitted(
+    columns: tuple[Column, ...], sizes: list[int], width: int, sort: str
+) -> tuple[list[int], list[int]]:
     """Return widths that fit and the places of the columns that are drawn.
 
-    The first LEAST_COLUMNS - 1 numbers matter most, then further texts, then further numbers in their order:
-    what matters least gives way until the first text has what it needs or NAME_SHARE of the width. Then the
-    widest text columns are narrowed, none below LEAST.
+    The column that rows are sorted by and the first LEAST_COLUMNS - 1 numbers matter most, then further
+    texts, then further numbers in their order: what matters least gives way until the first text has what it
+    needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below LEAST.
     """
     sizes, places = list(sizes), list(range(len(columns)))
     texts = [place for place in places if is_left(columns[place])]
@@ -65,6 +138,7 @@ def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> tuple[
         name = texts[0]
         spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
         numbers = [place for place in places if place not in texts]
+        numbers.sort(key=lambda place: columns[place].key != sort)
         first, others = numbers[: LEAST_COLUMNS - 1], numbers[LEAST_COLUMNS - 1 :]
         for place in reversed([*first, *texts[1:], *others]):
             if over() <= spare or len(places) <= LEAST_COLUMNS:
@@ -82,6 +156,7 @@ def _fitted(columns: tuple[Column, ...], sizes: list[int], width: int) -> tuple[
 
 
 def _line(cells: list[str], columns: tuple[Column, ...], sizes: list[int]) -> str:
+    """Return cells side by side, each as wide as its column."""
     parts = []
     for text, column, size in zip(cells, columns, sizes):
         if cell_len(text) > size:

@@ -1,0 +1,59 @@
+"""Printed tables fit the terminal, and have colours and bars only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.tui.cli_process import tracelane
+from tracelane.core.tables.table import Column, Table
+from tracelane.tui.text.table import TableStyle, table_text
+
+TABLE = Table.from_rows(
+    "kernels",
+    "Kernels",
+    "whole trace",
+    (
+        Column("name", "name", "text"),
+        *(Column(f"n{at}", f"number {at}") for at in range(6)),
+        Column("share", "share", "share"),
+    ),
+    [
+        {"name": name, **{f"n{at}": 10**at for at in range(6)}, "share": share}
+        for name, share in (("gemm", 0.75), ("relu", 0.25))
+    ],
+    notes=["a note that says much more than fits into one line of a terminal"],
+)
+
+
+def test_bars_and_colours_are_for_terminals() -> None:
+    """A coloured table has a bar behind each row; without colours the same text stands there alone."""
+    coloured = table_text(TABLE, TableStyle(160, True))
+    plain = table_text(TABLE, TableStyle(160))
+    assert "\x1b[1m" in coloured and "█" * 6 in coloured and "█" * 7 not in coloured
+    assert "\x1b" not in plain and "█" not in plain
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("sort", ["n5", "share"])
+def test_the_sorted_column_stays(width: int, sort: str) -> None:
+    """Whatever gives way, the column that rows are sorted by does not, and no line is too wide."""
+    lines = table_text(TABLE, TableStyle(width), sort=sort).splitlines()
+    heading = {"n5": "Number 5", "share": "Share"}[sort]
+    assert heading in lines[1] and max(map(len, lines)) <= width
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["ops", "kernels", "slices", "steps", "memory", "launches", "breakdown"])
+@pytest.mark.parametrize(
+    "name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "gpu/tl_torch_compile_triton*"]
+)
+def test_tables_of_real_traces_fit_80_columns(command: str, name: str, tmp_path: Path) -> None:
+    """With COLUMNS=80 each line of each table has at most 80 characters, also into a pipe."""
+    path = sorted(CORPUS.glob(name))[0]
+    done = tracelane(command, str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
