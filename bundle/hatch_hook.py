@@ -27,14 +27,14 @@ class NativeHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the library to the wheel, or leave it pure."""
-        asked = os.environ.get(WHEEL, "")
+        platform = os.environ.get(WHEEL, "")
         try:
             if version == "editable":
                 native.compile_here(native.SOURCES / f"{native.STEM}{native.local_suffix()}")
-            elif asked != "any":
-                self._add(asked, build_data)
+            elif platform != "any":
+                self._add(platform, build_data)
         except native.CompileError as error:
-            if asked:
+            if platform:
                 raise
             self.app.display_warning(f"tracelane is installed without its native core: {error}")
 

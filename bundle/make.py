@@ -49,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--platform", default=platform.machine(), help="s390x, or manylinux_2_28_s390x")
     parser.add_argument("--python", action="append", metavar="3.N", help="versions to pack for; this one")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    asked = parser.parse_args(arguments)
-    pythons = asked.python or [f"{sys.version_info.major}.{sys.version_info.minor}"]
+    options = parser.parse_args(arguments)
+    pythons = options.python or [f"{sys.version_info.major}.{sys.version_info.minor}"]
     try:
-        machine, tags = tags_of(asked.platform)
-        folder = Bundle(machine, tags, pythons).write(asked.out)
+        machine, tags = tags_of(options.platform)
+        folder = Bundle(machine, tags, pythons).write(options.out)
     except BundleError as error:
         print(f"bundle: {error}", file=sys.stderr)
         return 1
@@ -85,15 +85,15 @@ class BundleError(Exception):
     """What went wrong, in a sentence."""
 
 
-def tags_of(asked: str) -> tuple[str, list[str]]:
+def tags_of(platform_name: str) -> tuple[str, list[str]]:
     """Return the machine of a platform and the tags of wheels that run there, the newest first."""
-    match = re.fullmatch(r"(?:manylinux_2_(\d+)_)?([a-z0-9]+(?:_64)?)", asked)
+    match = re.fullmatch(r"(?:manylinux_2_(\d+)_)?([a-z0-9]+(?:_64)?)", platform_name)
     if match is None:
-        raise BundleError(f"{asked!r} is no platform: write s390x, or manylinux_2_28_s390x")
+        raise BundleError(f"{platform_name!r} is no platform: write s390x, or manylinux_2_28_s390x")
     machine = match[2]
     newest = int(match[1] or GLIBC)
     if newest < OLDEST_GLIBC:
-        raise BundleError(f"{asked}: there are no wheels for a glibc older than 2.{OLDEST_GLIBC}")
+        raise BundleError(f"{platform_name}: there are no wheels for a glibc older than 2.{OLDEST_GLIBC}")
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(newest, OLDEST_GLIBC - 1, -1)]
     return machine, [*tags, f"manylinux2014_{machine}"]
 

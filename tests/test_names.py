@@ -45,11 +45,11 @@ NO_NAMES = frozenset(
 """Words that name no variable, parameter, attribute, function, class or file; docs/glossary.md has others."""
 NOT_YET_CLEAN = {
     "benchmarks": 31,
-    "bundle": 4,
-    "core/export": 12,
+    "bundle": 1,
+    "core/export": 6,
     "core/read": 25,
     "core/remote": 1,
-    "core/sql": 15,
+    "core/sql": 3,
     "core/store": 47,
     "core/tables": 141,
     "core/tables/doctor": 8,
@@ -63,14 +63,14 @@ NOT_YET_CLEAN = {
     "tests/tui": 179,
     "tui": 51,
     "tui/actions": 31,
-    "tui/cli": 50,
+    "tui/cli": 6,
     "tui/controllers": 59,
     "tui/draw": 102,
     "tui/lanes": 7,
     "tui/panels": 42,
     "tui/screens": 7,
     "tui/terminal": 51,
-    "tui/text": 27,
+    "tui/text": 15,
     "tui/widgets": 7,
 }
 """Uses that are left, by folder. A number here may only become smaller; a folder without one has none."""

@@ -31,11 +31,11 @@ def events_with_arguments(
     changed, Cancelled.
     """
     begins, ends = _pairs(index, ordinals)
-    asked = np.unique(np.concatenate([ordinals, ends])) if len(ends) else ordinals
+    chosen = np.unique(np.concatenate([ordinals, ends])) if len(ends) else ordinals
     begin_of = dict(zip(ends.tolist(), begins.tolist()))
     first = index.column("blocks.ordinal").astype(np.int64)
     count = index.column("blocks.count").astype(np.int64)
-    low, high = np.searchsorted(asked, first), np.searchsorted(asked, first + count)
+    low, high = np.searchsorted(chosen, first), np.searchsorted(chosen, first + count)
     lengths = index.column("blocks.length")
     blocks = np.flatnonzero((high > low) & (lengths <= LARGEST))
     total, done = int(lengths[blocks].sum()), 0
@@ -43,12 +43,12 @@ def events_with_arguments(
         progress(Progress("reading arguments", done, total))
         done += len(data)
         elements = elements_of(data, bool(index.column("blocks.repaired")[block]))
-        places = asked[low[block] : high[block]] - first[block]
+        inside = chosen[low[block] : high[block]] - first[block]
         events: list[EventArguments] = []
-        for place in places[places < len(elements)].tolist():
-            element = elements[place]
+        for at in inside[inside < len(elements)].tolist():
+            element = elements[at]
             if isinstance(element, dict) and (arguments := arguments_in(element)):
-                ordinal = int(first[block]) + place
+                ordinal = int(first[block]) + at
                 events.append((begin_of.get(ordinal, ordinal), arguments))
         yield events
 

@@ -26,13 +26,13 @@ from .annotations import AnnotationEncoder
 from .cut import whole_file
 from .event_arguments import ArgumentStore
 from .protobuf import (
-    beside,
     bytes_field,
     double_rows,
     fixed_field,
     number_field,
     number_rows,
     row_bytes,
+    side_by_side,
     text_field,
     varint,
     varint_rows,
@@ -113,16 +113,16 @@ class PacketWriter:
         sizes = np.zeros(len(times), np.int64)
         if tails is not None:
             sizes = np.array([len(tail) for tail in tails], np.int64)
-        nothing = np.empty((len(times), 0), np.uint8)  # tells `beside` how many rows there are
-        event = beside(nothing, number_field(9, kind) + number_field(11, track), *fields)
-        head = beside(
+        nothing = np.empty((len(times), 0), np.uint8)  # tells `side_by_side` how many rows there are
+        event = side_by_side(nothing, number_field(9, kind) + number_field(11, track), *fields)
+        head = side_by_side(
             number_rows(8, times + self.shift),
             number_field(10, SEQUENCE) + number_field(13, NEEDS),
             varint(11 << 3 | 2),
             varint_rows(event.shape[1] + sizes),
             event,
         )
-        packets = row_bytes(beside(varint(1 << 3 | 2), varint_rows(head.shape[1] + sizes), head))
+        packets = row_bytes(side_by_side(varint(1 << 3 | 2), varint_rows(head.shape[1] + sizes), head))
         return packets if tails is None else list(map(add, packets, tails))
 
 
@@ -288,7 +288,7 @@ class SourceEvents:
             self.scope.check()
             part = slice(first, first + CHUNK)
             times, begins = events.times[part], events.begins[part]
-            positions = track.positions[events.places[part][begins]]
+            positions = track.positions[events.numbers[part][begins]]
             tails = self.store.texts(self.index.column("slices.ordinal")[positions].astype(np.int64))
             for ends in self.flow_ends:
                 ends.add_to(tails, positions)
@@ -302,10 +302,10 @@ class SourceEvents:
         """Write the instants of a row of the index. Raises Cancelled."""
         for begin in range(first, last, CHUNK):
             self.scope.check()
-            places = np.arange(begin, min(begin + CHUNK, last))
-            times = self.index.column("instants.start")[places] + offset
-            tails = self.store.texts(self.index.column("instants.ordinal")[places].astype(np.int64))
-            named = self._named("instants", places)
+            rows = np.arange(begin, min(begin + CHUNK, last))
+            times = self.index.column("instants.start")[rows] + offset
+            tails = self.store.texts(self.index.column("instants.ordinal")[rows].astype(np.int64))
+            named = self._named("instants", rows)
             self.writer.file.write(b"".join(self.writer.events(INSTANT, uuid, times, *named, tails=tails)))
 
     def samples(self, uuid: int, offset: int, first: int, last: int) -> int:
@@ -321,8 +321,8 @@ class SourceEvents:
             count += len(times)
         return count
 
-    def _named(self, table: str, places: I64) -> tuple[AnyArray, AnyArray]:
+    def _named(self, table: str, rows: I64) -> tuple[AnyArray, AnyArray]:
         """Return the fields of names and categories."""
-        names = self.names[self.index.column(f"{table}.name")[places]]
-        categories = self.categories[self.index.column(f"{table}.category")[places]]
+        names = self.names[self.index.column(f"{table}.name")[rows]]
+        categories = self.categories[self.index.column(f"{table}.category")[rows]]
         return number_rows(10, names), number_rows(3, categories)

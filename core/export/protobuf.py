@@ -64,15 +64,15 @@ def varint_rows(numbers: I64) -> AnyArray:
 
 def number_rows(tag: int, numbers: I64) -> AnyArray:
     """Return a field that holds a whole number >= 0 for each number, all of one width."""
-    return beside(varint(tag << 3), varint_rows(numbers))
+    return side_by_side(varint(tag << 3), varint_rows(numbers))
 
 
 def double_rows(tag: int, values: AnyArray) -> AnyArray:
     """Return a field that holds a double for each value."""
-    return beside(varint(tag << 3 | 1), values.astype("<f8").view(np.uint8).reshape(-1, 8))
+    return side_by_side(varint(tag << 3 | 1), values.astype("<f8").view(np.uint8).reshape(-1, 8))
 
 
-def beside(*columns: bytes | AnyArray) -> AnyArray:
+def side_by_side(*columns: bytes | AnyArray) -> AnyArray:
     """Return rows of bytes put together from columns; one of bytes is the same in every row."""
     count = next(len(column) for column in columns if not isinstance(column, bytes))
     blocks = [

@@ -44,8 +44,8 @@ class Track:
 
 def tracks_of(scope: Scope) -> Iterator[Track]:
     """Yield the tracks of a scope lane by lane. Raises Cancelled."""
-    for source, place, pieces in slices_by_lane(scope, with_aside=True):
-        index, lane = scope.trace.indexes[source], scope.trace.lanes[place]
+    for source, lane_number, pieces in slices_by_lane(scope, with_aside=True):
+        index, lane = scope.trace.indexes[source], scope.trace.lanes[lane_number]
         positions = np.concatenate([piece.positions.astype(np.int64) for piece in pieces])
         starts = index.column("slices.start")[positions] + scope.clocks.offset(source, lane.pid)
         ends = starts + index.duration(positions)
@@ -83,8 +83,10 @@ def rows_of(index: Index, positions: I64) -> I64:
     rows = index.rows
     numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
     numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
-    places: I64 = numbers[np.searchsorted(rows["first"][numbers].astype(np.int64), positions, "right") - 1]
-    return places
+    row_numbers: I64 = numbers[
+        np.searchsorted(rows["first"][numbers].astype(np.int64), positions, "right") - 1
+    ]
+    return row_numbers
 
 
 def _nesting(starts: I64, ends: I64) -> AnyArray:
@@ -109,10 +111,10 @@ class TrackEvents:
 
     times: I64  # trace time, ns
     begins: AnyArray  # whether a slice begins
-    places: I64  # of the slice in the track
+    numbers: I64  # of the slice in the track
 
     def __iter__(self) -> Iterator[tuple[int, bool, int]]:
-        return zip(self.times.tolist(), self.begins.tolist(), self.places.tolist())
+        return zip(self.times.tolist(), self.begins.tolist(), self.numbers.tolist())
 
 
 def begin_and_end(track: Track) -> TrackEvents:
@@ -123,17 +125,19 @@ def begin_and_end(track: Track) -> TrackEvents:
     """
     starts, ends = track.starts, track.ends
     count = len(starts)
-    places = np.arange(count)
+    numbers = np.arange(count)
     empty = starts == ends
     after = np.searchsorted(starts, ends)  # the first slice that does not lie in each
     first = np.minimum(after, count - 1)
     touches = empty | (empty[first] & (starts[first] == ends))
     after = np.where(touches, np.searchsorted(starts, ends, "right"), after)
-    over = np.cumsum(np.bincount(after, minlength=count + 1))[:count]  # slices that are over where one begins
-    begin_at = places + over
-    end_at = begin_at + 2 * (after - places) - 1
+    ended = np.cumsum(np.bincount(after, minlength=count + 1))[
+        :count
+    ]  # slices that are over where one begins
+    begin_at = numbers + ended
+    end_at = begin_at + 2 * (after - numbers) - 1
     order = np.empty(2 * count, np.int64)
-    order[begin_at], order[end_at] = places, places
+    order[begin_at], order[end_at] = numbers, numbers
     begins = np.zeros(2 * count, np.bool_)
     begins[begin_at] = True
     times = np.empty(2 * count, np.int64)

@@ -38,11 +38,11 @@ def scanned_argument(index: Index, key: str, cancelled: CancelledCallback = neve
     for block, data in read_blocks(index, blocks, cancelled):
         if not needle.may_hold(data):
             continue
-        for place, event in enumerate(elements_of(data, bool(index.column("blocks.repaired")[block]))):
+        for at, event in enumerate(elements_of(data, bool(index.column("blocks.repaired")[block]))):
             if isinstance(event, dict) and event.get("ph") != "M":
                 value = arguments_in(event).get(key)
                 if value is not None:
-                    ordinal = firsts[block] + place
+                    ordinal = firsts[block] + at
                     ordinals.append(begins.get(ordinal, ordinal))
                     values.append(value)
     return np.array(ordinals, np.int64), _column(values)

@@ -73,14 +73,14 @@ def has_duckdb() -> bool:
 
 
 @contextmanager
-def answer_of(engine: EngineName, made: QueryTables) -> Iterator[Answer]:
+def answer_of(engine: EngineName, query_tables: QueryTables) -> Iterator[Answer]:
     """Run a query; its rows are there until the context ends. Raises UsageError for what no query may do."""
     with tempfile.TemporaryDirectory(prefix="tracelane-sql-") as folder:
         if engine == "duckdb":
-            with _duckdb_answer(made, folder) as answer:
+            with _duckdb_answer(query_tables, folder) as answer:
                 yield answer
         else:
-            with _sqlite_answer(made, folder) as answer:
+            with _sqlite_answer(query_tables, folder) as answer:
                 yield answer
 
 
@@ -127,9 +127,9 @@ def _quantile(values: list[float], share: float) -> float | None:
     if not values or not 0 <= share <= 1:
         return None
     ordered = sorted(values)
-    place = Fraction(repr(share)) * (len(ordered) - 1)  # 0.95 is meant as written, not as a float holds it
-    low, high = (Fraction(ordered[at]) for at in (math.floor(place), math.ceil(place)))
-    return float(low + (high - low) * (place - math.floor(place)))
+    rank = Fraction(repr(share)) * (len(ordered) - 1)  # 0.95 is meant as written, not as a float holds it
+    low, high = (Fraction(ordered[at]) for at in (math.floor(rank), math.ceil(rank)))
+    return float(low + (high - low) * (rank - math.floor(rank)))
 
 
 AGGREGATES = (("median", 1, _Median), ("quantile_cont", 2, _Quantile), ("stddev", 1, _Deviation))
@@ -150,7 +150,7 @@ class _SqliteAnswer:
 
 
 @contextmanager
-def _sqlite_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
+def _sqlite_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
     """Copy the arrays into a database in a temporary folder and run the query on it."""
     path = Path(folder) / "trace.sqlite"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -162,8 +162,8 @@ def _sqlite_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
             "temp_store = 1",
         ):
             database.execute(f"PRAGMA {pragma}")
-        write_tables(database, made)
-        for name, sql in made.views.items():
+        write_tables(database, query_tables)
+        for name, sql in query_tables.views.items():
             if sql:
                 database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
         for name, count, kind in AGGREGATES:
@@ -173,16 +173,16 @@ def _sqlite_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
         database.execute(f"PRAGMA hard_heap_limit = {MEMORY_MB << 20}")
         database.execute("PRAGMA query_only = on")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-        database.set_authorizer(_authorized({*made.views, *made.tables}))
-        database.set_progress_handler(_stops(made.cancelled), STEPS_PER_POLL)
-        with _sqlite_errors(made.cancelled):
-            cursor = database.execute(made.words.text)
-        yield _SqliteAnswer(cursor, made.cancelled)
+        database.set_authorizer(_authorized({*query_tables.views, *query_tables.tables}))
+        database.set_progress_handler(_stops(query_tables.cancelled), STEPS_PER_POLL)
+        with _sqlite_errors(query_tables.cancelled):
+            cursor = database.execute(query_tables.words.text)
+        yield _SqliteAnswer(cursor, query_tables.cancelled)
 
 
-def write_tables(database: sqlite3.Connection, made: QueryTables) -> None:
+def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> None:
     """Copy all tables of arrays into a database, piece by piece."""
-    for name, table in made.tables.items():
+    for name, table in query_tables.tables.items():
         key = " PRIMARY KEY" if name.startswith(BY_NUMBER) else ""
         columns = ", ".join(
             f"{quoted_name(column)} {_sqlite_type(values)}{key if column == 'number' else ''}"
@@ -193,7 +193,7 @@ def write_tables(database: sqlite3.Connection, made: QueryTables) -> None:
         length = len(next(iter(table.values()))) if table else 0
         database.execute("BEGIN")
         for low in range(0, length, PIECE):
-            if made.cancelled():
+            if query_tables.cancelled():
                 raise Cancelled
             database.executemany(
                 insert, zip(*(_sqlite_values(column[low : low + PIECE]) for column in table.values()))
@@ -263,7 +263,7 @@ class _DuckAnswer:
 
 
 @contextmanager
-def _duckdb_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
+def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
     """Run the query on the arrays of the index themselves."""
     try:
         import duckdb
@@ -280,9 +280,9 @@ def _duckdb_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
         "allow_community_extensions": "false",
     }
     with closing(duckdb.connect(":memory:", config=settings)) as connection:
-        for name, table in made.tables.items():
+        for name, table in query_tables.tables.items():
             connection.register(name, dict(table))
-        for name, sql in made.views.items():
+        for name, sql in query_tables.views.items():
             if sql:
                 connection.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
         connection.execute("SET default_null_order = 'sqlite'")
@@ -290,10 +290,10 @@ def _duckdb_answer(made: QueryTables, folder: str) -> Iterator[Answer]:
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        with _duck_errors(connection, made.cancelled):
-            check_duckdb_query(connection, made.words.text, set(made.views))
-            connection.execute(made.words.text)
-        yield _DuckAnswer(connection, made.cancelled)
+        with _duck_errors(connection, query_tables.cancelled):
+            check_duckdb_query(connection, query_tables.words.text, set(query_tables.views))
+            connection.execute(query_tables.words.text)
+        yield _DuckAnswer(connection, query_tables.cancelled)
 
 
 def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:

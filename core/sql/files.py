@@ -108,7 +108,7 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
     and steps are those of its time. Returns how many slices. Raises Cancelled, UnreadableError,
     TracelaneError.
     """
-    made = QueryTables.of(scope.trace, ALL, scope.steps or None, scope.cancelled)
+    query_tables = QueryTables.of(scope.trace, ALL, scope.steps or None, scope.cancelled)
     with ExitStack() as stack:
         building = stack.enter_context(_whole(out))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracelane-"))
@@ -118,8 +118,8 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
             database.execute(f"PRAGMA {pragma}")
         database.set_progress_handler(lambda: int(scope.cancelled()), 100_000)
         try:
-            write_tables(database, made)
-            for name, sql in made.views.items():
+            write_tables(database, query_tables)
+            for name, sql in query_tables.views.items():
                 database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
             return _copy(database, scope, building, progress)
         except sqlite3.Error as error:

@@ -73,8 +73,8 @@ def run_query(
     if "\0" in query:
         raise UsageError("the query holds a NUL character")
     chosen: EngineName = engine if engine != "auto" else "duckdb" if has_duckdb() else "sqlite"
-    made = QueryTables.of(trace, words, step_name, cancelled)
-    with answer_of(chosen, made) as answer:
+    query_tables = QueryTables.of(trace, words, step_name, cancelled)
+    with answer_of(chosen, query_tables) as answer:
         rows = (tuple(map(_plain, row)) for row in answer.rows())
         yield QueryAnswer(trace, chosen, _told_apart(answer.columns), rows)
 
@@ -88,13 +88,13 @@ def with_jumps(trace: Trace, table: Table) -> Table:
         column = trace.indexes[source].column("slices.ordinal")
         rows = np.flatnonzero(sources == source)
         distinct, which = np.unique(ordinals[rows], return_inverse=True)
-        places = np.full(len(distinct), -1, np.int64)
+        of_distinct = np.full(len(distinct), -1, np.int64)
         for low in range(0, len(column), SCAN_CHUNK):
             own = column[low : low + SCAN_CHUNK].astype(np.int64)
             at = np.minimum(np.searchsorted(distinct, own), len(distinct) - 1)
             hits = np.flatnonzero(distinct[at] == own)
-            places[at[hits]] = low + hits
-        positions[rows] = places[which]
+            of_distinct[at[hits]] = low + hits
+        positions[rows] = of_distinct[which]
     return replace(table, positions=positions, sources=np.maximum(sources, 0), jumps_to="the slice")
 
 

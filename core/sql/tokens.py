@@ -88,36 +88,36 @@ def quoted_name(name: str) -> str:
 
 def query_words(query: str) -> QueryWords:
     """Return what a query uses; args('key') in it becomes the name of that argument's table."""
-    found = list(tokens(query))
-    while found and found[-1].text == ";":
-        query = query[: found[-1].begin].rstrip()
-        found.pop()
+    all_tokens = list(tokens(query))
+    while all_tokens and all_tokens[-1].text == ";":
+        query = query[: all_tokens[-1].begin].rstrip()
+        all_tokens.pop()
     pieces: list[str] = []
     keys: dict[str, None] = {}
     done = 0
-    for at, token in enumerate(found):
-        call = found[at : at + 4]
+    for at, token in enumerate(all_tokens):
+        call = all_tokens[at : at + 4]
         if token.kind == "word" and token.value.lower() == ARGS and _is_call(call):
             keys[call[2].value] = None
             pieces += [query[done : token.begin], quoted_name(argument_table(call[2].value))]
             done = call[3].end
     pieces.append(query[done:])
-    names = frozenset(token.value.lower() for token in found if token.kind in ("word", "quoted"))
-    return QueryWords("".join(pieces), names, tuple(keys), bool(names & IMPLICIT) or _has_star(found))
+    names = frozenset(token.value.lower() for token in all_tokens if token.kind in ("word", "quoted"))
+    return QueryWords("".join(pieces), names, tuple(keys), bool(names & IMPLICIT) or _has_star(all_tokens))
 
 
 def _is_call(call: Sequence[Token]) -> bool:
     return len(call) == 4 and call[1].text == "(" and call[2].kind == "string" and call[3].text == ")"
 
 
-def _has_star(found: Sequence[Token]) -> bool:
+def _has_star(all_tokens: Sequence[Token]) -> bool:
     """Tell whether a star, or FROM without SELECT, stands for all columns."""
     selects = [False]  # whether SELECT was met, by depth of brackets
-    for at, token in enumerate(found):
-        before = found[at - 1] if at else None
+    for at, token in enumerate(all_tokens):
+        before = all_tokens[at - 1] if at else None
         word = token.value.lower() if token.kind == "word" else ""
         if token.text == "*":
-            after = found[at + 1].text if at + 1 < len(found) else ""
+            after = all_tokens[at + 1].text if at + 1 < len(all_tokens) else ""
             if before is None or before.text in (",", ".") or before.value.lower() in BEFORE_STAR:
                 return True
             if before.text == "(" and after != ")":

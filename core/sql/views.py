@@ -109,22 +109,22 @@ class QueryTables:
         cancelled: CancelledCallback = never,
     ) -> QueryTables:
         """Return the tables and views that a query names. Raises Cancelled, UnreadableError."""
-        made = cls(trace, words, step_name, cancelled)
+        query_tables = cls(trace, words, step_name, cancelled)
         makers: Mapping[str, Callable[[], str]] = {
-            "slices": lambda: made._slice_view("slices"),
-            "ops": made._ops,
-            "kernels": made._kernels,
-            "launches": made._launches,
-            "flows": made._flows,
-            "counters": made._counters,
-            "steps": made._steps,
+            "slices": lambda: query_tables._slice_view("slices"),
+            "ops": query_tables._ops,
+            "kernels": query_tables._kernels,
+            "launches": query_tables._launches,
+            "flows": query_tables._flows,
+            "counters": query_tables._counters,
+            "steps": query_tables._steps,
         }
         for name, make in makers.items():
             if name in words.names:
-                made.views[name] = make()
+                query_tables.views[name] = make()
         for key in words.arguments:
-            made.views[argument_table(key)] = made._arguments(key)
-        return made
+            query_tables.views[argument_table(key)] = query_tables._arguments(key)
+        return query_tables
 
     # -- columns that a query needs -----------------------------------------------------------------------
 

@@ -113,8 +113,8 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
         details["type"] = (
             FiniteRange(option.least, 1e12) if unit is None else TimeRange(unit, option.least, 1e12)
         )
-    shown = bool(option.default)
-    return click.option(name, option.name, default=option.default or None, show_default=shown, **details)
+    has_default = bool(option.default)
+    return click.option(name, option.name, default=option.default or None, show_default=has_default, **details)
 
 
 def _check(row: Analysis, request: Request, options: dict[str, Any]) -> None:
@@ -232,8 +232,8 @@ def _findings_text(printed: Printout) -> str:
     from tracelane.core.tables.findings.forms import findings_from
     from tracelane.tui.text.findings import findings_text
 
-    found = findings_from(printed.tables, printed.order, printed.limit)
-    return findings_text(found, printed.width, printed.tables.origin_ns)
+    findings = findings_from(printed.tables, printed.order, printed.limit)
+    return findings_text(findings, printed.width, printed.tables.origin_ns)
 
 
 def _findings_markdown(printed: Printout) -> str:

@@ -76,8 +76,8 @@ def clear(older_than: float | None) -> None:
     """Remove the indexes; those in use stay until they are closed."""
     from tracelane.core.index.cached import clear_cache
 
-    removed, size, kept = clear_cache(older_than=older_than)
-    in_use = f", {kept} in use and kept" if kept else ""
+    removed, size, left = clear_cache(older_than=older_than)
+    in_use = f", {left} in use and kept" if left else ""
     print_text(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", error=True)
 
 

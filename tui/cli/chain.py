@@ -57,21 +57,21 @@ def chain(
     opened = chosen_trace([trace], index_options, choice)
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
-    found, count = _found(opened, pattern, None if at is None else _time(opened, at, step_name), every)
-    if len(found) > 1:
+    matching, count = _matching(opened, pattern, None if at is None else _time(opened, at, step_name), every)
+    if len(matching) > 1:
         _check_columns(opened)
     if as_json:
-        _print_json(opened, found)
+        _print_json(opened, matching)
         return
-    if not found:
+    if not matching:
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
     from tracelane.tui.text.chains import chain_text, launched_text
 
-    for number, (source, position, is_kernel) in enumerate(found):
+    for number, (source, position, is_kernel) in enumerate(matching):
         write = chain_text if is_kernel else launched_text
         print_text(("\n" if number else "") + write(opened, source, opened.launches(source), position))
-    if len(found) < count:
-        print_text(f"\n{len(found)} of {count:,} that match: --all shows all, --at TIME the one there")
+    if len(matching) < count:
+        print_text(f"\n{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there")
 
 
 def _time(trace: Trace, text: str, step_name: str | None) -> int:
@@ -85,7 +85,7 @@ def _time(trace: Trace, text: str, step_name: str | None) -> int:
     return parse_time(text, time_frame(trace, trace.clocks, steps=step_name or ""))
 
 
-def _found(
+def _matching(
     trace: Trace, pattern: Pattern, time: int | None, every: bool
 ) -> tuple[list[tuple[int, int, bool]], int]:
     """Return ((source, position, whether it is device work) of what is to be shown, how many match)."""
@@ -96,7 +96,7 @@ def _found(
     named = [slices_named(index, pattern) for index in trace.indexes]
     device = [np.isin(some, trace.launches(source).kernels) for source, some in enumerate(named)]
     kernels = any(mask.any() for mask in device)
-    shown: list[tuple[int, int, int]] = []
+    entries: list[tuple[int, int, int]] = []
     count = 0
     for source, (index, some, mask) in enumerate(zip(trace.indexes, named, device)):
         some = some[mask] if kernels else some
@@ -105,12 +105,12 @@ def _found(
             some = slices_at(index, some, time)
         elif not every:
             some = some[:1]
-        shown += [(index.start(p), source, p) for p in some.tolist()]
+        entries += [(index.start(p), source, p) for p in some.tolist()]
     if time is None:
-        shown.sort()
-    elif not every and len(shown) > 1:
-        shown.sort(key=lambda entry: abs(entry[0] - time))
-    return [(source, p, kernels) for _, source, p in (shown if every else shown[:1])], count
+        entries.sort()
+    elif not every and len(entries) > 1:
+        entries.sort(key=lambda entry: abs(entry[0] - time))
+    return [(source, p, kernels) for _, source, p in (entries if every else entries[:1])], count
 
 
 def _check_columns(trace: Trace) -> None:
@@ -119,9 +119,9 @@ def _check_columns(trace: Trace) -> None:
         index.check(*index.manifest["columns"])
 
 
-def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
+def _print_json(trace: Trace, matching: list[tuple[int, int, bool]]) -> None:
     """Write the list an entry at a time: it may be long."""
-    entries = _entries(trace, found)
+    entries = _entries(trace, matching)
     first = [json_text(entry) for entry in itertools.islice(entries, 1)]
     print_text("[", end="")
     print_pieces(f"\n {entry}" for entry in first)
@@ -129,12 +129,12 @@ def _print_json(trace: Trace, found: list[tuple[int, int, bool]]) -> None:
     print_text("\n]")
 
 
-def _entries(trace: Trace, found: list[tuple[int, int, bool]]) -> Iterator[object]:
+def _entries(trace: Trace, matching: list[tuple[int, int, bool]]) -> Iterator[object]:
     from tracelane.core.export.chains import ReplayFacts, chain_from, chain_json, launched_json
     from tracelane.core.query.launches import kernels_under
 
     replays: dict[int, ReplayFacts] = {}
-    for source, position, is_kernel in found:
+    for source, position, is_kernel in matching:
         index, launches = trace.indexes[source], trace.launches(source)
         if source not in replays:
             replays[source] = ReplayFacts(index, launches)

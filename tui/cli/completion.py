@@ -103,7 +103,7 @@ def _of_trace(ctx: click.Context, incomplete: str, texts: Callable[[Trace], Sequ
     try:
         if not paths or not os.path.isfile(paths[0]) or cached_index(paths[0]) is None:
             return []
-        found = dict.fromkeys(safe(text) for text in texts(open_trace(paths[:1])))
+        texts_of_trace = dict.fromkeys(safe(text) for text in texts(open_trace(paths[:1])))
     except Exception:  # a shell is waiting: it gets no completions rather than a message
         return []
-    return [text for text in found if text.startswith(incomplete)][:MOST]
+    return [text for text in texts_of_trace if text.startswith(incomplete)][:MOST]

@@ -72,21 +72,21 @@ def cut(
         done = write_cut(
             opened.indexes[0], start, stop, out, lanes=chosen, devices=devices, progress=progress
         )
-    print_text(_told(done, out))
+    print_text(_cut_text(done, out))
 
 
 def _lanes(trace: Trace, pattern: str) -> list[int]:
-    wanted = Pattern(pattern, ignore_case=True)
-    wanted.check("--lanes")
-    own = wanted.matches_in([lane.title for lane in trace.lanes])
-    process = wanted.matches_in([lane.process.title for lane in trace.lanes])
-    found = [lane.number for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
-    if not found:
+    titles = Pattern(pattern, ignore_case=True)
+    titles.check("--lanes")
+    own = titles.matches_in([lane.title for lane in trace.lanes])
+    process = titles.matches_in([lane.process.title for lane in trace.lanes])
+    numbers = [lane.number for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
+    if not numbers:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")
-    return found
+    return numbers
 
 
-def _told(done: Cut, out: Path) -> str:
+def _cut_text(done: Cut, out: Path) -> str:
     kinds = {
         "slice": done.slices,
         "instant": done.instants,
@@ -94,8 +94,8 @@ def _told(done: Cut, out: Path) -> str:
         "flow": done.flows,
         "metadata event": done.metadata,
     }
-    told = [f"{count:,} {kind}{'s' if count != 1 else ''}" for kind, count in kinds.items() if count]
-    text = safe(f"{out}: {', '.join(told)}")
+    counts = [f"{count:,} {kind}{'s' if count != 1 else ''}" for kind, count in kinds.items() if count]
+    text = safe(f"{out}: {', '.join(counts)}")
     if done.left_out:
         text += f"\ntoo large to be kept: {safe(', '.join(done.left_out))}"
     return text

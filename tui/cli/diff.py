@@ -100,7 +100,7 @@ def _titles(result: Difference) -> list[tuple[str, str]]:
     """Return (letter, what it is) of each side; several earlier runs are A1, A2 …"""
     runs = result.before.runs
     earlier = [("A", result.before)] if not runs else [(f"A{at}", run) for at, run in enumerate(runs, 1)]
-    return [(letter, f"{side.title}: {side.scope}") for letter, side in (*earlier, ("B", result.now))]
+    return [(side_name, f"{side.title}: {side.scope}") for side_name, side in (*earlier, ("B", result.now))]
 
 
 def _print(result: Difference, form: str, limit: int | None) -> None:
@@ -116,15 +116,15 @@ def _print(result: Difference, form: str, limit: int | None) -> None:
         print_text(as_csv(tables[0], limit=limit), end="")
         return
     if form == "html":
-        heading = " · ".join(f"{letter} {title}" for letter, title in _titles(result))
+        heading = " · ".join(f"{side_name} {title}" for side_name, title in _titles(result))
         print_pieces(html_pieces(heading, tables, limit=limit))
         return
     if form == "md":
-        titles = (f"{letter}  {markdown_words(title)}\n" for letter, title in _titles(result))
+        titles = (f"{side_name}  {markdown_words(title)}\n" for side_name, title in _titles(result))
         print_text("".join(titles))
         print_text("\n".join(as_markdown(table, limit=limit) for table in tables), end="")
         return
-    print_text("".join(f"{letter}  {safe(title)}\n" for letter, title in _titles(result)))
+    print_text("".join(f"{side_name}  {safe(title)}\n" for side_name, title in _titles(result)))
     first, *rest = tables
     texts = [table_text(first, table_style().plain)]
     for table in rest:

@@ -52,8 +52,8 @@ def index(
         )
         seconds = time.monotonic() - began
         _pack(opened.indexes, progress)
-    for made in opened.indexes:
-        _tell(made, seconds, as_json)
+    for index in opened.indexes:
+        _tell(index, seconds, as_json)
 
 
 def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
@@ -61,23 +61,23 @@ def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
     from tracelane.core.index.blockstore import write_block_store  # loads numpy: not while a process starts
     from tracelane.core.index.packing import worth_packing
 
-    for made in indexes:
-        if worth_packing(made):
-            write_block_store(made, progress=progress)
+    for index in indexes:
+        if worth_packing(index):
+            write_block_store(index, progress=progress)
 
 
-def _tell(made: Index, seconds: float, as_json: bool) -> None:
+def _tell(index: Index, seconds: float, as_json: bool) -> None:
     from tracelane.core.base.safe_text import safe
     from tracelane.tui.text.summary import SCHEMA
 
-    size = sum(file.stat().st_size for file in made.folder.rglob("*") if file.is_file())
-    events, slices = int(made.read_report["events"]), int(made.read_report["slices"])
-    facts = {"schema": SCHEMA, "path": made.path, "index": str(made.folder), "index_bytes": size}
+    size = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
+    events, slices = int(index.read_report["events"]), int(index.read_report["slices"])
+    facts = {"schema": SCHEMA, "path": index.path, "index": str(index.folder), "index_bytes": size}
     facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
     if as_json:
         print_text(json_text(facts))
         return
-    print_text(f"{safe(made.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
-    print_text(f"  {size / 1e6:.1f} MB in {safe(str(made.folder))}")
-    for note in made.notes:
+    print_text(f"{safe(index.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
+    print_text(f"  {size / 1e6:.1f} MB in {safe(str(index.folder))}")
+    for note in index.notes:
         print_text(f"  {safe(note)}", error=True)

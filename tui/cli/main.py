@@ -96,8 +96,8 @@ def is_command(word: str) -> bool:
     return word in READING + MAKING or (word.isidentifier() and word in command_names())
 
 
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         from .version import version_text
 
         print_text(version_text())
@@ -210,8 +210,10 @@ def _run(arguments: list[str]) -> int:
             from .pick import pick
 
             return pick()
-        if meant := misspelt(arguments):
-            question = f"no file and no command is called {arguments[0]!r}: did you mean `tracelane {meant}`?"
+        if meaning := misspelt(arguments):
+            question = (
+                f"no file and no command is called {arguments[0]!r}: did you mean `tracelane {meaning}`?"
+            )
             return _fail(question, EXIT_USAGE)
         # Not tracelane.main(): it has its own answers to Ctrl+C and to a reader that goes away.
         with tracelane.make_context("tracelane", with_command(arguments)) as context:

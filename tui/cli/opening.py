@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COLLECTING = (2000, 10, 10)
 """When the collector runs while the viewer does: small and often, so that no frame waits for it."""
-Made: TypeAlias = "Callable[[str, Index], Trace]"
+TraceFactory: TypeAlias = "Callable[[str, Index], Trace]"
 """What makes a trace of a file and its index."""
 MOMENT_S = 0.3
 """An index that is there within this time is waited for: a picture that goes at once only flickers."""
@@ -45,27 +45,27 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
     )
 
 
-def open_alone(path: str, made: Made, title: str, options: IndexOptions) -> Trace | Indexing:
+def open_alone(path: str, new_trace: TraceFactory, title: str, options: IndexOptions) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.base.children import ChildrenError
     from tracelane.core.index.ingest import find_index, ingest_source, pays_process
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        wanted = find_index(path, options, progress=progress)
-        if not isinstance(wanted, tuple):
-            return made(path, wanted)
-        source, location = wanted
+        located = find_index(path, options, progress=progress)
+        if not isinstance(located, tuple):
+            return new_trace(path, located)
+        source, location = located
         if pays_process(source) and take_keyboard():
             from tracelane.core.index.indexing import Indexing
 
             try:
                 indexing = Indexing(source, location, options, pictures=True)
-                return _after_a_moment(indexing, made)
+                return _after_a_moment(indexing, new_trace)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
         index = ingest_source(source, location, options, progress=progress)
-        return made(path, index)
+        return new_trace(path, index)
 
 
 def trace_alone(path: str, index: Index) -> Trace:
@@ -75,7 +75,7 @@ def trace_alone(path: str, index: Index) -> Trace:
     return trace_of(path, index)
 
 
-def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
+def _after_a_moment(indexing: Indexing, new_trace: TraceFactory) -> Trace | Indexing:
     from tracelane.core.index.ingest import opened_index
 
     until = time.monotonic() + MOMENT_S
@@ -92,7 +92,7 @@ def _after_a_moment(indexing: Indexing, made: Made) -> Trace | Indexing:
     if not indexing.committed:
         return indexing
     indexing.close()
-    return made(indexing.source.path, opened_index(indexing.source, indexing.location))
+    return new_trace(indexing.source.path, opened_index(indexing.source, indexing.location))
 
 
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
@@ -105,11 +105,11 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     config = read_config(config_path())
     theme = theme or config.theme
     config_seen = replace(config, theme=theme)
-    with first_sight(prepared.trace, prepared.session, config_seen, host.guard) as taken:
+    with first_sight(prepared.trace, prepared.session, config_seen, host.guard) as screen:
         from tracelane.tui.app import TracelaneApp  # takes longer than all before
 
         app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
-        app.taken_screen = taken
+        app.taken_screen = screen
         app.store.resume(prepared)
         if theme in app.available_themes:
             app.theme = theme
@@ -121,7 +121,7 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
 
 def show_while_indexing(
     indexing: Indexing,
-    made: Made,
+    new_trace: TraceFactory,
     title: str,
     prepare: Callable[[Trace, Carried | None], Prepared],
     before: Carried | None,
@@ -140,9 +140,9 @@ def show_while_indexing(
 
         def prepared() -> Prepared:
             source, location = indexing.source, indexing.location
-            found = prepare(made(source.path, opened_index(source, location)), before)
-            stack.enter_context(packing(found.trace.indexes))
-            return found
+            view = prepare(new_trace(source.path, opened_index(source, location)), before)
+            stack.enter_context(packing(view.trace.indexes))
+            return view
 
         begin = None if before is None else before.session
         app = TracelaneApp(OneFile(indexing, title, prepared, begin))

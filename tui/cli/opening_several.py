@@ -66,9 +66,9 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
         import tracelane.tui.controllers.gathering  # noqa: F401 - while the processes start
 
         gathering.await_running()
-        while not (over := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
+        while not (done := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
             pass
-        if not over:
+        if not done:
             return gathering
         from tracelane.core.trace import trace_of_opened
 
@@ -99,9 +99,9 @@ def show_while_gathering(
         stack.enter_context(gathering)
 
         def prepared() -> Prepared:
-            found = prepare(trace_of_opened(gathering.opened()), before)
-            stack.enter_context(packing(found.trace.indexes))
-            return found
+            view = prepare(trace_of_opened(gathering.opened()), before)
+            stack.enter_context(packing(view.trace.indexes))
+            return view
 
         app = TracelaneApp(SeveralFiles(gathering, title, prepared, before))
         app.theme = app.theme if before is None else before.theme

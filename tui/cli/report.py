@@ -178,7 +178,7 @@ def _telemetry(overlay: Overlay | None, example: Example) -> str:
     from tracelane.core.logs.steps import NamedRange, ranges_table
     from tracelane.tui.text.telemetry import log_text, steps_text
 
-    told = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]
+    logs = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]
     label = example.label or "the whole"
     table = ranges_table(overlay, [NamedRange(label, example.start, example.end)])
     covered = [float(share) for share in table.data["coverage"]]
@@ -187,7 +187,7 @@ def _telemetry(overlay: Overlay | None, example: Example) -> str:
         if covered and min(covered) >= 1
         else f"The log does NOT cover {label} from end to end."
     )
-    return "\n\n".join([*told, steps_text(table, overlay.opening_span[0]), verdict])
+    return "\n\n".join([*logs, steps_text(table, overlay.opening_span[0]), verdict])
 
 
 def _this_machine() -> list[str]:

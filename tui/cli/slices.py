@@ -54,21 +54,21 @@ def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) ->
     from tracelane.core.query.hits import matches
 
     # A wrong one is told before reading.
-    wanted = Filter("", ()) if opened.where is None else parse(opened.where)
+    terms = Filter("", ()) if opened.where is None else parse(opened.where)
     scope = replace(opened, where=None).scope()
-    found = SliceRows(scope.trace, matches(scope.trace, wanted, scope.clocks), scope.range, scope.lanes)
+    rows = SliceRows(scope.trace, matches(scope.trace, terms, scope.clocks), scope.range, scope.lanes)
     if as_json or form == "json":
         words = scope.text if opened.where is None else f"{scope.text}, filtered"
-        print_pieces(slices_json(found, words, limit))
+        print_pieces(slices_json(rows, words, limit))
     elif form == "csv":
-        print_pieces(csv_pieces(found, limit))
+        print_pieces(csv_pieces(rows, limit))
     elif form in ("md", "html"):
         from tracelane.core.export.formats import as_markdown, html_pieces
 
-        table = slices_table(found, scope.text, limit or ROWS)
+        table = slices_table(rows, scope.text, limit or ROWS)
         print_pieces([as_markdown(table)] if form == "md" else html_pieces("slices", [table]))
     else:
-        print_paged(_text(found, scope.text, limit or ROWS))
+        print_paged(_text(rows, scope.text, limit or ROWS))
 
 
 def _text(rows: SliceRows, scope: str, limit: int) -> str:

@@ -58,8 +58,8 @@ def log_options(zone: str | None, lag: float | None, cards: tuple[str, ...]) -> 
 
     pairs = {}
     for text in cards:
-        card, found, pid = text.partition("=")
-        if not found or not card.strip() or not pid.strip():
+        card, equals, pid = text.partition("=")
+        if not equals or not card.strip() or not pid.strip():
             raise UsageError(f"--smi-device takes ID=PID, such as 0=0, not {text!r}")
         pairs[card.strip()] = pid.strip()
     return LogOptions(zone or "", lag, pairs)

@@ -80,17 +80,17 @@ def telemetry(
         has_none = "" if len(counters) else ", and the trace has no counters"
         raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
     wall = Wall(trace)
-    told: list[dict[str, Any]] = []
+    descriptions: list[dict[str, Any]] = []
     steps = None
     if wall.base is None and paths:
         if by is not None or begin is not None or end is not None:
             raise UsageError(wall.missing)
         opened = [open_log(path) for path in paths]
         check_cards(opened, options)
-        told = [{**describe(log), "reason": wall.missing} for log in opened]
+        descriptions = [{**describe(log), "reason": wall.missing} for log in opened]
     elif paths:
         overlay = open_overlay(trace, paths, options)
-        told = [describe(one.log, one.proposal) for one in overlay.placed]
+        descriptions = [describe(one.log, one.proposal) for one in overlay.placed]
         if by is not None or within is not None:
             from tracelane.core.logs.kernels import kernels_table
             from tracelane.core.logs.steps import NamedRange, ranges_table, steps_table
@@ -102,7 +102,7 @@ def telemetry(
             else:
                 steps = ranges_table(overlay, [NamedRange("range", *within)], trace.clocks)
     if as_json:
-        tables = {"logs": json_rows(told), "counters": json_table(counters)}
+        tables = {"logs": json_rows(descriptions), "counters": json_table(counters)}
         notes = list(counters.notes)
         if steps is not None:
             tables[f"{by}s" if by else "range"] = json_table(steps)
@@ -114,7 +114,7 @@ def telemetry(
     if len(trace.sources) > 1:
         names = [Path(source.path).name for source in trace.sources]
         labels = {key: f"{labels[key]} of {names[device.source]}" for key, device in wall.devices.items()}
-    texts = [log_text(entry, labels) for entry in told]
+    texts = [log_text(entry, labels) for entry in descriptions]
     if steps is not None:
         texts.append(steps_text(steps, trace.opening_span[0]))
     if len(counters):

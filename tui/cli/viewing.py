@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .opened import is_store_path
-from .opening import Made, is_alone, open_alone, show, show_while_indexing, trace_alone
+from .opening import TraceFactory, is_alone, open_alone, show, show_while_indexing, trace_alone
 from .opening_several import open_several, show_while_gathering, trace_of_file
 from .options import STDIN
 from .terminal import can_draw
@@ -46,7 +46,7 @@ class Viewing:
         self._traces, self._choice = traces, choice
         self._options = options
         self._prepare = prepare
-        self._made: Made = trace_alone
+        self._new_trace: TraceFactory = trace_alone
         self._damaged: list[Path | None] = []  # indexes that were discarded
         self._notes: tuple[str, ...] = ()  # what is said when a trace is shown the next time
 
@@ -56,16 +56,16 @@ class Viewing:
         if len(self._traces) == 1 and is_store_path(self._traces[0]):
             return self._open_store(options)
         if can_draw() and is_alone(self._traces, self._choice):
-            self._made = trace_alone
-            return open_alone(self._traces[0], self._made, self._title, options)
+            self._new_trace = trace_alone
+            return open_alone(self._traces[0], self._new_trace, self._title, options)
         if can_draw():
             from tracelane.core.index.opening import resolve_files
 
             files = resolve_files(self._traces, self._choice, options.index_dir)
             if len(files.members) > 1:
                 return open_several(files, self._title, options)
-            self._made = partial(trace_of_file, files)
-            return open_alone(str(files.members[0].path), self._made, self._title, options)
+            self._new_trace = partial(trace_of_file, files)
+            return open_alone(str(files.members[0].path), self._new_trace, self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
@@ -81,7 +81,7 @@ class Viewing:
         before: Carried | None = None
         while True:
             if isinstance(opened, Indexing):
-                app = show_while_indexing(opened, self._made, self._title, self._prepared, before, host)
+                app = show_while_indexing(opened, self._new_trace, self._title, self._prepared, before, host)
             elif isinstance(opened, Gathering):
                 app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
@@ -111,7 +111,7 @@ class Viewing:
         self._store = self._store or open_store(self._traces[0])
         return picture_of_store(self._store, options)
 
-    def _show_rank(self, place: int, theme: str, host: Host) -> None:
+    def _show_rank(self, rank: int, theme: str, host: Host) -> None:
         """Show one rank of the store until the user leaves it; what fails is said over all ranks."""
         from tempfile import TemporaryDirectory
 
@@ -123,9 +123,9 @@ class Viewing:
             return
         with TemporaryDirectory(prefix="tracelane-rank-") as folder:
             try:
-                with ProgressBar(self._store.ranks[place].title) as progress:
+                with ProgressBar(self._store.ranks[rank].title) as progress:
                     trace = opened_rank(
-                        self._store, place, Path(folder), self._traces_of_store, self._options, progress
+                        self._store, rank, Path(folder), self._traces_of_store, self._options, progress
                     )
             except TracelaneError as error:
                 self._notes = (str(error),)

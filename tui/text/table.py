@@ -62,18 +62,21 @@ def table_text(
         for row in table.rows(order, limit)
     ]
     sizes = [
-        max([cell_len(safe(column.heading)), *(cell_len(row[place]) for row in rows)])
-        for place, column in enumerate(columns)
+        max([cell_len(safe(column.heading)), *(cell_len(row[position]) for row in rows)])
+        for position, column in enumerate(columns)
     ]
-    sizes, places = _fitted(columns, sizes, style.width, sort or table.read_by)
-    left_out = len(columns) - len(places)
-    columns, sizes = tuple(columns[place] for place in places), [sizes[place] for place in places]
+    sizes, positions = _fitted(columns, sizes, style.width, sort or table.read_by)
+    left_out = len(columns) - len(positions)
+    columns, sizes = (
+        tuple(columns[position] for position in positions),
+        [sizes[position] for position in positions],
+    )
     lines = [style.painted(BOLD, safe(f"{table.title}: {table.scope}"))]
     notes = [safe(note) for note in table.notes]
     if rows:
         heading = _line([safe(column.heading) for column in columns], columns, sizes)
         lines.append(style.painted(BOLD, heading))
-        texts = [_line([row[place] for place in places], columns, sizes) for row in rows]
+        texts = [_line([row[position] for position in positions], columns, sizes) for row in rows]
         bars = _bars(table, columns, sizes, style, order, limit)
         width = sum(sizes) + GAP * (len(sizes) - 1)
         lines += [set_cell_size(text, width) + bar for text, bar in zip(texts, bars)] if bars else texts
@@ -122,37 +125,37 @@ def _bar(share: float) -> str:
 def _fitted(
     columns: tuple[Column, ...], sizes: list[int], width: int, sort: str
 ) -> tuple[list[int], list[int]]:
-    """Return widths that fit and the places of the columns that are drawn.
+    """Return widths that fit and the positions of the columns that are drawn.
 
     The column that rows are sorted by and the first LEAST_COLUMNS - 1 numbers matter most, then further
     texts, then further numbers in their order: what matters least gives way until the first text has what it
     needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below LEAST.
     """
-    sizes, places = list(sizes), list(range(len(columns)))
-    texts = [place for place in places if is_left(columns[place])]
+    sizes, positions = list(sizes), list(range(len(columns)))
+    texts = [position for position in positions if is_left(columns[position])]
 
-    def over() -> int:
-        return sum(sizes[place] for place in places) + GAP * (len(places) - 1) - width
+    def excess() -> int:
+        return sum(sizes[position] for position in positions) + GAP * (len(positions) - 1) - width
 
     if texts:
         name = texts[0]
         spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
-        numbers = [place for place in places if place not in texts]
-        numbers.sort(key=lambda place: columns[place].key != sort)
+        numbers = [position for position in positions if position not in texts]
+        numbers.sort(key=lambda position: columns[position].key != sort)
         first, others = numbers[: LEAST_COLUMNS - 1], numbers[LEAST_COLUMNS - 1 :]
-        for place in reversed([*first, *texts[1:], *others]):
-            if over() <= spare or len(places) <= LEAST_COLUMNS:
+        for position in reversed([*first, *texts[1:], *others]):
+            if excess() <= spare or len(positions) <= LEAST_COLUMNS:
                 break
-            places.remove(place)
-    texts = [place for place in texts if place in places]
-    too_wide = over()
+            positions.remove(position)
+    texts = [position for position in texts if position in positions]
+    too_wide = excess()
     while too_wide > 0 and texts:
         widest = max(texts, key=sizes.__getitem__)
         if sizes[widest] <= LEAST:
             break
         sizes[widest] -= 1
         too_wide -= 1
-    return sizes, places
+    return sizes, positions
 
 
 def _line(cells: list[str], columns: tuple[Column, ...], sizes: list[int]) -> str:
