@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from native_build import PLATFORMS
 
 SUMS = "SHA256SUMS"
 ANY = "any"
+NO_ADDRESS = (
+    "`home` in pyproject.toml is empty: set it before publishing, or an index shows no links and pictures"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,8 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"release: {error}", file=sys.stderr)
         return 1
     print((options.out / SUMS).read_text(encoding="utf-8"), end="")
+    if not project_address():
+        print(NO_ADDRESS)
     print(f"{options.out}: {'packed once' if options.once else 'packed twice, the same bytes'}")
     return 0
+
+
+def project_address() -> str:
+    """Return where the project's repository can be found, "" as long as pyproject.toml does not say."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    return str(settings["metadata"]["hooks"]["custom"]["home"])
 
 
 def write_release(out: Path, platforms: Sequence[str], pythons: Sequence[str]) -> None:
@@ -58,8 +70,8 @@ def write_release(out: Path, platforms: Sequence[str], pythons: Sequence[str]) -
     build_sdist(out)
     for machine in (*PLATFORMS, ANY):
         build_wheel(machine, out)
-    for asked in platforms:
-        machine, tags = tags_of(asked)
+    for name in platforms:
+        machine, tags = tags_of(name)
         with tempfile.TemporaryDirectory() as folder:
             pack(Bundle(machine, tags, pythons).write(Path(folder)), out)
     sums = [f"{digest}  {name}\n" for name, digest in digests(out).items()]

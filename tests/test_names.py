@@ -45,7 +45,6 @@ NO_NAMES = frozenset(
 """Words that name no variable, parameter, attribute, function, class or file; docs/glossary.md has others."""
 NOT_YET_CLEAN = {
     "benchmarks": 31,
-    "bundle": 1,
     "core/export": 6,
     "core/read": 25,
     "core/remote": 1,

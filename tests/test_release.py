@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bundle.hatch_readme import index_text
+from bundle.hatch_readme import addresses, index_text
 from bundle.make import pack
 from bundle.release import build_sdist, digests
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-VERSION, HOME = PROJECT["version"], PROJECT["urls"]["Homepage"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+VERSION = PROJECT["version"]
+HOME = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["home"]
 LINKS_OF_SRC = {"src/tracelane/core", "src/tracelane/tui"}
 
 
@@ -55,15 +57,13 @@ def test_metadata(sdist: Path) -> None:
         assert stream is not None
         text = stream.read().decode()
     head, _, readme = text.partition("\n\n")
-    for line in (
-        f"Version: {VERSION}",
-        "Description-Content-Type: text/markdown",
-        f"Project-URL: Homepage, {HOME}",
-    ):
+    for line in (f"Version: {VERSION}", "Description-Content-Type: text/markdown"):
         assert line in head.splitlines()
+    urls = re.findall(r"^Project-URL: (.*)$", head, re.MULTILINE)
+    assert urls == [f"{name}, {url}" for name, url in addresses(HOME).items()]
     assert "Classifier: Development Status :: " in head and "Python :: 3.14" in head
     targets = re.findall(r"\]\(([^)\s]+)\)", readme)
-    assert targets and all(target.startswith(("https://", "#")) for target in targets)
+    assert all(target.startswith(("https://", "#")) for target in targets)
     assert not [target for target in targets if target.endswith(".svg")]
 
 
@@ -79,6 +79,33 @@ def test_metadata(sdist: Path) -> None:
 def test_links_for_an_index(before: str, after: str) -> None:
     """Relative links name the file of the version, SVG pictures the PNG beside them, all others stay."""
     assert index_text(before, "HOME", "1.2") == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[docs/a.md](docs/a.md)", "docs/a.md"),
+        ("[keys](docs/keys.md) ![x](a.svg)", "keys (docs/keys.md) "),
+        ("[x](https://a.b/c)", "[x](https://a.b/c)"),
+    ],
+)
+def test_without_an_address_links_are_words(before: str, after: str) -> None:
+    """As long as the project has no address an index shows no link that leads nowhere, and no URLs."""
+    assert index_text(before, "", "1.2") == after and addresses("") == {}
+
+
+def test_addresses_are_those_of_the_project() -> None:
+    """All URLs of the metadata lie at the address that pyproject.toml names; no file names another one."""
+    assert all(
+        url.startswith("https://f.org/o/tracelane") for url in addresses("https://f.org/o/tracelane").values()
+    )
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    for name in filter(None, tracked.stdout.split("\0")):
+        path = ROOT / name
+        if path.suffix in (".md", ".toml", ".yml", ".ipynb") and path.is_file():
+            assert not re.search(r"https?://[\w.-]+/tracelane/", path.read_text(encoding="utf-8")), name
 
 
 def test_pictures_of_the_readme_are_there_as_png() -> None:

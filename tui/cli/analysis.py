@@ -114,7 +114,9 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
             FiniteRange(option.least, 1e12) if unit is None else TimeRange(unit, option.least, 1e12)
         )
     has_default = bool(option.default)
-    return click.option(name, option.name, default=option.default or None, show_default=has_default, **details)
+    return click.option(
+        name, option.name, default=option.default or None, show_default=has_default, **details
+    )
 
 
 def _check(row: Analysis, request: Request, options: dict[str, Any]) -> None:
