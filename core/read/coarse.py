@@ -88,12 +88,14 @@ def most_buckets(lanes: int) -> int:
 def coarse_of(batch: Batch, texts: StringTable) -> Coarse:
     """Return the picture of one batch's slices and moments."""
     names: dict[LaneName, int] = {}
-    pieces = [
-        piece for piece in (_timed(batch, texts, names), *_further(batch, texts, names)) if len(piece[0])
+    pictures = [
+        picture
+        for picture in (_timed(batch, texts, names), *_further(batch, texts, names))
+        if len(picture[0])
     ]
-    if not pieces:
+    if not pictures:
         return nothing()
-    lane, start, end = (np.concatenate(columns) for columns in zip(*pieces))
+    lane, start, end = (np.concatenate(columns) for columns in zip(*pictures))
     lanes = tuple(names)
     if len(lanes) > MOST_LANES:
         drawn = np.flatnonzero(lane < MOST_LANES)
@@ -124,40 +126,40 @@ def _further(batch: Batch, texts: StringTable, names: dict[LaneName, int]) -> It
         keys, which = np.unique(
             table["track"].astype(np.int64) * strings + table[column], return_inverse=True
         )
-        found = []
+        lanes = []
         for track, text in (divmod(key, strings) for key in keys.tolist()):
-            found.append(_number(names, LaneName(kind, texts.track(track)[0], "", texts.text(text))))
-        yield np.array(found, np.int64)[which], table["start"], table["start"]
+            lanes.append(_number(names, LaneName(kind, texts.track(track)[0], "", texts.text(text))))
+        yield np.array(lanes, np.int64)[which], table["start"], table["start"]
 
 
 def _number(names: dict[LaneName, int], name: LaneName) -> int:
     return names.setdefault(name, len(names))
 
 
-def merged(pieces: Sequence[Coarse]) -> Coarse:
+def merged(pictures: Sequence[Coarse]) -> Coarse:
     """Return several pictures as one, in the width of the widest, or wider where a lane holds too much."""
-    if not pieces:
+    if not pictures:
         return nothing()
     numbers: dict[LaneName, int] = {}
-    shift = max(piece.shift for piece in pieces)
+    shift = max(picture.shift for picture in pictures)
     lanes, buckets, busy = [], [], []
-    for piece in pieces:
-        for name in piece.lanes:
+    for picture in pictures:
+        for name in picture.lanes:
             if len(numbers) < MOST_LANES:
                 _number(numbers, name)
-        to_common = np.array([numbers.get(name, MOST_LANES) for name in piece.lanes], np.uint32)
-        lane = to_common[piece.lane]
-        kept = lane < MOST_LANES
-        lanes.append(lane[kept])
-        buckets.append(piece.bucket[kept] >> (shift - piece.shift))
-        busy.append(piece.busy[kept])
+        to_common = np.array([numbers.get(name, MOST_LANES) for name in picture.lanes], np.uint32)
+        lane = to_common[picture.lane]
+        has_room = lane < MOST_LANES
+        lanes.append(lane[has_room])
+        buckets.append(picture.bucket[has_room] >> (shift - picture.shift))
+        busy.append(picture.busy[has_room])
     lane, bucket, ns = np.concatenate(lanes), np.concatenate(buckets), np.concatenate(busy)
     order = np.lexsort((bucket, lane))
     return _within(_grouped(shift, tuple(numbers), lane[order], bucket[order], ns[order]))
 
 
 def _covered(track: AnyArray, start: I64, end: I64) -> tuple[U32, I64, I64]:
-    """Return the stretches [begin, end) of each lane with slices in them, in order; of moments empty ones."""
+    """Return the intervals [begin, end) of each lane that slices cover, in order; moments are empty ones."""
     order = np.lexsort((start, track))
     lane, begin, reach = track[order], start[order], end[order]
     # One running maximum serves all lanes at once: a lane's times are moved above those of the lane before.

@@ -78,9 +78,9 @@ class Documents:
                     self._problems.append(Problem("repeated key", 1, self._window.offset, REPEATED))
         while True:
             if stop is Stop.EVENTS:
-                return self._found("object")
+                return self._begin_array("object")
             if stop is Stop.EVENT:
-                return self._found("lines")
+                return self._begin_array("lines")
             if stop is Stop.CUT_OFF:
                 message = "the file ends within the keys around the events"
                 self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
@@ -88,10 +88,10 @@ class Documents:
                 return None
             if self._window.data[self._window.at] == ord("["):
                 self._window.at += 1
-                return self._found("array")
+                return self._begin_array("array")
             stop = self._envelope.read_object()
 
-    def _found(self, form: str) -> EventArray:
+    def _begin_array(self, form: str) -> EventArray:
         if not (form == "lines" and self.form == "lines"):
             self.form = "concatenated" if self.form else form
         self._array = EventArray(self._window.offset, form)

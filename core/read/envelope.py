@@ -1,4 +1,4 @@
-"""The keys around the events: read key by key as a stream, kept only where small.
+"""The keys around the events: read key by key as a stream, with their values only where these are small.
 
 A value is never built before its end has been found, and then only when it is small, so that neither a deep
 nor a huge envelope takes memory. Some writers do not escape quotes here: what breaks is reported, and reading
@@ -24,10 +24,10 @@ LONGEST_STRING = 4096
 LONGEST_VALUE = 64 * 1024
 MOST_KEYS = 4096
 MOST_BYTES = 4 << 20
-"""Keys and values beyond these are not kept."""
+"""Keys beyond so many, and values beyond so many bytes together, are left out."""
 LONGEST_KEY = 4096
 LONGEST_EVENT = 16 << 20
-"""So far a top-level object is kept back in case it turns out to be an event itself."""
+"""Bytes of a top-level object that are held back in case it turns out to be an event itself."""
 LONGEST_WORD = 16
 _OVERLAP = 8192
 
@@ -91,7 +91,7 @@ class EnvelopeReader:
         self._loose = False
         self._held = False
         self._hold = 0
-        self._kept = 0
+        self._bytes = 0
         self._next_key = _NEXT_KEY
 
     def read_object(self) -> Stop:
@@ -237,8 +237,8 @@ class EnvelopeReader:
             self.cut_off = start
             return Stop.CUT_OFF
         if not sound:
-            found = self._resync(start, f"the value of {key[:80]!r} is no valid JSON", raw, key)
-            return None if found else Stop.CUT_OFF
+            resumes = self._resync(start, f"the value of {key[:80]!r} is no valid JSON", raw, key)
+            return None if resumes else Stop.CUT_OFF
         self._keep(key, raw, size)
         return None
 
@@ -246,8 +246,8 @@ class EnvelopeReader:
         if len(self.values) >= MOST_KEYS and key not in self.values:
             return
         value: Any = f"({size:,} bytes)"
-        if raw is not None and self._kept + size <= MOST_BYTES:
-            self._kept += size
+        if raw is not None and self._bytes + size <= MOST_BYTES:
+            self._bytes += size
             try:
                 number = Decimal if self._of_event and key in EXACT_KEYS else float
                 text = raw.decode("utf-8", "replace")
@@ -280,7 +280,7 @@ class EnvelopeReader:
         """Pass over an object or array: its bytes if small, its size, whether it was sound."""
         window = self._window
         begin = window.offset
-        kept: bytes | None = b""
+        data: bytes | None = b""
         depth = 0
         while True:
             first = window.at
@@ -299,8 +299,8 @@ class EnvelopeReader:
                 elif byte in b"}]":
                     depth -= 1
                     if depth == 0:
-                        kept = _joined(kept, window.data[first : window.at])
-                        return kept, window.offset - begin, True
+                        data = _joined(data, window.data[first : window.at])
+                        return data, window.offset - begin, True
                 elif token.group(1) is not None:
                     window.at = at
                     if at + LONGEST_WORD > len(window.data) and not window.ended:
@@ -308,10 +308,10 @@ class EnvelopeReader:
                     return None, window.offset - begin, False
             else:
                 window.at = max(window.at, len(window.data) - LONGEST_WORD)
-            kept = _joined(kept, window.data[first : window.at])
+            data = _joined(data, window.data[first : window.at])
             if not whole and window.left > LONGEST_VALUE:
                 _, _, closed = self._string()
-                kept = None
+                data = None
                 if not closed:
                     return None, window.offset - begin, False
             elif not self._more():
@@ -351,8 +351,8 @@ class EnvelopeReader:
             low = window.at
 
 
-def _joined(kept: bytes | None, more: bytes) -> bytes | None:
-    return None if kept is None or len(kept) + len(more) > LONGEST_VALUE else kept + more
+def _joined(data: bytes | None, more: bytes) -> bytes | None:
+    return None if data is None or len(data) + len(more) > LONGEST_VALUE else data + more
 
 
 def _printable(value: Any) -> Any:

@@ -115,16 +115,16 @@ class ZlibReader(RawReader):
     def read(self, n: int) -> bytes:
         """Return the next n inflated bytes; fewer only at the end."""
         parts: list[bytes] = []
-        wanted = n
-        while wanted > 0 and not self._ended:
+        left = n
+        while left > 0 and not self._ended:
             if not self._raw:
                 self._raw = self._file.read(RAW_BLOCK) or b""
                 if not self._raw and self._library is not zlib:
                     self._change_to_zlib()  # which gives some more of what is cut off
                     continue
-                if not self._raw and (part := self._inflater.decompress(b"", wanted)):
+                if not self._raw and (part := self._inflater.decompress(b"", left)):
                     parts.append(part)  # what did not fit into the call before
-                    wanted -= len(part)
+                    left -= len(part)
                     self._produced += len(part)
                     continue
                 if not self._raw:
@@ -132,18 +132,18 @@ class ZlibReader(RawReader):
                     break
             before = self._inflater.copy() if self._library is zlib else None
             try:
-                part = self._inflater.decompress(self._raw, wanted)
+                part = self._inflater.decompress(self._raw, left)
             except self._library.error as error:
                 if before is None:
                     self._change_to_zlib()
                     continue
-                part = _salvage(before, self._raw, wanted)
+                part = _salvage(before, self._raw, left)
                 parts.append(part)
                 self._produced += len(part)
                 self._end("truncated", f"the compressed data is damaged ({error}); read up to there")
                 break
             parts.append(part)
-            wanted -= len(part)
+            left -= len(part)
             self._produced += len(part)
             self._raw = self._inflater.unconsumed_tail
             if self._inflater.eof:
@@ -186,17 +186,17 @@ class ZlibReader(RawReader):
         self._file.close()
 
 
-def _salvage(inflater: zlib._Decompress, raw: bytes, wanted: int) -> bytes:
+def _salvage(inflater: zlib._Decompress, raw: bytes, left: int) -> bytes:
     """Return what comes out before the damage: fed byte by byte, as a failing call gives nothing back."""
     parts: list[bytes] = []
     for i in range(len(raw)):
         try:
-            part = inflater.decompress(raw[i : i + 1], wanted)
+            part = inflater.decompress(raw[i : i + 1], left)
         except zlib.error:
             break
         parts.append(part)
-        wanted -= len(part)
-        if wanted <= 0:
+        left -= len(part)
+        if left <= 0:
             break
     return b"".join(parts)
 

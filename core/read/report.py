@@ -30,11 +30,11 @@ def merge_problems(lists: Iterable[Sequence[Problem]]) -> tuple[Problem, ...]:
         if known is None:
             first[problem.kind] = problem
             continue
-        earlier = problem if _place(problem) < _place(known) else known
+        earlier = problem if _offset_order(problem) < _offset_order(known) else known
         count = known.count + problem.count
         first[problem.kind] = Problem(problem.kind, count, earlier.offset, earlier.message)
-    return tuple(sorted(first.values(), key=lambda problem: (_place(problem), problem.kind)))
+    return tuple(sorted(first.values(), key=lambda problem: (_offset_order(problem), problem.kind)))
 
 
-def _place(problem: Problem) -> int:
+def _offset_order(problem: Problem) -> int:
     return 1 << 62 if problem.offset is None else problem.offset

@@ -45,7 +45,7 @@ def _no_constant(text: str) -> NoReturn:
 
 _decoder: Any = json.JSONDecoder(parse_float=_real, parse_constant=_no_constant)
 scan_once: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
-"""Reads one value at a place of a text; raises StopIteration, ValueError or RecursionError."""
+"""Reads one value at a character of a text; raises StopIteration, ValueError or RecursionError."""
 
 
 def decode_element(text: str) -> Any:
@@ -128,41 +128,41 @@ class ReferenceScanner:
 
         while True:
             match = _GAP.match(text, done)
-            place = match.end() if match else done
-            irregular = text.count(",", done, place) != 1
-            begin = at + place - done
-            ended = place == len(text)
+            character = match.end() if match else done
+            irregular = text.count(",", done, character) != 1
+            begin = at + character - done
+            ended = character == len(text)
             if base + begin >= limit and (not ended or is_last):
                 return ScanStop(Reason.LIMIT, base + begin)
             if ended:
                 return ScanStop(Reason.LIMIT, base + begin) if is_last else ScanStop(Reason.TEXT, base + at)
-            if text[place] == "]":
+            if text[character] == "]":
                 return ScanStop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
             try:
-                element, end = read_element(text, place, is_last, is_utf8)
+                element, end = read_element(text, character, is_last, is_utf8)
             except RefusedError as refused:
-                byte = begin + width(place, refused.at)
+                byte = begin + width(character, refused.at)
                 return ScanStop(refused.reason, base + at, base + begin, base + byte, irregular)
-            stop = begin + width(place, end)
+            stop = begin + width(character, end)
             if stop - begin > longest:
                 return ScanStop(Reason.LONG, base + at, base + begin, base + stop, irregular)
             self.writer.write(element, offset + base + begin, offset + base + stop, irregular=irregular)
             done, at = end, stop
 
 
-def read_element(text: str, place: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
-    """Return the element at a place, and where it ends; RefusedError where there is none."""
+def read_element(text: str, character: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
+    """Return the element that begins at a character, and where it ends; RefusedError where none does."""
     try:
-        element, end = scan_once(text, place)
+        element, end = scan_once(text, character)
     except RecursionError:
-        element, end = _deep(text, place, is_last)
+        element, end = _deep(text, character, is_last)
     except StopIteration as stop:
         raise _refused(text, stop.value, is_last) from None
     except json.JSONDecodeError as error:
         unterminated = error.msg.startswith("Unterminated")
         raise _refused(text, len(text) if unterminated else error.pos, is_last) from None
     except ValueError:
-        raise RefusedError(Reason.BAD_NUMBER, place) from None
+        raise RefusedError(Reason.BAD_NUMBER, character) from None
     if not isinstance(element, dict):
         match = _BEHIND.match(text, end)
         following = match.group(1) if match else None
@@ -170,10 +170,11 @@ def read_element(text: str, place: int, is_last: bool, is_utf8: bool) -> tuple[A
             raise RefusedError(Reason.TEXT, end)  # a number may go on
         if following not in (None, ",", "]"):
             raise RefusedError(Reason.NO_COMMA, end)
-    if not is_utf8 and _NO_UTF8.search(text, place, end):
-        raise RefusedError(Reason.BAD_UTF8, place)
-    if text.find("\\u", place, end) >= 0 and any(m.group(1) for m in _SURROGATES.finditer(text, place, end)):
-        raise RefusedError(Reason.SURROGATE, place)
+    if not is_utf8 and _NO_UTF8.search(text, character, end):
+        raise RefusedError(Reason.BAD_UTF8, character)
+    has_escape = text.find("\\u", character, end) >= 0
+    if has_escape and any(match.group(1) for match in _SURROGATES.finditer(text, character, end)):
+        raise RefusedError(Reason.SURROGATE, character)
     return element, end
 
 
@@ -183,14 +184,14 @@ def _refused(text: str, at: int, is_last: bool) -> RefusedError:
     return RefusedError(Reason.NOT_JSON if at < len(text) else Reason.TEXT_ENDS, at)
 
 
-def _deep(text: str, place: int, is_last: bool) -> tuple[Any, int]:
+def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
     """Return an element that is nested too deep for a decoder with recursion."""
-    data = text[place:].encode("utf-8", "surrogateescape")
+    data = text[character:].encode("utf-8", "surrogateescape")
     ends = structure(data).ends
     if not ends:
         raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text))
     try:
         elements = decode_deep(data[: ends[0]])
     except ValueError:
-        raise RefusedError(Reason.NOT_JSON, place) from None
-    return elements[0], place + len(data[: ends[0]].decode("utf-8", "surrogateescape"))
+        raise RefusedError(Reason.NOT_JSON, character) from None
+    return elements[0], character + len(data[: ends[0]].decode("utf-8", "surrogateescape"))

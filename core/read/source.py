@@ -373,9 +373,9 @@ def _spooled(
     except BaseException:
         keep.close()
         raise
-    shown = "standard input" if name == "-" else name
+    title = "standard input" if name == "-" else name
     try:
-        source = _looked_at(shown, keep.file, os.stat(keep.file), digest.hexdigest(), keep)
+        source = _looked_at(title, keep.file, os.stat(keep.file), digest.hexdigest(), keep)
     except UnreadableError:
         keep.close()
         raise

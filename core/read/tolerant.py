@@ -245,19 +245,19 @@ class Tolerant:
 
     def _next(self, pattern: re.Pattern[bytes], begin: int) -> int:
         """Return the first unescaped match at or after `begin`, or -1; each search is remembered."""
-        low, found = self._ends.get(pattern, (begin + 1, -1))
-        if low <= begin and (found < 0 or found >= begin):
-            return found
+        low, hit = self._ends.get(pattern, (begin + 1, -1))
+        if low <= begin and (hit < 0 or hit >= begin):
+            return hit
         data = self._data
         at = begin
         while True:
             match = pattern.search(data, at)
-            found = match.start() if match else -1
-            if found < 0 or not _escaped(data, begin, found):
+            hit = match.start() if match else -1
+            if hit < 0 or not _escaped(data, begin, hit):
                 break
-            at = found + 1
-        self._ends[pattern] = (begin, found)
-        return found
+            at = hit + 1
+        self._ends[pattern] = (begin, hit)
+        return hit
 
 
 def _escaped(data: bytes, begin: int, at: int) -> bool:

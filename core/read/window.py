@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-KEPT = 72
-"""So many bytes that are done are kept: some patterns look behind."""
+LOOK_BEHIND = 72
+"""Bytes before `at` that stay in `data`: some patterns look behind."""
 
 
 class Readable(Protocol):
@@ -20,7 +20,7 @@ class Readable(Protocol):
 
 
 class Window:
-    """Bytes `data` of a stream from offset `base` on; `at` is the place in them up to which all is done."""
+    """Bytes `data` of a stream from offset `base` on; all before `at` is done."""
 
     def __init__(self, stream: Readable, block_size: int) -> None:
         self._stream = stream
@@ -44,12 +44,12 @@ class Window:
         """Let go of what is done and read at least a block; False when the stream has ended."""
         if self.ended:
             return False
-        wanted = max(size, self.block_size)
-        done = max(0, self.at - KEPT)
+        size_to_read = max(size, self.block_size)
+        done = max(0, self.at - LOOK_BEHIND)
         self.base += done
         self.at -= done
         self.data = self.data[done:]
-        new = self._stream.read(wanted)
+        new = self._stream.read(size_to_read)
         if not new:
             self.ended = True
             return False

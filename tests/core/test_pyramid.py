@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.events import complete, counter, index_of
 from tracelane.core.index.drawing import overview
 from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS, OVERVIEW_CELLS
-from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_place
+from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_begin
 
 COUNTS = st.lists(st.sampled_from([1, 2, 63, 64, 65, 128, 1000, 1025, 3000]), min_size=1, max_size=6)
 
@@ -55,7 +55,7 @@ def test_rows_of_very_many_categories_store_no_sums() -> None:
     assert got.category_count.tolist() == [2, 20_000, 1]
     assert got.sums_count.tolist() == [4, 0, 3]
     assert got.sums.tolist() == [0, 0, 2, 1, 0, 64, 100]
-    assert sums_place(np.array([0, 4, 4]), got.sums_count).tolist() == [0, NO_SUMS, 4]
+    assert sums_begin(np.array([0, 4, 4]), got.sums_count).tolist() == [0, NO_SUMS, 4]
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,7 +13,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.sketching import KEPT, Sketching
+from tracelane.core.index.sketching import FILES, Sketching
 from tracelane.core.query.sketch import Sketch
 from tracelane.core.read.coarse import write_picture
 from tracelane.core.trace import trace_of
@@ -70,7 +70,7 @@ def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
     for ours, theirs in ((sketch.span, trace.span), (sketch.opening_span, trace.opening_span)):
         assert ours[0] <= theirs[0] < ours[0] + width and ours[1] - width <= theirs[1] <= ours[1]
     assert sketch.span_at(Clocks()) == sketch.span
-    assert len(list(tmp_path.glob("sketch-*"))) == KEPT and not list(tmp_path.glob("picture-*"))
+    assert len(list(tmp_path.glob("sketch-*"))) == FILES and not list(tmp_path.glob("picture-*"))
 
 
 def test_shares_of_cells(tmp_path: Path) -> None:
