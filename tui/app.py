@@ -30,6 +30,7 @@ from .controllers.mouse import MouseController
 from .controllers.navigation import NavigationController
 from .controllers.panels import PanelController
 from .controllers.prompts import PromptController
+from .controllers.queries import QueryController
 from .controllers.ranks import RankController
 from .controllers.reloading import ReloadController
 from .controllers.saving import SaveController
@@ -93,6 +94,7 @@ class TracelaneApp(Stage):
         self.selection = SelectionController(self, store)
         self.tables = TableController(self, store, self.panels, self.selection)
         self.trees = TreeController(self, store, self.panels, self.tables)
+        self.queries = QueryController(self, store, self.panels)
         self.findings = FindingsController(self, store, self.panels, self.selection)
         self.hit_list = HitsController(self, store, self.panels, self.searching)
         self.counters = CounterController(self, store)
@@ -103,13 +105,13 @@ class TracelaneApp(Stage):
         self.steps = StepController(self, store)
         self.cutting = CutController(self, store)
         self.saving = SaveController(self, store, SliceSaver(self, store), self.marking)
-        self.navigation = NavigationController(self, store, self.searching, self.panels)
+        self.navigation = NavigationController(self, store, self.searching, self.panels, self.queries)
         self.drawing.escape_text = self.navigation.escape_text
         self.prompts = PromptController(self, store, self.marking)
         comparing = CompareController(self, store, self.marking)
         for controller in (
             *(self.panels, self.selection, self.searching, self.marking, self.tables, self.trees),
-            self.hit_list,
+            *(self.hit_list, self.queries),
             *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, comparing),
             *(RankController(self, store), SourceController(self, store)),
@@ -118,7 +120,7 @@ class TracelaneApp(Stage):
             self.handlers.update(controller.commands())
         for typed in (
             *(self.searching, self.marking, self.device_clocks, self.logs, self.steps, self.cutting),
-            *(self.saving, self.prompts, comparing),
+            *(self.saving, self.prompts, comparing, self.queries),
         ):
             self.verbs.update(typed.verbs())
         store.subscribe(self.counters.follow_clocks)

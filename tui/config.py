@@ -25,6 +25,7 @@ class Config:
     theme: str = DARK_THEME
     eighths: bool | None = None  # slice edges in eighths of a cell; None: unless over SSH
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # by name, in SQL
     complaints: tuple[str, ...] = ()
 
 
@@ -46,6 +47,7 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
     theme = DARK_THEME
     eighths: bool | None = None
     keys: dict[str, str] = {}
+    queries: dict[str, str] = {}
     known = {entry.id for entry in COMMANDS}
     for name, value in values.items():
         if name == "theme" and isinstance(value, str):
@@ -64,9 +66,15 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
                     complaints.append(f"{path}: keys of {command_id} must be a text such as 'z,ctrl+z'")
                 else:
                     keys[command_id] = key
+        elif name == "queries" and isinstance(value, dict):
+            for title, query in value.items():
+                if isinstance(query, str) and query.strip():
+                    queries[title] = query
+                else:
+                    complaints.append(f"{path}: the query {title} must be a text such as 'select …'")
         else:
             complaints.append(f"{path}: {name!r} is not understood")
-    return Config(theme, eighths, MappingProxyType(keys), tuple(complaints))
+    return Config(theme, eighths, MappingProxyType(keys), MappingProxyType(queries), tuple(complaints))
 
 
 def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:

@@ -10,7 +10,7 @@ from .commands.command import Command, key_text
 from .commands.table import COMMANDS, FORMER_KEYS, command
 from .session import Session
 
-Place: TypeAlias = Literal["lanes", "table", "flame"]
+FocusedPart: TypeAlias = Literal["lanes", "table", "flame"]
 """What part of the screen has the arrows."""
 
 
@@ -38,15 +38,15 @@ def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def state_keys(
-    session: Session, place: Place, escape: str, remapped: Mapping[str, str]
+    session: Session, part: FocusedPart, escape: str, remapped: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Return (key, short title) pairs of what the present state offers, help always first; `place` has the
+    """Return (key, short title) pairs of what the present state offers, help always first; `part` has the
     arrows, `escape` is what Esc does.
     """
-    if place == "flame":
+    if part == "flame":
         pairs = [("↑↓←→", "choose"), ("Enter", "its slices")]
         pairs += _pairs({"focus": "zoom", "back": "out", "other-pane": "table"}, remapped)
-    elif place == "table":
+    elif part == "table":
         pairs = [("←→", "sort"), ("Enter", "go"), *_pairs({"copy": "copy", "maximise": "maximise"}, remapped)]
         pairs += _pairs({"other-pane": "lanes"}, remapped)
     elif session.anchor is not None:
@@ -55,8 +55,8 @@ def state_keys(
         walk = {"next-hit": "next hit", "previous-hit": "before", "hits": "list"} if session.search else {}
         pairs = _pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
     escapes = [("Esc", escape)] if escape else []
-    asked = {key for key, _ in pairs}
-    rest = [pair for pair in footer_keys(remapped) if pair[0] not in asked]
+    offered = {key for key, _ in pairs}
+    rest = [pair for pair in footer_keys(remapped) if pair[0] not in offered]
     first = [pair for pair in rest if pair[1] == "help"]
     return [*first, *escapes, *pairs, *(pair for pair in rest if pair not in first)]
 

@@ -74,6 +74,11 @@ class Icicle:
         edges = np.searchsorted(self.depths[order], np.arange(int(self.depths.max(initial=-1)) + 2))
         return tuple(order[begin:end] for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist()))
 
+    @cached_property
+    def _edges(self) -> tuple[tuple[I64, I64], ...]:
+        """Starts and ends of the nodes of each depth."""
+        return tuple((self.starts[rows], self.ends[rows]) for rows in self.levels)
+
     @property
     def width(self) -> int:
         """Ns of the whole drawing."""
@@ -94,22 +99,20 @@ class Icicle:
         """
         if not 0 <= depth < len(self.levels) or window[1] <= window[0]:
             return []
-        rows = self.levels[depth]
+        starts, ends = self._edges[depth]
         left, span = window[0], window[1] - window[0]
-        middles = np.array([left + (2 * cell + 1) * span // (2 * cells) for cell in range(cells)], np.int64)
-        places = np.searchsorted(self.starts[rows], middles, "right") - 1
-        covered = (places >= 0) & (middles < self.ends[rows[np.maximum(places, 0)]])
-        places[~covered] = -1
+        halves = [left + half * span // (2 * cells) for half in range(2 * cells + 1)]
+        begun = np.searchsorted(starts, np.array(halves[::2], np.int64)).tolist()
+        middles = np.array(halves[1::2], np.int64)
+        members = np.searchsorted(starts, middles, "right") - 1
+        members[middles >= ends[np.maximum(members, 0)]] = -1
         boxes, cell = [], 0
-        for place, run in groupby(places.tolist()):
-            size = sum(1 for _ in run)
-            if place >= 0:
-                nodes = 1
-                if size == 1:  # of more cells all middles lie in one node
-                    edges = np.array([left + cell * span // cells, left + (cell + 1) * span // cells])
-                    nodes = max(1, int(np.subtract(*np.searchsorted(self.starts[rows], edges)[::-1])))
-                boxes.append(IcicleBox(cell, cell + size, int(rows[place]), nodes))
-            cell += size
+        for member, run in groupby(members.tolist()):
+            right = cell + sum(1 for _ in run)
+            if member >= 0:  # of several cells all middles lie in one node
+                nodes = max(1, begun[right] - begun[cell]) if right - cell == 1 else 1
+                boxes.append(IcicleBox(cell, right, int(self.levels[depth][member]), nodes))
+            cell = right
         return boxes
 
     def lines(self, row: int) -> list[IcicleLine]:
@@ -137,11 +140,11 @@ class Icicle:
         same where there is none.
         """
         rows = self.levels[int(self.depths[row])]
-        place = int(np.searchsorted(rows, row)) + direction
-        while 0 <= place < len(rows):
-            if int(self.ends[rows[place]] - self.starts[rows[place]]) >= least_ns:
-                return int(rows[place])
-            place += direction
+        member = int(np.searchsorted(rows, row)) + direction
+        while 0 <= member < len(rows):
+            if int(self.ends[rows[member]] - self.starts[rows[member]]) >= least_ns:
+                return int(rows[member])
+            member += direction
         return row
 
     def child(self, row: int) -> int:

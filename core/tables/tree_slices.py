@@ -43,8 +43,8 @@ def slices_of_node(
             index = scope.trace.indexes[source]
             positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
             around = places_around(index, positions)
-            codes, wanted = _codes(index, positions, chain)
-            parts[source].append(positions[_chained(codes, around, wanted, from_bottom)])
+            codes, chain_codes = _codes(index, positions, chain)
+            parts[source].append(positions[_chained(codes, around, chain_codes, from_bottom)])
     positions_of = [np.unique(concatenated(part)).astype(np.uint32) for part in parts]
     return hits_at(scope.trace, positions_of, scope.clocks, " › ".join(path))
 
@@ -56,16 +56,16 @@ def _codes(index: Index, positions: I64, names: Sequence[str]) -> tuple[I64, lis
     return codes, [labels.get(name, ROOT) for name in names]
 
 
-def _chained(codes: I64, around: I64, wanted: Sequence[int], from_bottom: bool) -> I64:
-    """Return the places of slices that lie in slices of these names, their own name first; unless
+def _chained(codes: I64, around: I64, chain_codes: Sequence[int], from_bottom: bool) -> I64:
+    """Return which of the slices lie in slices of these names, their own name first; unless
     `from_bottom`, in no other ones. Of no name: those that lie in nothing.
     """
-    places = np.flatnonzero(codes == wanted[0]) if wanted else np.arange(len(codes))
-    cursor = around[places] if wanted else np.where(around < 0, ROOT, 0)
-    for code in wanted[1:]:
+    members = np.flatnonzero(codes == chain_codes[0]) if chain_codes else np.arange(len(codes))
+    cursor = around[members] if chain_codes else np.where(around < 0, ROOT, 0)
+    for code in chain_codes[1:]:
         matching = (cursor >= 0) & (codes[cursor] == code)
-        places, cursor = places[matching], around[cursor[matching]]
-    return places if from_bottom and wanted else places[cursor < 0]
+        members, cursor = members[matching], around[cursor[matching]]
+    return members if from_bottom and chain_codes else members[cursor < 0]
 
 
 def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], from_bottom: bool) -> list[I64]:
@@ -77,15 +77,15 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     is_known = launches != NONE
     if chain[0] == UNKNOWN_LAUNCH:
         return [work[~is_known]]
-    own, wanted = _codes(index, work, chain[:1])
-    fits = own == wanted[0]
+    own, chain_codes = _codes(index, work, chain[:1])
+    fits = own == chain_codes[0]
     if UNKNOWN_LAUNCH in chain:
         return [work[fits & ~is_known]]
     stack = with_ancestors(index, np.unique(launches[is_known]))
     around = places_around(index, stack)
-    codes, wanted = _codes(index, stack, chain)
+    codes, chain_codes = _codes(index, stack, chain)
     if len(chain) == 1 and from_bottom:
         return [work[fits]]
-    below = stack[_chained(codes, around, wanted[1:], from_bottom)] if len(chain) > 1 else work[:0]
+    below = stack[_chained(codes, around, chain_codes[1:], from_bottom)] if len(chain) > 1 else work[:0]
     parts = [work[fits & is_known & np.isin(launches, below)]]
-    return parts if from_bottom else [*parts, stack[_chained(codes, around, wanted, False)]]
+    return parts if from_bottom else [*parts, stack[_chained(codes, around, chain_codes, False)]]

@@ -84,14 +84,14 @@ def test_a_cell_shows_what_lies_at_its_middle(scopes: list[Scope], cells: int) -
         for root in (ROOT, 0, len(icicle) // 2):
             left, right = icicle.window(root)
             for depth, level in enumerate(icicle.levels):
-                shown = [ROOT] * cells
+                drawn = [ROOT] * cells
                 for box in icicle.boxes(depth, (left, right), cells):
                     assert box.nodes == 1 or box.right - box.left == 1
-                    shown[box.left : box.right] = [box.row] * (box.right - box.left)
+                    drawn[box.left : box.right] = [box.row] * (box.right - box.left)
                 for cell in range(cells):
                     middle = left + (2 * cell + 1) * (right - left) // (2 * cells)
                     at = [row for row in level if icicle.starts[row] <= middle < icicle.ends[row]]
-                    assert shown[cell] == (at[0] if at else ROOT)
+                    assert drawn[cell] == (at[0] if at else ROOT)
 
 
 def _chain(widths: list[int]) -> Icicle:

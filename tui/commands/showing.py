@@ -46,6 +46,34 @@ SHOWING: Final = (
                 "Show the device work of the range, or all, by kernel",
                 words="gpu device work",
             ),
+            Command(
+                "panel-query",
+                "Query",
+                ("4",),
+                "Show the rows of the query that was typed last; again: saved queries",
+                words="sql database select",
+            ),
+            Command(
+                "sql",
+                "Query in SQL",
+                (),
+                "Ask a question in SQL: rows are listed, those with an id lead to their slice",
+                forms=(
+                    (
+                        "SELECT …",
+                        "List the rows of a query over slices, kernels, launches, steps … (docs/sql.md)",
+                    ),
+                ),
+                is_typed=True,
+                words="query database select",
+            ),
+            Command(
+                "sql-lane",
+                "Query's rows as a lane",
+                (),
+                "Draw how many of the listed query's rows, by ts and dur, run at a time; again: remove it",
+                words="sql counter",
+            ),
             Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back"),
             Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel"),
             Command(

@@ -89,7 +89,7 @@ class CounterController:
         if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
             session = replace(session, selection=None)
         self.store.trace = over(self.store.trace, base)
-        self.store.session = replace(session, clocks=_clocks_with(session.clocks, base))
+        self.store.session = replace(session, clocks=clocks_with(session.clocks, base))
         self.store.announce_trace()
         self.compute_wanted_lanes()
 
@@ -97,7 +97,7 @@ class CounterController:
         self.store.trace = over(self.store.trace, base)
         lanes = computed_lanes(self.store.trace, kind)
         if lanes:
-            clocks = _clocks_with(self.store.session.clocks, base)
+            clocks = clocks_with(self.store.session.clocks, base)
             focus = RowKey(lanes[0], 0)
             session = replace(self.store.session, focus=focus, selection=None, clocks=clocks)
             self.store.session = in_view(session, self.store.layout_now, self.store.lane_lines)
@@ -108,7 +108,7 @@ class CounterController:
             self.app.say("waiting: launched, not started; in flight: launched, not finished")
 
 
-def _clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:
+def clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:
     """Return the clocks with those of the lanes computed of a trace."""
     for key, offset in base.clocks.offsets.items():
         clocks = clocks.shifted(key, offset) if key[0] == base.counter_source else clocks

@@ -25,7 +25,7 @@ from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
-from ..keys import Place, clashes, footer_keys, state_keys
+from ..keys import FocusedPart, clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
@@ -90,12 +90,15 @@ class DrawingController:
         )
         self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)
         self.store.place(fit.session)
-        return MainScreen(footer_keys(self.app.config.keys), fit)
+        config = self.app.config
+        return MainScreen(footer_keys(config.keys), fit, tuple(config.queries))
 
     def fill(self) -> None:
         """Fill what does not change, and draw the first picture."""
         self.app.is_filled = True
         main, trace, config = self.app.main, self.store.trace, self.app.config
+        if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
+            self.store.place(replace(self.store.session, panel="details"))
         main.query_one(Panel).choose(self.store.session.panel)
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
@@ -216,10 +219,10 @@ class DrawingController:
 
     def _state_keys(self) -> list[tuple[str, str]]:
         focused = self.app.main.focused
-        place: Place = "lanes"
+        part: FocusedPart = "lanes"
         if isinstance(focused, VirtualTable | Flame):
-            place = "table" if isinstance(focused, VirtualTable) else "flame"
-        return state_keys(self.store.session, place, self.escape_text(), self.app.config.keys)
+            part = "table" if isinstance(focused, VirtualTable) else "flame"
+        return state_keys(self.store.session, part, self.escape_text(), self.app.config.keys)
 
     # -- changes --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..terminal.driver import TerminalDriver
 from .panels import PanelController
+from .queries import QueryController
 from .searching import SearchController
 
 
@@ -21,13 +22,19 @@ class NavigationController:
     """Commands that leave something."""
 
     def __init__(
-        self, app: Stage, store: SessionStore, searching: SearchController, panels: PanelController
+        self,
+        app: Stage,
+        store: SessionStore,
+        searching: SearchController,
+        panels: PanelController,
+        queries: QueryController,
     ) -> None:
         """Work on a store, and show what comes of it."""
         self.app = app
         self.store = store
         self.searching = searching
         self.panels = panels
+        self.queries = queries
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -74,6 +81,7 @@ class NavigationController:
             *((bool(holds), what, close) for holds, what, close in self._top(canvas, in_panel)),
             (self.searching.looked_through is not None, "stop search", self.searching.stop_search),
             (self.searching.asks_titles, "stop", self.searching.stop_titles),
+            (self.queries.is_running, "stop query", self.queries.stop),
             (bool(session.search), "end search", lambda: go(replace(session, search=""))),
             (session.range is not None, "drop range", lambda: go(ranges.without_range(session))),
             (session.selection is not None, "drop selection", lambda: go(select.without_selection(session))),

@@ -23,7 +23,7 @@ from ..clock import stamps_of
 from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
-from ..panels.panel import Panel, next_panel
+from ..panels.panel import Panel, groups_with, next_panel
 from ..panels.problems import ReadReportRow, read_report_columns, read_report_rows
 from ..session import Selectable
 from ..session_store import SessionStore
@@ -230,7 +230,8 @@ class PanelController:
 
     def turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
-        self.show_or_say(next_panel(key, self.store.session.panel))
+        groups = groups_with(tuple(self.app.config.queries))
+        self.show_or_say(next_panel(key, self.store.session.panel, groups))
 
     def show_or_say(self, name: str) -> None:
         """Show a panel, or say that there is no room for it."""

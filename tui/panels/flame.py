@@ -45,7 +45,9 @@ class DrawnTree:
         forms = table.short_forms["name"]
         names = table.texts("name")
         keys = [key_of(category, name) for category, name in zip(row_categories(trace, table), names)]
-        return cls(table, icicle_of(table), [safe(forms.get(name) or name) for name in names], keys)
+        icicle = icicle_of(table)
+        icicle.boxes(0, icicle.window(ROOT), 1)  # computes what all lines need, away from the screen
+        return cls(table, icicle, [safe(forms.get(name) or name) for name in names], keys)
 
     def path(self, row: int) -> list[str]:
         """Return the names of a call and what it lies in, the outermost first."""
@@ -164,14 +166,14 @@ class Flame(Widget, can_focus=True):
     def _keep_in_view(self) -> None:
         height = max(1, self.size.height)
         if self.drawn is not None and self.row != ROOT:
-            place = self._place_of(self.row)
-            self._scroll = min(max(self._scroll, place - height + 1), place)
+            number = self._place_of(self.row)
+            self._scroll = min(max(self._scroll, number - height + 1), number)
         self._scroll = max(0, min(self._scroll, len(self._lines) - height))
 
     def _place_of(self, row: int) -> int:
         """Return the line that a call stands on."""
         depth = int(self._drawing.icicle.depths[row])
-        return next((place for place, line in enumerate(self._lines) if line.last >= depth), 0)
+        return next((number for number, line in enumerate(self._lines) if line.last >= depth), 0)
 
     # -- actions --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.text import Text
@@ -35,19 +36,24 @@ def _group(tab: Tab) -> TabGroup:
     return TabGroup(tab.key, tab.short, tuple(panels))
 
 
+SQL_KEY = "4"
 TREES = tuple(panel.name for row in ANALYSES if row.tab == "tree" for panel in row.panels)
 """Panels that draw a call tree."""
+QUERY = "query"
+"""The panel of the query that was typed last; `query-1` is that of the first saved one, and so on."""
 TREE_SLICES = "tree-slices"
 """The panel that lists the slices of a call of such a tree."""
 GROUPS = (
     TabGroup("1", "Det", (("details", "Details"),)),
     TabGroup("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
-    *map(_group, TABS),
+    *(_group(tab) for tab in TABS if tab.key < SQL_KEY),
+    TabGroup(SQL_KEY, "SQL", ((QUERY, "Query"),)),
+    *(_group(tab) for tab in TABS if tab.key > SQL_KEY),
     TabGroup("z", "Hits", (("hits", "Hits"),)),
     TabGroup("", "", (("legend", "Legend"),)),
 )
-TABLE_KEY, TABLE_TITLE = "t", "Table"
-"""The tab whose panels are one table, grouped by something else each."""
+TITLES = {"t": "Table", "3": "Tree"}
+"""What tabs are called by their key whose panels are one thing, seen in several ways."""
 SUB_TAB = 5
 """Characters of a title where there is little room."""
 NO_TABLES = ("details", "findings", "problems", "legend")
@@ -59,18 +65,27 @@ def panel_names() -> list[str]:
     return [name for group in GROUPS for name, _ in group.panels]
 
 
-def next_panel(key: str, shown: str) -> str:
-    """Return the panel that a key shows, given which one is shown: the group's first, then the next of it."""
-    names = [name for group in GROUPS if group.key == key for name, _ in group.panels]
-    return names[(names.index(shown) + 1) % len(names)] if shown in names else names[0]
+def groups_with(queries: Sequence[str]) -> tuple[TabGroup, ...]:
+    """Return the panels with one for each saved query, by their names."""
+    saved = tuple((f"{QUERY}-{number}", name) for number, name in enumerate(queries, 1))
+    return tuple(
+        group._replace(panels=(*group.panels, *saved)) if (QUERY, "Query") in group.panels else group
+        for group in GROUPS
+    )
 
 
-def tabs(chosen: str, width: int) -> tuple[Text, ...]:
+def next_panel(key: str, panel: str, groups: Sequence[TabGroup] = GROUPS) -> str:
+    """Return the panel that a key shows while another is on show: the first of its group, else the next."""
+    names = [name for group in groups if group.key == key for name, _ in group.panels]
+    return names[(names.index(panel) + 1) % len(names)] if panel in names else names[0]
+
+
+def tabs(chosen: str, width: int, all_groups: Sequence[TabGroup] = GROUPS) -> tuple[Text, ...]:
     """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
     by their keys alone.
     """
     for short in range(SHORTEST + 1):
-        groups = [group for group in GROUPS if group.key or chosen in dict(group.panels)]
+        groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
         line = [_tab(group, chosen, short) for group in groups]
         if sum(len(tab) + len(GAP) for tab in line) <= width or short == SHORTEST:
             break
@@ -92,7 +107,7 @@ def _tab(group: TabGroup, chosen: str, short: int) -> Text:
     titles = dict(group.panels)
     first, first_title = group.panels[0]
     if chosen not in titles:
-        name = (first_title if group.key != TABLE_KEY else TABLE_TITLE, group.short, "", "", "")[short]
+        name = (TITLES.get(group.key, first_title), group.short, "", "", "")[short]
         return _link(f"{group.key} {name}".rstrip(), first)
     line = Text(f"{group.key} ", "bold")
     if short == SHORTEST and len(titles) > 1:
@@ -132,6 +147,11 @@ class Panel(Vertical):
 
     _chosen = "details"
 
+    def __init__(self, queries: Sequence[str] = (), *, id: str | None = None) -> None:
+        """Make the pane; `queries` are the names of saved queries, a panel each."""
+        super().__init__(id=id)
+        self.groups = groups_with(queries)
+
     class Made(Message):
         """A panel that is shown for the first time can be filled."""
 
@@ -159,7 +179,7 @@ class Panel(Vertical):
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width)
+        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width, self.groups)
 
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""

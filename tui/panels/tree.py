@@ -112,9 +112,9 @@ class TreePane(TablePane):
 
     def _show_row(self, row: int) -> None:
         """Put the table's cursor on a call."""
-        places = np.flatnonzero(self.table.order == row - self._first)
-        if len(places):
-            self.table.cursor = int(places[0])
+        rows = np.flatnonzero(self.table.order == row - self._first)
+        if len(rows):
+            self.table.cursor = int(rows[0])
 
     def _table_moved(self) -> None:
         row = self.table.row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -60,13 +61,14 @@ class MainScreen(Screen[None]):
     class Relaid(Message):
         """The screen has another size."""
 
-    def __init__(self, keys: list[tuple[str, str]], fit: Fitted) -> None:
+    def __init__(self, keys: list[tuple[str, str]], fit: Fitted, queries: Sequence[str] = ()) -> None:
         """Make the screen; `keys` are what the footer shows, `fit` says how much room each part has at first,
-        so that the first frame needs no second one.
+        so that the first frame needs no second one; `queries` are the names of saved ones.
         """
         super().__init__()
         self._keys = keys
         self._fit = fit
+        self._queries = queries
 
     def compose(self) -> ComposeResult:
         """Put the parts one below the other."""
@@ -74,7 +76,7 @@ class MainScreen(Screen[None]):
         yield Minimap(id="minimap")
         yield Ruler(id="ruler", lines=self._fit.ruler)
         yield LaneCanvas(id="lanes")
-        yield Panel(id="panel")
+        yield Panel(self._queries, id="panel")
         yield Prompt(id="prompt")
         yield Footer(self._keys, id="footer")
         yield MessageLine()
