@@ -11,6 +11,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..index.format import RowKind
 from ..index.store import Index
+from .cells import GREATEST, LOWEST
 from .lookup import row_starts
 
 FAR = 100
@@ -97,6 +98,24 @@ def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | Non
         everything = everything.joined(spans)
         start, end = int(everything.start.min()), int(everything.end.max())
     return start, end
+
+
+def slices_outside(indexes: Sequence[tuple[Index, int]], window: tuple[int, int]) -> int:
+    """Return how many slices of these (index, clock offset) lie wholly outside a window of trace time."""
+    outside = 0
+    for index, offset in indexes:
+        rows = index.rows
+        slices = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
+        low, high = (min(max(time - offset, LOWEST), GREATEST) for time in window)
+        beyond = (slices["end"] < low) | (slices["start"] > high)
+        outside += int(slices["count"][beyond].sum())
+        for row in slices[~beyond & ((slices["start"] < low) | (slices["end"] > high))]:
+            begin, count = int(row["first"]), int(row["count"])
+            starts = index.column("slices.start")[begin : begin + count]
+            before = int(starts.searchsorted(low))
+            reaches = before and int(starts[before - 1] + index.duration([begin + before - 1])[0]) >= low
+            outside += before - bool(reaches) + count - int(starts.searchsorted(high, "right"))
+    return outside
 
 
 def bulk(start: I64, end: I64, far: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from tests.events import complete
 from tracelane.core.index.analyzer import OVERLAPS, analyzer_notes
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
-from tracelane.tui.panels.problems import read_report_rows
+from tracelane.tui.read_report import read_report_rows
 
 TORCH = {"profile": "/x/profiles/torch_minimal.json", "overlap": "warn"}
 

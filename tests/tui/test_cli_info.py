@@ -14,7 +14,7 @@ from tracelane.core import open_trace
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.native.library import native_library
 from tracelane.tui.cli.main import main
-from tracelane.tui.panels.problems import read_report_state
+from tracelane.tui.read_report import read_report_state
 
 from .cli_process import tracelane
 

@@ -14,8 +14,9 @@ from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
 from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
-from tracelane.tui.panels.problems import ReadReportRow, read_report_columns
+from tracelane.tui.panels.problems import read_report_columns
 from tracelane.tui.panels.table import TablePane
+from tracelane.tui.read_report import ReadReportRow
 from tracelane.tui.widgets.bars import fit_pieces
 
 

@@ -130,7 +130,7 @@ def _write(text: str, out: Path | None) -> None:
 
 def _read_report(scope: Scope) -> list[str]:
     """Return a line per file: its name, span and what of it was read."""
-    from tracelane.tui.panels.problems import read_report_state
+    from tracelane.tui.read_report import read_report_state
 
     return [
         f"{markdown_code(Path(source.path).name)}: {markdown_words(read_report_state([source])[0])}"

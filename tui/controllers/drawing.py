@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from rich.text import Text
 from textual.geometry import Size
@@ -12,15 +11,13 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.logs.counters import files_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 from ..actions import focus, view
 from ..actions.logs import on_log
-from ..draw.labels import fit_middle
+from ..device_shares import device_shares, slowest_rank
+from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, far_off_text, header_of
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
 from ..fitting import fit_to_screen, ruler_height
@@ -33,19 +30,15 @@ from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
 from ..panels.flame import Flame
 from ..panels.panel import Panel
-from ..panels.problems import read_report_state
 from ..screens.main import MainScreen
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..steps import step_marks
 from ..widgets.bars import Bar, Footer
 from ..widgets.table import VirtualTable
 from .marks import MarkController
 from .panels import PanelController
 
-FEW_DEVICES = 3
-"""So many have their busy share in the header each."""
 MOST_SLICES = 3_000_000
 """Busy shares of larger traces are not counted beside the keys."""
 
@@ -63,11 +56,11 @@ class DrawingController:
         self.marking = marking
         self.header: Callable[[], tuple[Text, ...]] = self.trace_header
         """Returns the pieces of the header."""
-        self.busy_shares: list[str] = []
+        self.busy_texts: list[str] = []
         """What the header says of devices, once that is known."""
         self.escape_text: Callable[[], str] = str
         """Returns what Esc would do now."""
-        self.header_notes: list[Callable[[], list[Text]]] = []
+        self.header_notes: list[Callable[[], list[HeaderPiece]]] = []
         """Return what stands in the header beside the trace's name."""
         self.on_ready: list[Callable[[], object]] = []
         """Called once the whole trace is on the screen."""
@@ -106,13 +99,7 @@ class DrawingController:
         if complaints or notes:
             self.app.say("; ".join((*complaints, *notes)), stays=True)
         elif trace.has_outliers:
-            left, right = trace.opening_span
-            low, high = trace.span
-            self.app.say(
-                f"showing {format_ns(right - left)} of {format_ns(high - low)}: "
-                "the rest lies far away; 0 shows all",
-                stays=True,
-            )
+            self.app.say(far_off_text(trace), stays=True)
         self.share_room()
         self.fill_footer()
         self.app.show_frames()
@@ -155,29 +142,20 @@ class DrawingController:
 
     def trace_header(self) -> tuple[Text, ...]:
         """Return what the header says of a trace that is there."""
-        trace = self.store.trace
-        names = [Path(source.path).name for source in files_of(trace.sources)]
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        title = fit_middle(
-            safe(names[0]), max(12, self.app.main.size.width // 2 - len(more)), glyphs().ellipsis
-        ).rstrip()
-        state, well = read_report_state(files_of(trace.sources))
-        left, right = trace.span
-        steps = len(step_marks(trace, self.store.session.clocks, self.store.session.steps))
-        return (
-            Text(f" {title}{more}", "bold"),
-            *(note for notes in self.header_notes for note in notes()),
-            *([] if well else [Text(state, "bold yellow")]),
-            Text(format_ns(right - left)),
-            *([Text(f"{format_count(steps)} step{'s' if steps != 1 else ''}")] if steps else []),
-            *map(Text, self.busy_shares),
+        notes = [note for notes_of in self.header_notes for note in notes_of()]
+        pieces = header_of(
+            self.store.trace,
+            self.store.session,
+            self.app.main.size.width,
+            glyphs().ellipsis,
+            self.busy_texts,
+            notes,
         )
+        return tuple(Text(piece.text, PIECE_STYLES[piece.look]) for piece in pieces)
 
     @background("busy shares")
     def look_at_busy_shares(self) -> None:
-        """Say, after the first picture, which share of its time each device worked."""
-        from tracelane.core.tables.breakdown import breakdown  # nothing of it is needed at the start
-
+        """Say, after the first picture, how busy each device is, and mark the slowest rank."""
         trace, worker = self.store.trace, get_current_worker()
         if sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
             return  # too many for a thread beside the keys: the table of device time tells it
@@ -185,26 +163,19 @@ class DrawingController:
             self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
         )
         try:
-            devices = breakdown(scope).devices
+            devices, slowest = device_shares(scope), slowest_rank(scope)
         except Cancelled:
             return
         if not worker.is_cancelled:
-            shares = [
-                (f"{one.label} {one.device}" if one.label == "device" else one.label, one.share(one.busy_ns))
-                for one in devices
-            ]
-            self.app.call_from_thread(self._have_busy_shares, trace, shares)
+            self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
 
-    def _have_busy_shares(self, trace: Trace, shares: Sequence[tuple[str, float | None]]) -> None:
+    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], slowest: int | None) -> None:
         if self.store.trace is not trace:
             return
-        known = [(title, share) for title, share in shares if share is not None]
-        if len(known) > FEW_DEVICES:
-            low, high = min(share for _, share in known), max(share for _, share in known)
-            self.busy_shares = [f"{len(known)} devices busy {100 * low:.0f} to {100 * high:.0f} %"]
-        else:
-            self.busy_shares = [f"{safe(title)} busy {100 * share:.1f} %" for title, share in known]
+        self.busy_texts = busy_texts(shares)
         self.fill_header()
+        if slowest is not None:
+            self.app.main.query_one(LaneCanvas).mark_slowest(slowest)
 
     def fill_footer(self) -> None:
         """Say in the footer what keys do just now."""

@@ -24,7 +24,8 @@ from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.panel import Panel, groups_with, next_panel
-from ..panels.problems import ReadReportRow, read_report_columns, read_report_rows
+from ..panels.problems import read_report_columns
+from ..read_report import ReadReportRow, read_report_rows
 from ..session import Selectable
 from ..session_store import SessionStore
 from ..stage import Stage

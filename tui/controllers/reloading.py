@@ -8,14 +8,13 @@ from contextlib import suppress
 from time import monotonic
 from typing import ClassVar
 
-from rich.text import Text
-
 from tracelane.core.base.errors import DamagedIndexError
 from tracelane.core.index.cache import discard
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
 from tracelane.core.index.verification import Verification
 
 from ..commands.table import command
+from ..draw.header import HeaderPiece
 from ..session_store import SessionStore
 from ..stage import Stage
 
@@ -92,12 +91,12 @@ class ReloadController:
         for listener in self.listeners:
             listener()
 
-    def header_notes(self) -> list[Text]:
+    def header_notes(self) -> list[HeaderPiece]:
         """Return what the header says while columns that are drawn have not been checked, and of changed
         files.
         """
-        pending = [Text("unverified", "bold yellow")] if self.verification.pending else []
-        return pending + ([Text(self._news, "bold yellow")] if self._changes_seen else [])
+        pending = [HeaderPiece("unverified", "warning")] if self.verification.pending else []
+        return pending + ([HeaderPiece(self._news, "warning")] if self._changes_seen else [])
 
     def _look_at_changes(self) -> None:
         changes = () if self._watch is None else self._watch.changes

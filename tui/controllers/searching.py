@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from rich.text import Text
 from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
@@ -21,6 +20,7 @@ from tracelane.core.trace import Trace
 
 from ..actions import focus, lanes, select, view
 from ..actions.refusal import Refusal
+from ..draw.header import HeaderPiece
 from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.only import ask_titles
@@ -351,7 +351,7 @@ class SearchController:
             for listener in self.listeners:
                 listener()
 
-    def header_notes(self) -> list[Text]:
+    def header_notes(self) -> list[HeaderPiece]:
         """Return what the header says of the search and of how much a filter hides."""
         notes = []
         session = self.store.session
@@ -361,11 +361,11 @@ class SearchController:
             count = (
                 "…" if left is None else f"{format_count(left.of - left.count)} of {_slices(left.of)} hidden"
             )
-            notes.append(Text(f"{what}: {count}{'' if session.search else self._progress}", "bold yellow"))
+            notes.append(HeaderPiece(f"{what}: {count}{'' if session.search else self._progress}", "warning"))
         if session.search:
             what = fit_middle(safe(session.search), NOTE_CELLS, glyphs().ellipsis).rstrip()
             hits = "…" if self.hits is None else format_count(self.hits.count)
-            notes.append(Text(f"/{what}: {hits}{self._progress}", "bold"))
+            notes.append(HeaderPiece(f"/{what}: {hits}{self._progress}", "bold"))
         return notes
 
     @property

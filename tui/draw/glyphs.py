@@ -19,6 +19,7 @@ class Glyphs:
     folded_frames: str  # before the count of Python frames that one line stands for
     pinned: str
     selected: str  # left of the focused row
+    slowest: str  # after the title of the rank that the others wait for, where there is no room for a word
     overlap: str  # marks a row that holds overlapping slices
     many: str  # prefix of a count of aggregated slices
     ellipsis: str  # end of a shortened text
@@ -59,6 +60,7 @@ UNICODE = Glyphs(
     folded_frames="⋯",
     pinned="◆",
     selected="▌",
+    slowest="◂",
     overlap="≈",
     many="·",
     ellipsis="…",
@@ -93,6 +95,7 @@ ASCII = Glyphs(
     folded_frames="~",
     pinned="*",
     selected=">",
+    slowest="<",
     overlap="~",
     many="x",
     ellipsis="~",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.query.hit_marks import RowSpan
@@ -19,6 +20,7 @@ from .glyphs import Glyphs
 from .labels import fit, fit_middle
 from .layout import Line, LineKind
 from .palette import Palette
+from .ranks import is_rank
 from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
 from .runs import Run
 from .segments import (
@@ -32,6 +34,8 @@ from .segments import (
     with_hits,
 )
 
+SLOWEST = (" slowest", " slow")
+"""What stands behind the title of the rank that the others wait for most, as there is room."""
 NARROW_TITLE = 16
 WIDE_TITLE = 30
 EXTENT_SHARE = 5
@@ -54,6 +58,7 @@ class LineContext:
     glyphs: Glyphs
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
+    slowest: int | None = None  # source of the rank that the others wait for most
 
 
 def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[Segment]:
@@ -206,8 +211,13 @@ def _process(
     if line.folded:
         if line.process is not None and cell_len(title) >= look.titles:
             title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
+        style, process = palette.process, line.process
+        if process is not None and is_rank(process) and process.source == look.slowest:
+            room = look.titles - 1 - cell_len(title)
+            title += next((word for word in SLOWEST if cell_len(word) <= room), f" {glyphs.slowest}")
+            style += Style(color=palette.accent.color)
         return [
-            Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), palette.process),
+            Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), style),
             Segment(glyphs.separator, palette.line),
             *_busy(line, reader, session, view, look),
         ]

@@ -28,6 +28,11 @@ def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     return MappingProxyType(found)
 
 
+def is_rank(process: Process) -> bool:
+    """Tell whether a process with a line of its own stands for all of a rank: it has no lanes itself."""
+    return not process.lanes
+
+
 def by_rank(trace: Trace) -> Iterator[Group]:
     """Yield each rank's head and its processes in display order, None for what belongs to no rank.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.segment import Segment
 from textual import events
@@ -52,6 +53,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._session: Session | None = None
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
+        self._slowest: int | None = None
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
@@ -67,6 +69,12 @@ class LaneCanvas(Widget, can_focus=True):
         if self._reader is not None:
             self._reader.look_for(search, left)
         self._woven = None
+        self.refresh()
+
+    def mark_slowest(self, source: int) -> None:
+        """Mark the rank that the others wait for most, by its source."""
+        self._slowest = source
+        self._prepare()
         self.refresh()
 
     def show(self, trace: Trace, session: Session, layout: Layout) -> None:
@@ -99,7 +107,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._woven = None
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
-        self._look = look_of(self)
+        self._look = replace(look_of(self), slowest=self._slowest)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
         self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
 

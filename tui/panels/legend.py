@@ -59,6 +59,7 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         ((f" {glyphs.selected} ", palette.accent), "the row that the keys act on"),
         ((f" {glyphs.folded} ", palette.title), "folded: Space or a click opens it"),
         ((f" {glyphs.pinned} ", palette.title), "pinned"),
+        ((f" {glyphs.slowest} ", palette.accent), "the slowest rank: the others wait for it"),
         (
             (f" {glyphs.bars[2]}{glyphs.bars[5]}{glyphs.bars[8]}"[:3], palette.style("counter", Look.FAINT)),
             "a counter, or how busy a folded line is",

@@ -12,22 +12,18 @@ import tty
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.safe_text import safe
 from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
-from tracelane.core.logs.counters import files_of
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
 from ..config import Config
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
-from ..draw.labels import fit_middle
+from ..draw.header import GAP, PIECE_STYLES, header_of
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
 from ..draw.overview import minimap_lines
@@ -104,7 +100,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     marks, look = _marks(trace, session), screen.look
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
-    lines = [_header(trace, screen)] if room.header else []
+    lines = [_header(trace, session, screen)] if room.header else []
     if room.minimap:
         lines += minimap_lines(trace, session, look, room.minimap)
     if fit.ruler:
@@ -118,13 +114,14 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     return _written(lines, screen, room)
 
 
-def _header(trace: Trace, screen: Screen) -> list[Segment]:
-    names = [Path(source.path).name for source in files_of(trace.sources)]
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    room = max(12, screen.width // 2 - len(more))
-    title = f" {fit_middle(safe(names[0]), room, screen.glyphs.ellipsis).rstrip()}{more}"
+def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
     panel = Style(bgcolor=screen.surface.panel)
-    return [Segment(title, panel + Style(bold=True)), Segment(" " * (screen.width - cell_len(title)), panel)]
+    line: list[Segment] = []
+    for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis):
+        line += [Segment(" " * GAP, panel)] if line else []
+        line.append(Segment(piece.text, panel + Style.parse(PIECE_STYLES[piece.look])))
+    used = sum(segment.cell_length for segment in line)
+    return [*line, Segment(" " * max(0, screen.width - used), panel)]
 
 
 def _marks(trace: Trace, session: Session) -> Sequence[Mark]:

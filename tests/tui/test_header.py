@@ -1,0 +1,123 @@
+"""The header says what is open and how busy its devices are, in the width that there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from tests.corpus import CORPUS, needs_corpus
+from tracelane.core.query.window import slices_outside
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.view import first_session
+from tracelane.tui.device_shares import device_shares, slowest_rank
+from tracelane.tui.draw.glyphs import ASCII, UNICODE
+from tracelane.tui.draw.header import GAP, DeviceShare, busy_texts, header_of
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.lines import LineContext, line_segments
+from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.rows import RowReader
+
+DLRM = "multirank/dlrm_8gpu_ranks0-3"
+LOST = "aiu/mlp_trace.json"
+
+
+def opened(path: str, cache: Path) -> Trace:
+    where = CORPUS / path
+    return open_trace(sorted(where.glob("*")) if where.is_dir() else where, index_dir=cache)
+
+
+def header_at(trace: Trace, width: int) -> str:
+    texts = busy_texts(device_shares(Scope(trace, clocks=trace.clocks)))
+    pieces = header_of(trace, first_session(trace, width), width, "…", texts)
+    return (" " * GAP).join(piece.text for piece in pieces)
+
+
+def ranks(count: int, devices: int = 1) -> list[DeviceShare]:
+    """Return devices of ranks that work the more the higher their number."""
+    return [
+        DeviceShare(f"AIU {device}", rank, (rank * devices + device + 1) / (count * devices + 1))
+        for rank in range(count)
+        for device in range(devices)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("devices", "text"),
+    [
+        ([], []),
+        ([DeviceShare("GPU 0", None, 0.2381)], ["GPU 0 busy 23.8 %"]),
+        ([DeviceShare("AIU 0", None, None)], ["AIU 0 busy ?"]),
+        (ranks(2), ["rank 0 busy 33.3 %  rank 1 busy 66.7 %", "busy: rank 0 33.3 %, rank 1 66.7 %"]),
+        (ranks(1, 2), ["rank 0 AIU 0 busy 33.3 %  rank 0 AIU 1 busy 66.7 %"]),
+        (ranks(8), ["8 ranks busy 11 % (rank 0) to 89 % (rank 7)", "busy 11 % (rank 0) to 89 %"]),
+        (ranks(64), ["64 ranks busy 2 % (rank 0) to 98 % (rank 63)", "busy 2 % (rank 0) to 98 %"]),
+        (ranks(2, 2), ["4 devices busy 20 % (rank 0 AIU 0) to 80 % (rank 1 AIU 1)"]),
+    ],
+)
+def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[str]) -> None:
+    """Of two devices of one name each is named by its rank; of many the least and the most busy is."""
+    texts = busy_texts(devices)
+    assert texts[: len(text)] == text
+    assert [cell_len(one) for one in texts] == sorted((cell_len(one) for one in texts), reverse=True)
+
+
+@needs_corpus
+@pytest.mark.parametrize("width", [40, 60, 80, 132, 200])
+@pytest.mark.parametrize(
+    ("path", "at_80"),
+    [
+        ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.8 %"),
+        ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 1.5 %"),
+        (LOST, "+ 30 events far off  10 steps  AIU 0 busy ?"),
+        (DLRM, "busy 38 % (rank 2) to 66 %"),
+    ],
+)
+def test_the_header_fits(path: str, at_80: str, width: int, corpus_cache: Path) -> None:
+    """No header is wider than the screen, and at 80 cells each says how busy its devices are."""
+    text = header_at(opened(path, corpus_cache), width)
+    assert cell_len(text) <= width
+    if width >= 80:
+        assert at_80 in text or path == DLRM
+    if width == 80:
+        assert at_80 in text
+
+
+@needs_corpus
+def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
+    """What lies outside the opening span is counted as slice by slice, and no share is made of it."""
+    trace = opened(LOST, corpus_cache)
+    index, (low, high) = trace.indexes[0], trace.opening_span
+    starts = np.asarray(index.column("slices.start"), np.int64)
+    ends = starts + index.duration(np.arange(len(starts)))
+    for left, right in ((low, high), (low + 10**7, high - 10**7), (high + 1, high + 2)):
+        assert slices_outside([(index, 0)], (left, right)) == int(((ends < left) | (starts > right)).sum())
+    assert [one.share for one in device_shares(Scope(trace, clocks=trace.clocks))] == [None]
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("titles", "glyphs", "mark"),
+    [(16, UNICODE, " slow"), (30, UNICODE, " slowest"), (11, ASCII, " <")],
+)
+def test_the_slowest_rank_is_marked(titles: int, glyphs, mark: str, corpus_cache: Path) -> None:
+    """Where ranks open as one line each, the one that the others wait for is marked, and no other."""
+    trace = opened(DLRM, corpus_cache)
+    slowest = slowest_rank(Scope(trace, clocks=trace.clocks))
+    session = first_session(trace, 80)
+    look = LineContext(Palette(Depth.TRUECOLOR), glyphs, titles, 80, slowest)
+    reader, layout = RowReader(trace), Layout(trace, session)
+    lines = [
+        "".join(segment.text for segment in line_segments(line, reader, session, look))[:titles]
+        for line in layout.visible(0, layout.height)
+    ]
+    assert [mark in line for line in lines if "rank" in line] == [False, False, True, False]
+    look = replace(look, slowest=None)
+    assert not any(
+        mark in "".join(segment.text for segment in line_segments(line, reader, session, look))
+        for line in layout.visible(0, layout.height)
+    )

@@ -1,0 +1,161 @@
+"""What the header says, in the first picture and in the viewer: what is open, how long, how busy it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from rich.cells import cell_len
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.logs.counters import files_of
+from tracelane.core.query.titles import rank_titles
+from tracelane.core.query.window import slices_outside
+from tracelane.core.trace import Trace
+
+from ..read_report import read_report_state
+from ..session import Session
+from ..steps import step_marks
+from .labels import fit_middle
+
+GAP = 2
+"""Cells between two pieces."""
+LEAST_TITLE = 16
+FEW_DEVICES = 3
+"""So many devices are named each, with their share."""
+
+PieceLook: TypeAlias = Literal["bold", "warning", ""]
+
+
+PIECE_STYLES: Mapping[PieceLook, str] = MappingProxyType({"bold": "bold", "warning": "bold yellow", "": ""})
+
+
+class HeaderPiece(NamedTuple):
+    """A part of the header, and how it is drawn."""
+
+    text: str
+    look: PieceLook = ""
+
+
+@dataclass(frozen=True)
+class DeviceShare:
+    """How much of its time a device worked, 0..1; None where its times are unknown."""
+
+    device: str  # "GPU 0"
+    rank: int | None  # None where the trace has no two ranks
+    share: float | None
+
+
+def header_of(
+    trace: Trace,
+    session: Session,
+    width: int,
+    ellipsis: str,
+    busy: Sequence[str] = (),
+    notes: Sequence[HeaderPiece] = (),
+) -> list[HeaderPiece]:
+    """Return the pieces that fit, the title first: it is shortened before another piece is left out.
+
+    Each of `busy` says the same of the devices, the longest text first: the first that fits stands.
+    """
+    state, is_well = read_report_state(files_of(trace.sources))
+    low, high = trace.opening_span
+    steps = len(step_marks(trace, session.clocks, session.steps))
+    pieces = [*notes, HeaderPiece(format_ns(high - low))]
+    if not is_well:
+        pieces.insert(len(notes), HeaderPiece(state, "warning"))
+    if trace.has_outliers and (outside := far_off(trace)):
+        pieces.append(HeaderPiece(f"+ {_counted(outside, 'event')} far off", "warning"))
+    if steps:
+        pieces.append(HeaderPiece(_counted(steps, "step")))
+    title = " " + _title(trace)
+    fitting = _fitting(pieces, width - min(LEAST_TITLE, cell_len(title)))
+    used = sum(GAP + cell_len(piece.text) for piece in fitting)
+    for text in busy:
+        least = min(cell_len(title), max(LEAST_TITLE, width // 3))
+        if least + used + GAP + cell_len(text) <= width or text == busy[-1]:
+            fitting = _fitting([*fitting, HeaderPiece(text)], width - min(LEAST_TITLE, cell_len(title)))
+            break
+    used = sum(GAP + cell_len(piece.text) for piece in fitting)
+    return [HeaderPiece(fit_middle(title, max(1, width - used), ellipsis).rstrip(), "bold"), *fitting]
+
+
+def _fitting(pieces: Sequence[HeaderPiece], room: int) -> list[HeaderPiece]:
+    """Return the pieces that find room, each with the gap before it."""
+    fitting = []
+    for piece in pieces:
+        size = GAP + cell_len(piece.text)
+        if size <= room:
+            fitting.append(piece)
+            room -= size
+    return fitting
+
+
+def _title(trace: Trace) -> str:
+    """Return what is open: a file, or the folder of several ranks and how many there are."""
+    paths = [Path(source.path) for source in files_of(trace.sources)]
+    if len(paths) == 1:
+        return safe(paths[0].name)
+    folders = {path.resolve().parent for path in paths}
+    if len(rank_titles(trace.members)) == len(paths) and len(folders) == 1:
+        return f"{len(paths)} ranks in {safe(folders.pop().name)}"
+    return f"{safe(paths[0].name)} and {len(paths) - 1} more"
+
+
+@lru_cache(maxsize=4)
+def far_off(trace: Trace) -> int:
+    """Return how many slices lie far off what the trace opens with."""
+    lanes = [(index, trace.clocks.offset(source)) for source, index in enumerate(trace.indexes)]
+    return slices_outside(lanes, trace.opening_span)
+
+
+def far_off_text(trace: Trace) -> str:
+    """Return what is said of slices that lie far off what the trace opens with."""
+    low, high = trace.span
+    count = far_off(trace)
+    what = f"{_counted(count, 'event')} lie{'s' if count == 1 else ''}" if count else "the trace's end lies"
+    return f"{what} far off the rest, the whole takes {format_ns(high - low)}: 0 shows all"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{format_count(count)} {what}{'' if count == 1 else 's'}"
+
+
+def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:
+    """Return what the header says of the devices' busy time, longest text first; nothing without devices."""
+    known = sorted((one for one in devices if one.share is not None), key=lambda one: one.share or 0.0)
+    if not known:
+        names = dict.fromkeys(one.device for one in devices)
+        return [f"{', '.join(names)} busy ?"] if 0 < len(names) <= FEW_DEVICES else []
+    ranks = {one.rank for one in known}
+    is_each = len(ranks) == len(known)  # a rank says which device it is
+    if len(known) <= FEW_DEVICES:
+        listed = [one for one in devices if one.share is not None]
+        shares = [f"{_name(one, is_each)} {_percent(one.share)}" for one in listed]
+        texts = [f"{_name(one, is_each)} busy {_percent(one.share)}" for one in listed]
+        return ["  ".join(texts), "busy: " + ", ".join(shares)] if len(known) > 1 else texts
+    low, high = known[0], known[-1]
+    what = "ranks" if is_each else "devices"
+    least, most = _percent(low.share, 0), _percent(high.share, 0)
+    if least == most:
+        return [f"{len(known)} {what} busy {least}", f"busy {least}"]
+    return [
+        f"{len(known)} {what} busy {least} ({_name(low, is_each)}) to {most} ({_name(high, is_each)})",
+        f"busy {least} ({_name(low, is_each)}) to {most}",
+        f"busy {least} to {most}",
+    ]
+
+
+def _name(one: DeviceShare, is_each: bool) -> str:
+    if one.rank is None:
+        return one.device
+    return f"rank {one.rank}" if is_each else f"rank {one.rank} {one.device}"
+
+
+def _percent(share: float | None, digits: int = 1) -> str:
+    return f"{100 * (share or 0.0):.{digits}f} %"
