@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from tracelane.core.read.promoted import PROMOTED, Kind
 
 TEXTS = frozenset(promoted.key for promoted in PROMOTED if promoted.kind is Kind.TEXT)
 """Promoted arguments whose values are string numbers."""
+
+START, END = 6, 7
+"""Fields of a row of the row table."""
 
 
 @dataclass
@@ -110,261 +115,256 @@ def write_index(
     folder: Path,
     lanes: list[L],
     *,
-    flows: list[tuple[int | None, int | None, str]] = (),  # type: ignore[assignment]
-    blocks: list[tuple[int, int, int, int, int]] = (),  # type: ignore[assignment]
+    flows: Sequence[tuple[int | None, int | None, str]] = (),
+    blocks: Sequence[tuple[int, int, int, int, int]] = (),
     manifest: dict[str, Any] | None = None,
 ) -> None:
     """Write an index folder. `flows` name slices by ordinal; `blocks` are rows of the block table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {"": 0}
-
-    def text(value: str) -> int:
-        return texts.setdefault(value, len(texts))
-
-    categories = {"": 0}
+    writer = _Writer(lanes, flows)
     for lane in lanes:
-        for one in lane.slices:
-            categories.setdefault(one.category, len(categories))
-        for _, _, category in lane.instants:
-            categories.setdefault(category, len(categories))
-    for _, _, category in flows:
-        categories.setdefault(category, len(categories))
-    ordinal = 0
-    for lane in lanes:
-        for one in lane.slices:
-            if one.ordinal is None:
-                one.ordinal = ordinal
-            ordinal = max(ordinal, one.ordinal) + 1
+        writer.add_lane(lane)
+    writer.add_slice_columns()
+    writer.add_flows(flows)
+    names = ("offset", "length", "ordinal", "count", "repaired")
+    for block in blocks:
+        for name, value in zip(names, block):
+            writer.columns[f"blocks.{name}"].append(value)
+    writer.save(folder, manifest or {})
 
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    lane_table, row_table, process_table = [], [], []
-    placed: list[S] = []
-    parent_of: dict[int, S | None] = {}
-    for number, lane in enumerate(lanes):
-        if not process_table or process_table[-1][0] != text(lane.pid):
-            process_table.append(
-                [text(lane.pid), text(lane.process_name), text(lane.labels), 0, number, 0, 0]
-            )
-        process_table[-1][5] += 1
+
+class _Writer:
+    """The columns and tables of an index, added lane by lane."""
+
+    def __init__(self, lanes: list[L], flows: Sequence[tuple[int | None, int | None, str]]) -> None:
+        """Number the categories in the order of use, and the slices that have no ordinal yet."""
+        self.texts = {"": 0}
+        self.categories = {"": 0}
+        self.ordinal = 0
+        for lane in lanes:
+            used = [one.category for one in lane.slices] + [category for _, _, category in lane.instants]
+            for category in used:
+                self.categories.setdefault(category, len(self.categories))
+            for one in lane.slices:
+                if one.ordinal is None:
+                    one.ordinal = self.ordinal
+                self.ordinal = max(self.ordinal, one.ordinal) + 1
+        for _, _, category in flows:
+            self.categories.setdefault(category, len(self.categories))
+        self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self.promoted: dict[str, list[tuple[int, int]]] = {}
+        self.lanes: list[tuple[Any, ...]] = []
+        self.rows: list[tuple[Any, ...]] = []
+        self.processes: list[list[int]] = []
+        self.slices: list[S] = []  # by position
+        self.parent_of: dict[int, S | None] = {}
+
+    def text(self, value: str) -> int:
+        """Return the number of a text in the string table."""
+        return self.texts.setdefault(value, len(self.texts))
+
+    # -- lanes and rows -------------------------------------------------------------------------------------
+
+    def add_lane(self, lane: L) -> None:
+        """Add a lane with its rows: slices by depth, then each series, then the instants."""
+        pid = self.text(lane.pid)
+        if not self.processes or self.processes[-1][0] != pid:
+            name, labels = self.text(lane.process_name), self.text(lane.labels)
+            self.processes.append([pid, name, labels, 0, len(self.lanes), 0, 0])
+        self.processes[-1][5] += 1
         if lane.one_row:
             rows, parents, overlaps = [lane.slices], dict.fromkeys(map(id, lane.slices)), set()
         else:
             rows, parents, overlaps = rows_of(lane.slices)
-        parent_of.update(parents)
-        first_row = len(row_table)
-        times: list[int] = []
+        self.parent_of.update(parents)
+        for one in lane.slices:
+            if id(one) in overlaps:
+                one.flags |= SliceFlag.OVERLAP
+        first_row = len(self.rows)
         for depth, row in enumerate(rows):
-            first = len(placed)
-            placed += row
-            kinds = sorted({categories[s.category] for s in row})
-            pyramid = len(columns["pyramid.longest"])
-            columns["pyramid.longest"] += levels(
-                list(range(first, first + len(row))),
-                lambda part: max(part, key=lambda p: (placed[p].duration, -p)),  # noqa: B023
-            )
-            sums_at, categories_at = len(columns["category_sums"]), len(columns["row_categories"])
-            columns["row_categories"] += kinds
-            spent, last = dict.fromkeys(kinds, 0), 0
-            for end in [*range(0, len(row), BLOCK), len(row)]:
-                if end:
-                    for s in row[last:end]:
-                        spent[categories[s.category]] += s.duration
-                last = end
-                columns["category_sums"] += [spent[kind] for kind in kinds]
-            for s in row:
-                if id(s) in overlaps:
-                    s.flags |= SliceFlag.OVERLAP
-            times += [row[0].start, max(s.end for s in row)]
-            row_table.append(
-                (
-                    number,
-                    RowKind.SLICES,
-                    depth,
-                    0,
-                    first,
-                    len(row),
-                    row[0].start,
-                    max(s.end for s in row),
-                    pyramid,
-                    categories_at,
-                    len(kinds),
-                    sums_at,
-                    0,
-                    0,
-                )
-            )
-        samples = 0
+            self._add_slices(depth, row)
         for name, values in lane.series.items():
-            values = sorted(values, key=lambda v: v[0])
-            first = len(columns["samples.start"])
-            pyramid = len(columns["pyramid.low"])
-            columns["pyramid.low"] += levels([v for _, v in values], min)
-            columns["pyramid.high"] += levels([v for _, v in values], max)
-            columns["samples.start"] += [t for t, _ in values]
-            columns["samples.value"] += [v for _, v in values]
-            columns["samples.ordinal"] += range(ordinal, ordinal + len(values))
-            ordinal += len(values)
-            samples += len(values)
-            times += [values[0][0], values[-1][0]]
-            row_table.append(
-                (
-                    number,
-                    RowKind.SAMPLES,
-                    len(row_table) - first_row,
-                    text(name),
-                    first,
-                    len(values),
-                    values[0][0],
-                    values[-1][0],
-                    pyramid,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                )
-            )
+            self._add_series(len(self.rows) - first_row, name, sorted(values, key=lambda value: value[0]))
         if lane.instants:
-            instants = sorted(lane.instants)
-            first = len(columns["instants.start"])
-            for start, name, category in instants:
-                columns["instants.start"].append(start)
-                columns["instants.name"].append(text(name))
-                columns["instants.category"].append(categories[category])
-                columns["instants.ordinal"].append(ordinal)
-                columns["instants.phase"].append(ord("i"))
-                ordinal += 1
-            times += [instants[0][0], instants[-1][0]]
-            row_table.append(
-                (
-                    number,
-                    RowKind.INSTANTS,
-                    len(row_table) - first_row,
-                    0,
-                    first,
-                    len(instants),
-                    instants[0][0],
-                    instants[-1][0],
-                    *[0] * 6,
-                )
-            )
-        lane_table.append(
+            self._add_instants(len(self.rows) - first_row, sorted(lane.instants))
+        own = self.rows[first_row:]
+        self.lanes.append(
             (
                 lane.kind,
-                len(process_table) - 1,
-                text(lane.tid),
-                text(lane.name),
+                len(self.processes) - 1,
+                self.text(lane.tid),
+                self.text(lane.name),
                 lane.ids,
                 first_row,
-                len(row_table) - first_row,
+                len(own),
                 len(rows),
                 len(lane.slices),
                 0,
                 len(lane.instants),
-                samples,
+                sum(map(len, lane.series.values())),
                 len(overlaps),
-                min(times, default=0),
-                max(times, default=0),
+                min((row[START] for row in own), default=0),
+                max((row[END] for row in own), default=0),
                 0,
             )
         )
 
-    position = {id(s): p for p, s in enumerate(placed)}
-    by_ordinal = {s.ordinal: p for p, s in enumerate(placed)}
-    promoted: dict[str, list[tuple[int, int]]] = {}
-    below: dict[int, list[S]] = {}
-    for s in placed:
-        if (parent := parent_of[id(s)]) is not None:
-            below.setdefault(id(parent), []).append(s)
-    for p, s in enumerate(placed):
-        parent = parent_of[id(s)]
-        own = s.duration - covered([(o.start, o.end) for o in below.get(id(s), [])])
-        columns["slices.start"].append(s.start)
-        columns["slices.duration"].append(min(s.duration, LONG))
-        columns["slices.self"].append(min(own, LONG))
-        if s.duration >= LONG or own >= LONG:
-            columns["long.position"].append(p)
-            columns["long.duration"].append(s.duration)
-            columns["long.self"].append(own)
-        columns["slices.name"].append(text(s.name))
-        columns["slices.category"].append(categories[s.category])
-        columns["slices.ordinal"].append(s.ordinal)
-        columns["slices.parent"].append(NONE if parent is None else position[id(parent)])
-        if s.flags:
-            columns["flags.position"].append(p)
-            columns["flags.value"].append(int(s.flags))
-        if s.end_ordinal is not None:
-            columns["ends.position"].append(p)
-            columns["ends.ordinal"].append(s.end_ordinal)
-        for key, value in s.promoted.items():
-            promoted.setdefault(key, []).append((p, value))
-    arrows = sorted(
-        (NONE if a is None else by_ordinal[a], NONE if b is None else by_ordinal[b], categories[c], a, b)
-        for a, b, c in flows
-    )
-    for a, b, c, oa, ob in arrows:
-        columns["flows.source"].append(a)
-        columns["flows.target"].append(b)
-        columns["flows.category"].append(c)
-        columns["flows.source_ordinal"].append(NONE if oa is None else oa)
-        columns["flows.target_ordinal"].append(NONE if ob is None else ob)
-    columns["flows.by_target"] = sorted(range(len(arrows)), key=lambda i: arrows[i][1])
-    for offset, length, first, count, repaired in blocks:
-        for name, value in zip(
-            ("offset", "length", "ordinal", "count", "repaired"), (offset, length, first, count, repaired)
-        ):
-            columns[f"blocks.{name}"].append(value)
-    columns["categories"] = [text(name) for name in categories]
+    def _add_slices(self, depth: int, row: list[S]) -> None:
+        first = len(self.slices)
+        self.slices += row
+        kinds = sorted({self.categories[one.category] for one in row})
+        pyramid = len(self.columns["pyramid.longest"])
+        self.columns["pyramid.longest"] += levels(
+            list(range(first, first + len(row))),
+            lambda part: max(part, key=lambda position: (self.slices[position].duration, -position)),
+        )
+        sums_at, categories_at = len(self.columns["category_sums"]), len(self.columns["row_categories"])
+        self.columns["row_categories"] += kinds
+        spent, last = dict.fromkeys(kinds, 0), 0
+        for end in [*range(0, len(row), BLOCK), len(row)]:
+            for one in row[last:end]:
+                spent[self.categories[one.category]] += one.duration
+            last = end
+            self.columns["category_sums"] += [spent[kind] for kind in kinds]
+        times = row[0].start, max(one.end for one in row)
+        pointers = (pyramid, categories_at, len(kinds), sums_at, 0, 0)
+        self.rows.append((len(self.lanes), RowKind.SLICES, depth, 0, first, len(row), *times, *pointers))
 
-    blob = b""
-    offsets = [0]
-    for value in texts:
-        blob += value.encode()
-        offsets.append(len(blob))
-    columns["strings.offset"] = offsets
-    columns["strings.blob"] = list(blob)
+    def _add_series(self, depth: int, name: str, values: list[tuple[int, float]]) -> None:
+        first, pyramid = len(self.columns["samples.start"]), len(self.columns["pyramid.low"])
+        self.columns["pyramid.low"] += levels([value for _, value in values], min)
+        self.columns["pyramid.high"] += levels([value for _, value in values], max)
+        self.columns["samples.start"] += [start for start, _ in values]
+        self.columns["samples.value"] += [value for _, value in values]
+        self.columns["samples.ordinal"] += range(self.ordinal, self.ordinal + len(values))
+        self.ordinal += len(values)
+        times = values[0][0], values[-1][0]
+        head = (len(self.lanes), RowKind.SAMPLES, depth, self.text(name), first, len(values))
+        self.rows.append((*head, *times, pyramid, 0, 0, 0, 0, 0))
 
-    entries: dict[str, Any] = {}
+    def _add_instants(self, depth: int, instants: list[tuple[int, str, str]]) -> None:
+        first = len(self.columns["instants.start"])
+        for start, name, category in instants:
+            self.columns["instants.start"].append(start)
+            self.columns["instants.name"].append(self.text(name))
+            self.columns["instants.category"].append(self.categories[category])
+            self.columns["instants.ordinal"].append(self.ordinal)
+            self.columns["instants.phase"].append(ord("i"))
+            self.ordinal += 1
+        times = instants[0][0], instants[-1][0]
+        self.rows.append(
+            (len(self.lanes), RowKind.INSTANTS, depth, 0, first, len(instants), *times, *[0] * 6)
+        )
 
-    def save(name: str, dtype: str, values: Any) -> None:
-        array = np.array(values, dtype)
-        array.tofile(folder / f"{name}.{dtype}")
-        raw = array.tobytes()
-        crc = [zlib.crc32(raw[i : i + (1 << 20)]) for i in range(0, len(raw), 1 << 20)]
-        entries[name] = {"dtype": dtype, "length": len(array), "crc": crc}
+    # -- columns of slices and flows ------------------------------------------------------------------------
 
-    for name, dtype in COLUMNS.items():
-        save(name, "u1" if len(categories) < 256 and "|" in dtype else dtype.split("|")[-1], columns[name])
-    for key, pairs in promoted.items():
-        save(f"promoted.{key}.position", "u4", [p for p, _ in pairs])
-        save(f"promoted.{key}.value", "u4" if key in TEXTS else "i8", [v for _, v in pairs])
-    tables = {}
-    for name, rows in (("lanes", lane_table), ("rows", row_table), ("processes", process_table)):
-        raw = np.array([tuple(row) for row in rows], TABLES[name]).tobytes()
-        (folder / table_file(name)).write_bytes(raw)
-        tables[name] = {"length": len(rows), "crc": zlib.crc32(raw)}
-    full: dict[str, Any] = {
-        "format": FORMAT_VERSION,
-        "byte_order": sys.byteorder,
-        "path": "trace.json",
-        "form": "object",
-        "base_time_ns": None,
-        "source": {},
-        "envelope": {},
-        "read_report": {"slices": len(placed), "events": ordinal},
-        "problems": [],
-        "columns": entries,
-        "tables": tables,
-        **(manifest or {}),
-    }
-    full["checksum"] = checksum_of(full)
-    (folder / "manifest.json").write_text(json.dumps(full))
+    def add_slice_columns(self) -> None:
+        """Add what is stored of each slice, by position."""
+        position_of = {id(one): position for position, one in enumerate(self.slices)}
+        children: dict[int, list[S]] = {}
+        for one in self.slices:
+            if (parent := self.parent_of[id(one)]) is not None:
+                children.setdefault(id(parent), []).append(one)
+        for position, one in enumerate(self.slices):
+            parent = self.parent_of[id(one)]
+            own = one.duration - covered([(child.start, child.end) for child in children.get(id(one), [])])
+            self._add_slice(position, one, NONE if parent is None else position_of[id(parent)], own)
+
+    def _add_slice(self, position: int, one: S, parent: int, self_ns: int) -> None:
+        columns = self.columns
+        columns["slices.start"].append(one.start)
+        columns["slices.duration"].append(min(one.duration, LONG))
+        columns["slices.self"].append(min(self_ns, LONG))
+        if one.duration >= LONG or self_ns >= LONG:
+            columns["long.position"].append(position)
+            columns["long.duration"].append(one.duration)
+            columns["long.self"].append(self_ns)
+        columns["slices.name"].append(self.text(one.name))
+        columns["slices.category"].append(self.categories[one.category])
+        columns["slices.ordinal"].append(one.ordinal)
+        columns["slices.parent"].append(parent)
+        if one.flags:
+            columns["flags.position"].append(position)
+            columns["flags.value"].append(int(one.flags))
+        if one.end_ordinal is not None:
+            columns["ends.position"].append(position)
+            columns["ends.ordinal"].append(one.end_ordinal)
+        for key, value in one.promoted.items():
+            self.promoted.setdefault(key, []).append((position, value))
+
+    def add_flows(self, flows: Sequence[tuple[int | None, int | None, str]]) -> None:
+        """Add flows, sorted by source and target; an end without a slice is None."""
+        position_of = {one.ordinal: position for position, one in enumerate(self.slices)}
+        arrows = sorted(
+            (
+                NONE if source is None else position_of[source],
+                NONE if target is None else position_of[target],
+                self.categories[category],
+                NONE if source is None else source,
+                NONE if target is None else target,
+            )
+            for source, target, category in flows
+        )
+        names = ("source", "target", "category", "source_ordinal", "target_ordinal")
+        for name, values in zip(names, zip(*arrows)):
+            self.columns[f"flows.{name}"] += values
+        self.columns["flows.by_target"] = sorted(range(len(arrows)), key=lambda number: arrows[number][1])
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def save(self, folder: Path, manifest: dict[str, Any]) -> None:
+        """Write columns, tables and the manifest."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.columns["categories"] = [self.text(name) for name in self.categories]
+        raw = [value.encode() for value in self.texts]
+        self.columns["strings.offset"] = [0, *accumulate(map(len, raw))]
+        self.columns["strings.blob"] = list(b"".join(raw))
+        entries = {}
+        for name, dtype in COLUMNS.items():
+            dtype = "u1" if len(self.categories) < 256 and "|" in dtype else dtype.split("|")[-1]
+            entries[name] = _save(folder, name, dtype, self.columns[name])
+        for key, pairs in self.promoted.items():
+            column = f"promoted.{key}"
+            positions, values = zip(*pairs)
+            entries[f"{column}.position"] = _save(folder, f"{column}.position", "u4", positions)
+            entries[f"{column}.value"] = _save(
+                folder, f"{column}.value", "u4" if key in TEXTS else "i8", values
+            )
+        tables = {}
+        for name, rows in (("lanes", self.lanes), ("rows", self.rows), ("processes", self.processes)):
+            data = np.array([tuple(row) for row in rows], TABLES[name]).tobytes()
+            (folder / table_file(name)).write_bytes(data)
+            tables[name] = {"length": len(rows), "crc": zlib.crc32(data)}
+        full: dict[str, Any] = {
+            "format": FORMAT_VERSION,
+            "byte_order": sys.byteorder,
+            "path": "trace.json",
+            "form": "object",
+            "base_time_ns": None,
+            "source": {},
+            "envelope": {},
+            "read_report": {"slices": len(self.slices), "events": self.ordinal},
+            "problems": [],
+            "columns": entries,
+            "tables": tables,
+            **manifest,
+        }
+        full["checksum"] = checksum_of(full)
+        (folder / "manifest.json").write_text(json.dumps(full))
 
 
-def covered(stretches: list[tuple[int, int]]) -> int:
-    """Return the length of the union of stretches."""
+def _save(folder: Path, name: str, dtype: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Write a column and return its entry in the manifest."""
+    array = np.array(values, dtype)
+    array.tofile(folder / f"{name}.{dtype}")
+    raw = array.tobytes()
+    crc = [zlib.crc32(raw[i : i + (1 << 20)]) for i in range(0, len(raw), 1 << 20)]
+    return {"dtype": dtype, "length": len(array), "crc": crc}
+
+
+def covered(ranges: list[tuple[int, int]]) -> int:
+    """Return the length of the union of ranges."""
     total, reach = 0, None
-    for start, end in sorted(stretches):
+    for start, end in sorted(ranges):
         if reach is None or start > reach:
             total, reach = total + end - start, end
         elif end > reach:
