@@ -10,6 +10,7 @@ import click
 import pytest
 
 from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
+from tracelane.core.logs import counter_table, kernels, steps
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
@@ -111,6 +112,14 @@ def test_analyses_are_the_registry_s() -> None:
     """The table of analyses is that of the registry, all of them in its words."""
     text = (ROOT / "docs" / "analyses.md").read_text(encoding="utf-8")
     assert analyses_table() in text, "run: .venv/bin/python docs/update.py"
+
+
+def test_columns_of_telemetry_are_listed() -> None:
+    """docs/reading.md names the key of every column that the tables of `tracelane telemetry` have."""
+    text = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+    for table in (steps, kernels, counter_table):
+        for column in table.COLUMNS:
+            assert f"`{column.key}`" in text, (table.__name__, column.key)
 
 
 def test_key_table_is_the_command_tables() -> None:

@@ -88,7 +88,7 @@ def test_every_recipe_is_followed_here() -> None:
     assert set(RECIPES) == {
         "Add an analysis",
         "Add a finding",
-        "Add a log format",
+        "Add a log format or a column of a log",
         "Add a viewer command",
         "Add a dialect",
     }
@@ -121,7 +121,7 @@ def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The log is known as its tool's, and its power is power."""
-    run = follow("Add a log format")
+    run = follow("Add a log format or a column of a log")
     log = tmp_path / "log.csv"
     log.write_text("timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n")
     read = "import sys; from tracelane.core.logs.log import open_log; log = open_log(sys.argv[1])"

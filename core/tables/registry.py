@@ -64,7 +64,10 @@ class Tab:
 
 @dataclass(frozen=True)
 class Analysis:
-    """One row: `function` takes a Scope and the options and returns Tables."""
+    """One row: `function` takes a Scope and the options and returns Tables.
+
+    The name is a command, a key of the JSON and a Python method: ValueError where Python cannot have it.
+    """
 
     name: str
     function: str
@@ -83,6 +86,11 @@ class Analysis:
     formats: tuple[tuple[str, str], ...] = ()
     """Further forms of --format: a name, and what yields the text of Tables in pieces."""
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
+
+    def __post_init__(self) -> None:
+        """Refuse a name that Python cannot have."""
+        if not self.name.isidentifier():
+            raise ValueError(f"{self.name!r} is no Python name: join the words of an analysis by _")
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""

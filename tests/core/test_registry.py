@@ -39,6 +39,12 @@ def scope(tmp_path_factory: pytest.TempPathFactory) -> Scope:
     return Scope(open_trace(small_file(folder), index_dir=folder / "index"))
 
 
+def test_a_name_that_python_cannot_have_is_refused() -> None:
+    """A name becomes a command and a method: a hyphen would give code that does not load."""
+    with pytest.raises(ValueError, match="'kernel-rate' is no Python name: join the words"):
+        Analysis("kernel-rate", "kernels:analyse_kernels", "Kernels per second", "Count the kernels.")
+
+
 @rows
 def test_options_are_those_of_the_function(row: Analysis) -> None:
     """Each option is an argument of the function with the same default; so is the limit, if it takes one."""
