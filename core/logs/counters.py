@@ -15,8 +15,8 @@ from ..base.progress import CancelledCallback, never
 from ..query.args import Arguments
 from ..query.views import Process, SourceInfo
 from ..trace import Trace
-from .counter_index import FORM, Counter, CounterIndex
 from .more_sources import NO_CLOCKS, TraceWithMore
+from .series_index import FORM, Counter, CounterIndex
 
 if TYPE_CHECKING:
     from ..tables.allocations import Allocator

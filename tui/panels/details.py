@@ -17,8 +17,8 @@ from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import RowKind
-from tracelane.core.logs.counter_index import CounterIndex
 from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.series_index import CounterIndex
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.tables.devices import WORK
