@@ -18,7 +18,7 @@ from tracelane.core.trace import Row, Trace
 
 MOST = 64
 """Arrows that are drawn at most."""
-MOST_ASKED = 1000
+MOST_OF_SLICE = 1000
 """Flows of one slice that are looked at."""
 MOST_COUNTED = 1 << 17
 """Flows into one row that are looked at: a frame must not depend on their number."""
@@ -42,19 +42,19 @@ class Arrows:
 
 def arrows_of(trace: Trace, identity: SliceId) -> Arrows:
     """Return the flows of a slice, and its launch or its kernels where only an id tells of them."""
-    found = [
+    arrows = [
         Arrow(flow.source, flow.target)
-        for flow in (*trace.flows_in(identity, MOST_ASKED), *trace.flows_out(identity, MOST_ASKED))
+        for flow in (*trace.flows_in(identity, MOST_OF_SLICE), *trace.flows_out(identity, MOST_OF_SLICE))
         if flow.source is not None and flow.target is not None and flow.source != flow.target
     ]
-    if not any(arrow.target == identity for arrow in found):
+    if not any(arrow.target == identity for arrow in arrows):
         links = trace.chain(identity)
         if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
-            found.append(Arrow(links[1].id, identity))
-    if not found:
-        found = [Arrow(identity, kernel) for kernel, _ in device_work_of_id(trace, identity, MOST_ASKED)]
-    found = list(dict.fromkeys(found))
-    return Arrows(tuple(found[:MOST]), max(0, len(found) - MOST))
+            arrows.append(Arrow(links[1].id, identity))
+    if not arrows:
+        arrows = [Arrow(identity, kernel) for kernel, _ in device_work_of_id(trace, identity, MOST_OF_SLICE)]
+    arrows = list(dict.fromkeys(arrows))
+    return Arrows(tuple(arrows[:MOST]), max(0, len(arrows) - MOST))
 
 
 def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[SliceId, str]]:
@@ -69,12 +69,12 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
         value = index.promoted(key, position)
         if not value:  # 0 is what devices write for "none"
             continue
-        found = []
+        work = []
         for other in index.promoted_positions(key, int(value))[:most].tolist():
             if other != position and _category(index, other) in DEVICE:
-                found.append((_known(trace, identity.source, other), via))
-        if found:
-            return found
+                work.append((_known(trace, identity.source, other), via))
+        if work:
+            return work
     return []
 
 
@@ -85,23 +85,25 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
     by_source: dict[int, list[tuple[int, int]]] = {}
     for row, start, end in windows:
         if row.kind is RowKind.SLICES and len(trace.indexes[row.source].column("flows.source")):
-            by_source.setdefault(row.source, []).append(_places(trace.indexes[row.source], row, start, end))
+            by_source.setdefault(row.source, []).append(
+                _positions_in(trace.indexes[row.source], row, start, end)
+            )
     numbers = {
         source: _flows(trace.indexes[source], sorted(set(ranges))) for source, ranges in by_source.items()
     }
-    total = sum(len(found) for found in numbers.values())
-    chosen = {total * place // MOST for place in range(MOST)} if total > MOST else set(range(total))
+    total = sum(len(flows) for flows in numbers.values())
+    chosen = {total * step // MOST for step in range(MOST)} if total > MOST else set(range(total))
     drawn, at = [], 0
-    for source, found in numbers.items():
+    for source, flows in numbers.items():
         index = trace.indexes[source]
-        for number in (int(found[place - at]) for place in sorted(chosen) if at <= place < at + len(found)):
+        for number in (int(flows[rank - at]) for rank in sorted(chosen) if at <= rank < at + len(flows)):
             ends = (int(index.column(f"flows.{end}")[number]) for end in ("source", "target"))
             drawn.append(Arrow(*(_known(trace, source, end) for end in ends)))
-        at += len(found)
+        at += len(flows)
     return Arrows(tuple(drawn), total - len(drawn))
 
 
-def _places(index: Index, row: Row, start: int, end: int) -> tuple[int, int]:
+def _positions_in(index: Index, row: Row, start: int, end: int) -> tuple[int, int]:
     """Return the positions [first, past) of a row's slices that touch a time."""
     first = int(index.rows[row.number]["first"])
     starts = index.column("slices.start")[first : first + row.count]
@@ -117,18 +119,18 @@ def _flows(index: Index, ranges: list[tuple[int, int]]) -> I64:
     order = index.column("flows.by_target")
     lows = np.array([low for low, _ in ranges], np.int64)
     highs = np.array([high for _, high in ranges], np.int64)
-    found: list[I64] = []
+    flows: list[I64] = []
     for low, high in ranges:
         out = np.arange(*np.searchsorted(sources, np.array([low, high], sources.dtype)), dtype=np.int64)
         out = out[:MOST_COUNTED]
-        found.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
+        flows.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
         first = first_into(targets, order, low)
         into = order[first : min(first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
         origin = sources[into].astype(np.int64)
-        place = np.searchsorted(lows, origin, "right") - 1
-        known = (place >= 0) & (origin < highs[place])
-        found.append(into[~known & (sources[into] != NONE)])
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+        number = np.searchsorted(lows, origin, "right") - 1
+        known = (number >= 0) & (origin < highs[number])
+        flows.append(into[~known & (sources[into] != NONE)])
+    return np.concatenate(flows) if flows else np.zeros(0, np.int64)
 
 
 def _category(index: Index, position: int) -> str:

@@ -63,19 +63,19 @@ def session_over(before: Carried, trace: Trace) -> Session | None:
     Where the trace has other files than before, what is said of single lanes is dropped: lanes are named by
     the number of their file.
     """
-    return _over(before, before.session, trace)
+    return _on(before, before.session, trace)
 
 
 def history_over(before: Carried, trace: Trace) -> History:
     """Return the views that were left before and after that one, those that the trace still has."""
     past, future = (
-        tuple(view for old in views if (view := _over(before, old, trace)) is not None)
+        tuple(view for old in views if (view := _on(before, old, trace)) is not None)
         for views in (before.history.past, before.history.future)
     )
     return History(past, future)
 
 
-def _over(before: Carried, session: Session, trace: Trace) -> Session | None:
+def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
     if session.clocks == before.clocks or _files(trace) != before.files:
         session = replace(session, clocks=trace.clocks)
     if _files(trace) != before.files:

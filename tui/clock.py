@@ -100,7 +100,7 @@ def kept_marks(trace: Trace, clocks: Clocks) -> tuple[Mark, ...]:
     """Return the marks that are kept of a trace, in trace time; none where they cannot be read."""
     path = shelf(trace.indexes, "marks")
     try:
-        kept = () if path is None else read_marks(path)
+        marks = () if path is None else read_marks(path)
     except TracelaneError:
         return ()
-    return moved(kept, clocks.offset(0))
+    return moved(marks, clocks.offset(0))

@@ -79,8 +79,8 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
 
 def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:
     """Hold the cache's settings, which are used where indexes are built, against what is understood."""
-    found = [f"{path}: cache.{name} is not understood" for name in values if name != "limit"]
+    complaints = [f"{path}: cache.{name} is not understood" for name in values if name != "limit"]
     limit = values.get("limit", "none")
     if size_of(str(limit)) is None:
-        found.append(f"{path}: cache.limit = {limit!r} is no size: write '500M', '20G' or 'none'")
-    return found
+        complaints.append(f"{path}: cache.limit = {limit!r} is no size: write '500M', '20G' or 'none'")
+    return complaints

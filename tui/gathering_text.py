@@ -19,9 +19,9 @@ LEAST_TITLE = 12
 
 
 def header_pieces(
-    gathering: Gathering, pace: StagePace, now: float, title: str, width: int, over: bool
+    gathering: Gathering, pace: StagePace, now: float, title: str, width: int, is_over: bool
 ) -> tuple[Text, ...]:
-    """Return what the header says: how many files are there, how far all are, what fails; `over` once no
+    """Return what the header says: how many files are there, how far all are, what fails; `is_over` once no
     other will come.
     """
     progress = gathering.progress
@@ -34,7 +34,7 @@ def header_pieces(
     return (
         Text(f" {name}", "bold"),
         Text(f" {there} ", "bold reverse"),
-        Text("putting them together" if over else f"indexing {_bar(progress.share)} {share}"),
+        Text("putting them together" if is_over else f"indexing {_bar(progress.share)} {share}"),
         *([Text(f"{failed} cannot be read", "bold yellow")] if failed else []),
         *map(Text, rates),
     )
@@ -45,15 +45,15 @@ def file_lines(gathering: Gathering) -> list[Text]:
     titles = [safe(member.title) for member in gathering.members]
     width = min(WIDEST_TITLE, max(map(len, titles), default=0))
     lines = []
-    for place, title in enumerate(titles):
-        doing = gathering.doing(place)
-        if failure := failure_of(gathering, place):
-            said = Text(failure, "yellow")
+    for position, title in enumerate(titles):
+        doing = gathering.doing(position)
+        if failure := failure_of(gathering, position):
+            state = Text(failure, "yellow")
         elif doing is not None:
-            said = Text(f"{_bar(doing.share)} {_stage(gathering, place)}")
+            state = Text(f"{_bar(doing.share)} {_stage(gathering, position)}")
         else:
             continue
-        lines.append(Text.assemble(f" {title[:width]:<{width}}  ", said))
+        lines.append(Text.assemble(f" {title[:width]:<{width}}  ", state))
     waiting = _waiting(gathering)
     return [*lines, Text(f" {waiting}", "dim")] if waiting else lines
 
@@ -61,23 +61,29 @@ def file_lines(gathering: Gathering) -> list[Text]:
 def one_line(gathering: Gathering) -> Text:
     """Return the same in one line."""
     members = [safe(member.title) for member in gathering.members]
-    at = [f"{title}: {stage}" for place, title in enumerate(members) if (stage := _stage(gathering, place))]
-    failed = [f"{members[place]}: {failure_of(gathering, place)}" for place in sorted(gathering.failed)]
+    at = [
+        f"{title}: {stage}"
+        for position, title in enumerate(members)
+        if (stage := _stage(gathering, position))
+    ]
+    failed = [
+        f"{members[position]}: {failure_of(gathering, position)}" for position in sorted(gathering.failed)
+    ]
     parts = [", ".join(at), _waiting(gathering), *failed]
     return Text("; ".join(part for part in parts if part), "dim")
 
 
-def failure_of(gathering: Gathering, place: int) -> str:
+def failure_of(gathering: Gathering, position: int) -> str:
     """Return in words why a file has no index; empty where it may still get one."""
-    error = gathering.failed.get(place)
+    error = gathering.failed.get(position)
     if error is None:
         return ""
-    return safe(f"cannot be read: {str(error).removeprefix(f'{gathering.members[place].path}: ')}")
+    return safe(f"cannot be read: {str(error).removeprefix(f'{gathering.members[position].path}: ')}")
 
 
-def _stage(gathering: Gathering, place: int) -> str:
+def _stage(gathering: Gathering, position: int) -> str:
     """Return how far a file is: "45 %", "building the index"; empty where nobody is at it."""
-    doing = gathering.doing(place)
+    doing = gathering.doing(position)
     if doing is None:
         return ""
     return f"{int((doing.share or 0.0) * 100)} %" if doing.stage == "reading" else "building the index"
@@ -88,8 +94,8 @@ def _waiting(gathering: Gathering) -> str:
     over = {*gathering.ready, *gathering.failed}
     waiting = [
         member
-        for place, member in enumerate(gathering.members)
-        if place not in over and gathering.doing(place) is None
+        for position, member in enumerate(gathering.members)
+        if position not in over and gathering.doing(position) is None
     ]
     if not waiting:
         return ""

@@ -36,7 +36,7 @@ class SessionLog:
             self.note(_versions())
 
     @property
-    def place(self) -> Path | None:
+    def target(self) -> Path | None:
         """The file that an error is or would be written to."""
         return self.path or self._default
 

@@ -118,15 +118,15 @@ class SessionStore:
         for listener in self._listeners:
             listener(before, now)
 
-    def place(self, session: Session) -> None:
-        """Set the session without telling anybody: whoever calls this draws all anew."""
+    def set_session(self, session: Session) -> None:
+        """Set the session without calling listeners: the caller draws everything anew."""
         self._session = session
 
     def open(self, prepared: Prepared, session: Session) -> None:
         """Show another trace from now on, as it was left; before its lanes are composed."""
         self.trace = prepared.trace
         self._laid_out = None
-        self.place(session)
+        self.set_session(session)
         self.resume(prepared)
         self.announce_sources()
         for listener in self._open_listeners:

@@ -17,17 +17,17 @@ Fold = LaneKey | tuple[int, str]
 F = TypeVar("F", LaneKey, Fold)
 
 
-def settled(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -> Session:
+def session_for(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -> Session:
     """Return the session `base` of the whole trace with what was seen of it so far: time window, cursor,
     lane, selection, range, folds, where they were though clocks and the files' numbers may be others now.
     """
-    places = sources_in(partial, trace)
+    numbers_now = sources_in(partial, trace)
     source = partial.first if seen.focus is None else seen.focus.lane.source
-    now = base.clocks.offset(places[source]) if source in places else seen.clocks.offset(source)
+    now = base.clocks.offset(numbers_now[source]) if source in numbers_now else seen.clocks.offset(source)
     by = now - seen.clocks.offset(source)
-    session = numbered_anew(seen, places)
+    session = numbered_anew(seen, numbers_now)
     viewport = replace(session.viewport, start=session.viewport.start + by)
-    found = replace(
+    moved = replace(
         base,
         viewport=viewport.kept_within(view.limits(trace, base.clocks)),
         cursor=session.cursor + by,
@@ -49,7 +49,7 @@ def settled(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -
         ruler=session.ruler,
         flows=session.flows,
     )
-    return view.keep_cursor(found)
+    return view.keep_cursor(moved)
 
 
 def sources_in(before: Trace, now: Trace) -> dict[int, int]:
@@ -62,36 +62,38 @@ def sources_in(before: Trace, now: Trace) -> dict[int, int]:
     }
 
 
-def numbered_anew(session: Session, places: Mapping[int, int]) -> Session:
-    """Return a session in which sources have other numbers; what is said of those without one is dropped."""
+def numbered_anew(session: Session, numbers_now: Mapping[int, int]) -> Session:
+    """Return a session in which sources have other numbers; what belongs to those without one is dropped."""
 
     def moved(keys: frozenset[Fold]) -> frozenset[Fold]:
-        return frozenset(found for key in keys if (found := _fold(key, places)) is not None)
+        return frozenset(now for key in keys if (now := _fold(key, numbers_now)) is not None)
 
     focus, selection = session.focus, session.selection
-    lane = None if focus is None else _lane(focus.lane, places)
-    kept = selection is not None and selection.source in places
-    pinned = (_lane(key, places) for key in session.pinned)
-    hidden = (_lane(key, places) for key in session.hidden_lanes)
+    lane = None if focus is None else _lane(focus.lane, numbers_now)
+    has_selection = selection is not None and selection.source in numbers_now
+    pinned = (_lane(key, numbers_now) for key in session.pinned)
+    hidden = (_lane(key, numbers_now) for key in session.hidden_lanes)
     return replace(
         session,
         focus=None if focus is None or lane is None else replace(focus, lane=lane),
-        selection=replace(selection, source=places[selection.source]) if selection and kept else None,
+        selection=replace(selection, source=numbers_now[selection.source])
+        if selection and has_selection
+        else None,
         folded=moved(session.folded),
         unfolded=moved(session.unfolded),
         pinned=tuple(key for key in pinned if key is not None),
         hidden_lanes=frozenset(key for key in hidden if key is not None),
         hidden_processes=frozenset(
-            (places[source], pid) for source, pid in session.hidden_processes if source in places
+            (numbers_now[source], pid) for source, pid in session.hidden_processes if source in numbers_now
         ),
     )
 
 
 def scroll_kept(
-    before: Layout, session: Session, now: Layout, lines: int, places: Mapping[int, int] | None = None
+    before: Layout, session: Session, now: Layout, lines: int, numbers_now: Mapping[int, int] | None = None
 ) -> int:
     """Return the scroll position at which the focused line, else the topmost in sight, stays where it was on
-    the screen; `places` tells which numbers sources have now, where these are others.
+    the screen; `numbers_now` tells which numbers sources have now, where these are others.
     """
     top = before.scrolled(session.scroll, lines)
     seen = before.lines(top, lines)
@@ -99,24 +101,24 @@ def scroll_kept(
     at = next((y for y, line in enumerate(seen) if focus is not None and line.row_key == focus), 0)
     if not seen:
         return 0
-    wanted = _name(seen[at], places)
-    y = next((y for y, line in enumerate(now.lines(0, now.height)) if _name(line, None) == wanted), None)
+    name = _name(seen[at], numbers_now)
+    y = next((y for y, line in enumerate(now.lines(0, now.height)) if _name(line, None) == name), None)
     return now.scrolled(session.scroll if y is None else y - at, lines)
 
 
-def _name(line: Line, places: Mapping[int, int] | None) -> tuple[object, ...]:
+def _name(line: Line, numbers_now: Mapping[int, int] | None) -> tuple[object, ...]:
     """Return what is the same of a line in both layouts."""
     key = line.fold_key
-    found = key if key is None or places is None else _fold(key, places)
+    fold = key if key is None or numbers_now is None else _fold(key, numbers_now)
     special = line.kind if line.kind in (LineKind.QUIET, LineKind.MORE, LineKind.NOTE) else None
-    return found, max(0, line.depth), special
+    return fold, max(0, line.depth), special
 
 
-def _fold(key: Fold, places: Mapping[int, int]) -> Fold | None:
+def _fold(key: Fold, numbers_now: Mapping[int, int]) -> Fold | None:
     if isinstance(key, LaneKey):
-        return _lane(key, places)
-    return (places[key[0]], key[1]) if key[0] in places else None
+        return _lane(key, numbers_now)
+    return (numbers_now[key[0]], key[1]) if key[0] in numbers_now else None
 
 
-def _lane(key: LaneKey, places: Mapping[int, int]) -> LaneKey | None:
-    return replace(key, source=places[key.source]) if key.source in places else None
+def _lane(key: LaneKey, numbers_now: Mapping[int, int]) -> LaneKey | None:
+    return replace(key, source=numbers_now[key.source]) if key.source in numbers_now else None

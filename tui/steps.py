@@ -1,4 +1,4 @@
-"""The steps that the viewer knows: those that are found in the trace, or all slices of a chosen name."""
+"""The steps that the viewer knows: those that are spans in the trace, or all slices of a chosen name."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     if many and not name and not trace.steps:
         return ()
     if name or trace.missing:  # more files are coming: not worth keeping
-        found = step_spans(trace, clocks, name or None)
+        spans = step_spans(trace, clocks, name or None)
     else:
-        found = cached_step_spans(trace, clocks)
-    if found is None:
+        spans = cached_step_spans(trace, clocks)
+    if spans is None:
         return ()
-    return tuple(map(StepMark, found.labels, found.starts.tolist(), found.ends.tolist()))
+    return tuple(map(StepMark, spans.labels, spans.starts.tolist(), spans.ends.tolist()))
 
 
 def step_at(steps: Sequence[StepMark], time: int) -> StepMark | None:

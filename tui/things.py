@@ -50,10 +50,10 @@ def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | N
         ends_it = trace.find(SliceId(identity.source, identity.ordinal))
         return None if ends_it is None else gap_in(trace, clocks, *ends_it)
     if isinstance(identity, SliceId):
-        found = trace.find(identity)
+        row_and_index = trace.find(identity)
     else:
-        found = trace.find_instant(identity.source, identity.ordinal)
-    return None if found is None else thing_in(trace, clocks, *found)
+        row_and_index = trace.find_instant(identity.source, identity.ordinal)
+    return None if row_and_index is None else thing_in(trace, clocks, *row_and_index)
 
 
 def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing | None:
@@ -86,10 +86,10 @@ def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | N
 def gap_thing(trace: Trace, gap: GapBounds) -> Thing | None:
     """Return a gap as a thing, on the row of the slice that ends it."""
     after = trace.id_at(gap.source, gap.after)
-    place = trace.find(after)
-    if place is None:
+    row_and_index = trace.find(after)
+    if row_and_index is None:
         return None
-    row, at = place
+    row, at = row_and_index
     return Thing(GapId(gap.source, after.ordinal), trace.lanes[row.lane], row, at, gap.start, gap.end)
 
 

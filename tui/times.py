@@ -128,11 +128,11 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
         except IndexError:
             raise UsageError(f"there are {len(steps)} steps, nth:0 to nth:{len(steps) - 1}") from None
         return start, end
-    wanted = match[3]
+    name = match[3]
     for label, start, end in steps:
-        if label == wanted or label.removeprefix("ProfilerStep").lstrip("#") == wanted:
+        if label == name or label.removeprefix("ProfilerStep").lstrip("#") == name:
             return start, end
-    raise UsageError(f"no step {wanted}; there are {steps[0][0]} to {steps[-1][0]}")
+    raise UsageError(f"no step {name}; there are {steps[0][0]} to {steps[-1][0]}")
 
 
 def _mark(name: str, frame: TimeFrame) -> tuple[int, int]:

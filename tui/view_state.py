@@ -41,12 +41,12 @@ def import_marks(trace: Trace, path: Path) -> int:
 
 def keep_marks(trace: Trace, marks: Sequence[Mark]) -> int:
     """Add marks to those kept of a trace; return how many are new. Raises TracelaneError."""
-    place = shelf(trace.indexes, "marks")
-    if place is None:
+    path = shelf(trace.indexes, "marks")
+    if path is None:
         raise UsageError("of what comes from standard input no marks are kept")
-    present = read_marks(place)
+    present = read_marks(path)
     more = set(marks) - set(present)
-    write_marks(place, (*present, *more), [source.path for source in trace.sources])
+    write_marks(path, (*present, *more), [source.path for source in trace.sources])
     return len(more)
 
 
@@ -111,6 +111,6 @@ def _decoded(value: Any) -> Any:
     if kind == "Clocks":
         offsets = {(int(source), str(key)): int(ns) for source, key, ns in value["offsets"]}
         return Clocks(MappingProxyType(offsets))
-    wanted = _KINDS[kind]
-    known = {field.name for field in fields(wanted)}
-    return wanted(**{name: _decoded(entry) for name, entry in value.items() if name in known})
+    kind_of_value = _KINDS[kind]
+    known = {field.name for field in fields(kind_of_value)}
+    return kind_of_value(**{name: _decoded(entry) for name, entry in value.items() if name in known})

@@ -230,13 +230,13 @@ def fuzz_files(seconds: float, seed: int, folder: Path, most: int | None = None)
     """Try inputs for so many seconds, or so many inputs at most; each is known by seed and number."""
     inputs, result = Inputs(folder), FuzzResult()
     deadline = time.monotonic() + seconds
-    with places_in(folder):
+    with source_lines_in(folder):
         run_inputs(inputs, result, deadline, seed, most)
     return result
 
 
 @contextlib.contextmanager
-def places_in(folder: Path) -> Iterator[None]:
+def source_lines_in(folder: Path) -> Iterator[None]:
     """Have settings and cache lie in a folder."""
     before = dict(os.environ)
     os.environ.update(XDG_CONFIG_HOME=str(folder / "config"), XDG_CACHE_HOME=str(folder / "cache"))

@@ -13,7 +13,7 @@ from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.screens.source import SourceScreen
-from tracelane.tui.source_places import LARGEST, SourceLine, existing, lines_of, places_in
+from tracelane.tui.source_lines import LARGEST, SourceLine, existing, lines_of, source_lines_in
 from tracelane.tui.widgets.table import VirtualTable
 
 
@@ -33,7 +33,7 @@ from tracelane.tui.widgets.table import VirtualTable
 )
 def test_what_names_a_place(text: str, place: SourceLine | None) -> None:
     """Frames, tracebacks, file:line and whole paths are places; names of ops and kernels are none."""
-    assert (places_in([text]) or [None])[0] == place
+    assert (source_lines_in([text]) or [None])[0] == place
 
 
 def test_only_what_is_there(tmp_path: Path) -> None:

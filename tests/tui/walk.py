@@ -23,7 +23,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.lanes.look import glyphs
 from tracelane.tui.session import ZOOM_LEAP, ZOOM_STEP
-from tracelane.tui.terminal.shown import RESET, Shown
+from tracelane.tui.terminal.screen_diff import RESET, ScreenDiff
 
 SIZE = (200, 50)
 NEAR_NS = 1000
@@ -55,7 +55,7 @@ class Recorder(HeadlessDriver):
         super().__init__(*arguments, **options)
         self.drawn: list[str] = []
         self.written: list[str] = []
-        self._shown = Shown()
+        self._shown = ScreenDiff()
 
     @property
     def is_headless(self) -> bool:
@@ -65,7 +65,7 @@ class Recorder(HeadlessDriver):
     def write(self, data: str) -> None:
         """Keep what is drawn, and what is sent of it."""
         self.drawn.append(data)
-        self.written.append(self._shown.way_to(data, SIZE))
+        self.written.append(self._shown.update_for(data, SIZE))
 
 
 class RecordedApp(TracelaneApp):

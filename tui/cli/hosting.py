@@ -32,7 +32,7 @@ def viewer_host(log_file: str | None) -> Iterator[Host]:
     if can_draw():
         from tracelane.tui.terminal.guard import start_guard
 
-        guard = start_guard(log.place)
+        guard = start_guard(log.target)
     reason = ""
     try:
         yield Host(log, guard)

@@ -82,7 +82,7 @@ class DrawingController:
             self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
         )
         self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)
-        self.store.place(fit.session)
+        self.store.set_session(fit.session)
         config = self.app.config
         return MainScreen(footer_keys(config.keys), fit, tuple(config.queries))
 
@@ -91,7 +91,7 @@ class DrawingController:
         self.app.is_filled = True
         main, trace, config = self.app.main, self.store.trace, self.app.config
         if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
-            self.store.place(replace(self.store.session, panel="details"))
+            self.store.set_session(replace(self.store.session, panel="details"))
         main.query_one(Panel).choose(self.store.session.panel)
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]

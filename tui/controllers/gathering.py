@@ -24,7 +24,7 @@ from ..screens.files import FilesScreen
 from ..screens.opening import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
 from ..session import Session
 from ..session_store import SessionStore, SourceState
-from ..settling import scroll_kept, settled, sources_in
+from ..settling import scroll_kept, session_for, sources_in
 from ..stage import Stage
 from ..text.progress import StagePace
 from .drawing import DrawingController
@@ -213,7 +213,7 @@ class GatheringController:
         before, seen = self.store.layout_now, self.store.session
         lines = self.store.lane_lines
         if self._moved:
-            session = settled(session, seen, partial, trace)
+            session = session_for(session, seen, partial, trace)
         self.store.open(prepared, session)
         if self._moved:
             places = sources_in(partial, trace)
@@ -232,7 +232,7 @@ class GatheringController:
 
     def _take(self, session: Session) -> None:
         """Draw the trace on show anew, in this session."""
-        self.store.place(session)
+        self.store.set_session(session)
         self.store.announce_trace()
         self.app.main.query_one(Minimap).show(self.store.trace, session)
         self.panels.panel_soon()

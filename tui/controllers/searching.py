@@ -123,7 +123,7 @@ class SearchController:
         if before is not None and wanted == self.store.session.search:
             # It was found while it was typed: only the place in the history is missing.
             seen = self.store.session
-            self.store.place(before)
+            self.store.set_session(before)
             self.store.go(seen)
             self._say_found()
             return

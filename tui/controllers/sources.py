@@ -13,7 +13,7 @@ from tracelane.core.base.ids import SliceId
 from ..jobs import background
 from ..screens.source import SourceScreen
 from ..session_store import SessionStore
-from ..source_places import existing, lines_of, places_in, texts_in
+from ..source_lines import existing, lines_of, source_lines_in, texts_in
 from ..stage import Stage
 
 MOST_FRAMES = 200
@@ -49,7 +49,7 @@ class SourceController:
         for frame in [] if slice_id is None else trace.ancestors(slice_id, MOST_FRAMES):
             if (found := trace.find(frame)) is not None:
                 texts.append(trace.name(*found))
-        places = places_in(texts)
+        places = source_lines_in(texts)
         folders = (Path(trace.sources[source].path).absolute().parent, Path.cwd())
         place = existing(places, folders)
         if get_current_worker().is_cancelled:

@@ -22,7 +22,7 @@ from textual.message import Message
 
 from .boundary import BoundedApp
 from .pace import Pace
-from .shown import Shown
+from .screen_diff import ScreenDiff
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -57,8 +57,8 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal of this process."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self.pace = Pace()
-        self._shown = Shown()
-        self._taken = getattr(app, "taken_screen", None)
+        self._screen = ScreenDiff()
+        self._first_screen = getattr(app, "taken_screen", None)
         self._unasked = 0  # characters written since the last question
         self._suspended = False
         self._guard = app.host.guard if isinstance(app, BoundedApp) else None
@@ -78,15 +78,15 @@ class TerminalDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write what changes the picture, and remember that there is something to draw."""
-        if OTHER_SCREEN in data and self._taken is not None and self._taken.take_over():
+        if OTHER_SCREEN in data and self._first_screen is not None and self._first_screen.take_over():
             data = data.replace(OTHER_SCREEN, "")  # which would clear the first picture
-        sent = self._shown.way_to(data, self._terminal_size)
+        sent = self._screen.update_for(data, self._terminal_size)
         self._unasked += len(sent)
         super().write(sent)
 
     def forget(self) -> None:
         """Take nothing of what the terminal shows for known: something else may have written on it."""
-        self._shown.forget()
+        self._screen.forget()
 
     def ask(self) -> None:
         """Ask the terminal whether it has drawn what was written since the last time, if anything was."""

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tests.tui.walk import Recorder, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import open_trace
-from tracelane.tui.terminal.shown import MOVE, RESET, Shown
+from tracelane.tui.terminal.screen_diff import MOVE, RESET, ScreenDiff
 
 SIZE = (30, 6)
 TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\n|[^\x1b\n]")
@@ -104,12 +104,12 @@ def random_line(chance: random.Random, y: int, letters: str) -> str:
 def test_what_is_sent_shows_the_same(letters: str) -> None:
     """Frame after frame the screen looks as if all had been sent, wide and combining letters included."""
     chance = random.Random(SEED)
-    drawn, seen, shown = Screen(), Screen(), Shown()
+    drawn, seen, diff = Screen(), Screen(), ScreenDiff()
     for _ in range(300):
         lines = sorted(chance.sample(range(SIZE[1]), chance.randrange(1, SIZE[1] + 1)))
         text = frame(*(random_line(chance, y, letters) for y in lines))
         drawn.show(text)
-        seen.show(shown.way_to(text, SIZE))
+        seen.show(diff.update_for(text, SIZE))
         assert seen.cells == drawn.cells
 
 
@@ -141,40 +141,40 @@ async def test_what_is_sent_of_the_viewer(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_stays_is_not_sent() -> None:
     """Of the same frame again only the cursor is sent; of a changed letter only that."""
-    shown = Shown()
+    diff = ScreenDiff()
     text = frame(line(1, piece("kernel", "48;5;233"), piece("  ", "38;5;1;48;5;233")))
-    assert "kernel" in shown.way_to(text, SIZE)
-    assert shown.way_to(text, SIZE) == "\x1b[1;1H"
+    assert "kernel" in diff.update_for(text, SIZE)
+    assert diff.update_for(text, SIZE) == "\x1b[1;1H"
     other = text.replace("kernel", "kennel").replace("38;5;1;", "38;5;2;")  # blanks have no letter's colour
-    assert shown.way_to(other, SIZE) == f"\x1b[2;3H\x1b[48;5;233mn{RESET}\x1b[1;1H"
+    assert diff.update_for(other, SIZE) == f"\x1b[2;3H\x1b[48;5;233mn{RESET}\x1b[1;1H"
 
 
 def test_a_colour_that_comes_again_and_again() -> None:
     """A line that two colours share is drawn colour by colour: each is named once."""
     pieces = [piece(letter, colour) for letter, colour in (("x", "48;5;233"), ("y", "48;5;240")) * 8]
-    sent = Shown().way_to(frame(line(2, *pieces)), SIZE)
+    sent = ScreenDiff().update_for(frame(line(2, *pieces)), SIZE)
     assert sent.count("48;5;233") == sent.count("48;5;240") == 1
     assert len(sent) < len(frame(line(2, *pieces))) / 2
 
 
 def test_a_frame_on_every_line_is_sent_whole() -> None:
     """What draws all anew does so, even over what should be there already: the terminal may have lost it."""
-    shown = Shown()
+    diff = ScreenDiff()
     text = frame(*(line(y, piece(f"line {y}", "48;5;233")) for y in range(SIZE[1])))
-    first = shown.way_to(text, SIZE)
-    assert shown.way_to(text, SIZE) == first
+    first = diff.update_for(text, SIZE)
+    assert diff.update_for(text, SIZE) == first
     part = frame(line(0, piece("line 0", "48;5;233")))
-    assert shown.way_to(part, SIZE) == "\x1b[1;1H"
+    assert diff.update_for(part, SIZE) == "\x1b[1;1H"
 
 
 def test_what_is_not_known_is_sent() -> None:
     """After another size, and when told to forget, a frame is sent as to a new terminal."""
-    shown = Shown()
+    diff = ScreenDiff()
     text = frame(line(1, piece("kernel", "48;5;233")))
-    first = shown.way_to(text, SIZE)
-    assert shown.way_to(text, (SIZE[0] + 1, SIZE[1])) == first
-    shown.forget()
-    assert shown.way_to(text, (SIZE[0] + 1, SIZE[1])) == first
+    first = diff.update_for(text, SIZE)
+    assert diff.update_for(text, (SIZE[0] + 1, SIZE[1])) == first
+    diff.forget()
+    assert diff.update_for(text, (SIZE[0] + 1, SIZE[1])) == first
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,10 @@ def test_what_is_not_known_is_sent() -> None:
 )
 def test_what_is_no_frame_is_left_as_it_is(text: str) -> None:
     """Anything but a frame that fits is sent as it is, and what was shown is no longer relied on."""
-    shown = Shown()
+    diff = ScreenDiff()
     known = frame(line(1, piece("kernel", "48;5;233")))
-    first = shown.way_to(known, SIZE)
-    assert shown.way_to(text, SIZE) == text
-    assert shown.way_to(known, SIZE) == (first if text.startswith("\x1b[2") or "x" in text else "\x1b[1;1H")
+    first = diff.update_for(known, SIZE)
+    assert diff.update_for(text, SIZE) == text
+    assert diff.update_for(known, SIZE) == (
+        first if text.startswith("\x1b[2") or "x" in text else "\x1b[1;1H"
+    )

@@ -15,9 +15,9 @@ LARGEST = 8 << 20
 """Larger files are not shown."""
 MOST_TEXT = 1 << 16
 """Characters of an argument that are looked through."""
-MOST_PLACES = 200
+MOST_LINES = 200
 
-_PLACES: Final = (
+_PATTERNS: Final = (
     re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)'),  # a traceback
     re.compile(r"(?P<path>[^;\n\"'()]+\.[A-Za-z]\w*)\((?P<line>\d+)\)"),  # file.py(14): function
     re.compile(r"(?P<path>[^;\n\"'():]+\.[A-Za-z]\w*):(?P<line>\d+)"),  # file.py:14
@@ -34,38 +34,38 @@ class SourceLine:
     line: int
 
 
-def places_in(texts: Iterable[str]) -> list[SourceLine]:
-    """Return the places that these texts name, in order, each once."""
-    found: dict[SourceLine, None] = {}
+def source_lines_in(texts: Iterable[str]) -> list[SourceLine]:
+    """Return the lines that these texts name, in order, each once."""
+    lines: dict[SourceLine, None] = {}
     for whole in texts:
         text = whole[:MOST_TEXT]
-        for pattern in _PLACES:
+        for pattern in _PATTERNS:
             for match in pattern.finditer(text):
-                found[SourceLine(match["path"].strip(), int(match["line"][:9]))] = None
-        if not found and len(text) < 4096 and _FILE.fullmatch(text.strip()):
-            found[SourceLine(text.strip(), 1)] = None
-        if len(found) >= MOST_PLACES:
+                lines[SourceLine(match["path"].strip(), int(match["line"][:9]))] = None
+        if not lines and len(text) < 4096 and _FILE.fullmatch(text.strip()):
+            lines[SourceLine(text.strip(), 1)] = None
+        if len(lines) >= MOST_LINES:
             break
-    return list(found)[:MOST_PLACES]
+    return list(lines)[:MOST_LINES]
 
 
 def texts_in(arguments: Mapping[str, Any]) -> list[str]:
     """Return the texts among arguments, and those in lists of them."""
-    found: list[str] = []
+    texts: list[str] = []
     for value in arguments.values():
         values: Sequence[Any] = value if isinstance(value, list) else (value,)
-        found.extend(entry for entry in values[:MOST_PLACES] if isinstance(entry, str))
-    return found
+        texts.extend(entry for entry in values[:MOST_LINES] if isinstance(entry, str))
+    return texts
 
 
-def existing(places: Iterable[SourceLine], folders: Sequence[Path]) -> tuple[Path, int] | None:
-    """Return the first place whose file is there, relative ones looked for in these folders."""
-    for place in places:
+def existing(lines: Iterable[SourceLine], folders: Sequence[Path]) -> tuple[Path, int] | None:
+    """Return the first line whose file is there, relative ones looked for in these folders."""
+    for line in lines:
         for folder in folders:
-            path = folder / place.path
+            path = folder / line.path
             try:
                 if path.is_file():
-                    return path, place.line
+                    return path, line.line
             except (OSError, ValueError):
                 continue
     return None
