@@ -8,8 +8,8 @@ from ..base.arrays import I64
 from ..base.errors import UsageError
 from ..tables.table import Table
 from ..trace import Trace
-from .counter_index import Counter
 from .counters import WithCounters, thinned
+from .series_index import Counter
 
 QUERY_LANE = "query"
 """The kind of such lanes."""
