@@ -19,6 +19,7 @@ from tracelane.core.index.format import (
     FANOUT,
     LONG,
     NONE,
+    READ_REPORT,
     TABLES,
     LaneKind,
     RowKind,
@@ -342,7 +343,8 @@ class _Writer:
             "base_time_ns": None,
             "source": {},
             "envelope": {},
-            "read_report": {"slices": len(self.slices), "events": self.ordinal},
+            "read_report": dict.fromkeys(READ_REPORT, 0)
+            | {"slices": len(self.slices), "events": self.ordinal, "counts": {}, "flows": {}},
             "problems": [],
             "columns": entries,
             "tables": tables,

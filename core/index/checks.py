@@ -22,7 +22,18 @@ from ..base.arrays import AnyArray
 from ..read.columns import TIME_LIMIT
 from ..read.promoted import PROMOTED, Kind
 from .column_files import CRC_BYTES
-from .format import BLOCK, COLUMNS, NO_SUMS, NONE, OVERVIEW_CELLS, TABLES, LaneKind, RowKind
+from .format import (
+    BLOCK,
+    COLUMNS,
+    FLOW_COUNTS,
+    NO_SUMS,
+    NONE,
+    OVERVIEW_CELLS,
+    READ_REPORT,
+    TABLES,
+    LaneKind,
+    RowKind,
+)
 from .pyramid import blocks_of, pyramid_sizes
 from .version import FORMAT_VERSION
 
@@ -51,8 +62,6 @@ def check_manifest(manifest: object) -> dict[str, Any]:
     require(isinstance(manifest.get("envelope"), dict), "the envelope is no object")
     _check_source(manifest.get("source"))
     _check_read_report(manifest.get("read_report"))
-    for need in ("events", "slices"):
-        require(_is_integer(manifest["read_report"].get(need)), f"the read report has no {need}")
     problems = manifest.get("problems")
     require(isinstance(problems, list) and all(map(_is_problem, problems)), "problems are no list of them")
     _check_columns(manifest.get("columns"))
@@ -77,11 +86,16 @@ def _check_source(source: object) -> None:
 def _check_read_report(read_report: object) -> None:
     """Check that the read report holds integers; `counts` is an object of them, `flows` one per category."""
     _check_counts(read_report, "read_report", {"counts": _check_counts, "flows": _check_flow_counts})
+    assert isinstance(read_report, dict)
+    for name in (*READ_REPORT, "counts", "flows"):
+        require(name in read_report, f"the read report has no {name}")
 
 
-def _check_flow_counts(flows: object, where: str) -> None:
+def _check_flow_counts(flows: Any, where: str) -> None:
     categories = flows if isinstance(flows, dict) else ()
     _check_counts(flows, where, dict.fromkeys(categories, _check_counts))
+    for category in categories:
+        require(flows[category].keys() == set(FLOW_COUNTS), f"{where}.{category} lacks counts")
 
 
 def _check_counts(

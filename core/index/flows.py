@@ -10,8 +10,8 @@ from ..base.arrays import I64, U32
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
-from .format import COLUMNS
-from .loops import FLOW_COUNTS, Correlations, Loops
+from .format import COLUMNS, FLOW_COUNTS
+from .loops import Correlations, Loops
 from .workers import BuildJob, Worker
 
 

@@ -23,7 +23,6 @@ SLICE, INSTANT, CLOSING = 0, 1, 2
 """Kinds of events of a lane; CLOSING: the end of a slice, which is drawn no more."""
 BEGINS, ENDS = b"BbS", b"EeF"
 """Phases that begin and end a slice, on threads and in async ids alike."""
-FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import numpy as np
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..base.ids import NONE
-from .loops import FLOW_COUNTS, CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
+from .format import FLOW_COUNTS
+from .loops import CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
 
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
 SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")

@@ -12,11 +12,10 @@ import numpy as np
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.ids import NONE
 from ..read.columns import EventFlag, IdKind
-from .format import LONG
+from .format import FLOW_COUNTS, LONG
 from .loops import (
     BEGINS,
     ENDS,
-    FLOW_COUNTS,
     INSTANT,
     SLICE,
     CancelFlag,

@@ -239,6 +239,21 @@ def test_a_count_that_is_none_is_damage(folder: Path) -> None:
     assert now.code == 0 and "built anew" in now.out + now.err
 
 
+@pytest.mark.parametrize("names", [("oversized",), ("counts",), ("flows", "ac2g", "paired")], ids=".".join)
+def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path) -> None:
+    """A crafted index whose report lacks a number is built anew, whichever command would have read it."""
+    index = index_folder(folder / "index")
+    manifest = json.loads((index / MANIFEST).read_text())
+    report = manifest["read_report"]
+    for name in names[:-1]:
+        report = report[name]
+    del report[names[-1]]
+    (index / MANIFEST).write_text(json.dumps(manifest))
+    sealed_again(index)
+    now = answer(PICTURE, folder)
+    assert now.code == 0 and "built anew" in now.out + now.err
+
+
 def test_categories_that_a_row_does_not_list_are_drawn(folder: Path) -> None:
     """A crafted index whose slices have categories that their rows do not list is drawn without an error."""
     place = index_folder(folder / "index")
