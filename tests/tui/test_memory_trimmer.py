@@ -6,9 +6,10 @@ import gc
 import weakref
 
 import pytest
+from textual.geometry import Region
 
 from tracelane.tui.terminal import memory
-from tracelane.tui.terminal.memory import LATEST_S, WORTH_S, MemoryTrimmer, trim_heap
+from tracelane.tui.terminal.memory import LATEST_S, WORTH_S, MemoryTrimmer, forget_results, trim_heap
 
 
 class Clock:
@@ -71,6 +72,17 @@ def test_garbage_goes(clock: Clock) -> None:
     finally:
         gc.enable()
     assert gone() is None
+
+
+def test_results_of_drawing_are_forgotten() -> None:
+    """What textual remembers is bounded: it goes once there is more of it than allowed, not before."""
+    forget_results(0)
+    for x in range(100):
+        Region(x, 0, 5, 5).union(Region(3, x, 5, 5))
+    forget_results(100_000)
+    assert Region.union.cache_info().currsize == 100  # type: ignore[attr-defined]
+    forget_results(99)
+    assert Region.union.cache_info().currsize == 0  # type: ignore[attr-defined]
 
 
 def test_the_heap_can_be_trimmed_anywhere() -> None:

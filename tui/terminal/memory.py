@@ -5,10 +5,15 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
-from functools import cache
+from functools import _lru_cache_wrapper, cache
 from time import monotonic, process_time
 
+from rich.segment import Segment
+from rich.style import Style
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.geometry import Region
+from textual.strip import Strip
 
 LOOK_EVERY_S = 1.0
 AT_REST = 0.1
@@ -17,6 +22,8 @@ WORTH_S = 1.0
 """After so much work of the processor there is something to give back."""
 LATEST_S = 10.0
 """So long a rest is waited for."""
+MOST_REMEMBERED = 4096
+"""Results of drawing that are remembered, before all are forgotten: drawing them anew takes milliseconds."""
 
 
 class MemoryTrimmer:
@@ -43,6 +50,7 @@ class MemoryTrimmer:
         at_rest = worked - self._worked < AT_REST * LOOK_EVERY_S
         self._worked = worked
         if worked - self._worked_at_trim > WORTH_S and (at_rest or now - self._trimmed > LATEST_S):
+            forget_results(MOST_REMEMBERED)
             gc.collect()
             self._trim()
             self._worked = self._worked_at_trim = process_time()
@@ -58,3 +66,19 @@ def trim_heap() -> Callable[[], object]:
         return lambda: None
     trim.argtypes = [ctypes.c_size_t]
     return lambda: trim(0)
+
+
+def forget_results(most: int) -> None:
+    """Forget what textual and Rich remember of drawing, if that is more than so many results."""
+    memories = _memories()
+    if sum(memory.cache_info().currsize for memory in memories) > most:
+        for memory in memories:
+            memory.cache_clear()
+
+
+@cache
+def _memories() -> tuple[_lru_cache_wrapper[object], ...]:
+    owners = (Region, Segment, Strip, Style, StylesCache)
+    members = (member for owner in owners for member in vars(owner).values())
+    functions = (getattr(member, "__func__", member) for member in members)  # of class methods what they wrap
+    return tuple(function for function in functions if isinstance(function, _lru_cache_wrapper))
