@@ -227,6 +227,17 @@ def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     assert strict(facts) is None and "150 %" in strict.threshold
 
 
+def test_children_that_take_no_time(tmp_path: Path) -> None:
+    """Where an operator has its time in a call of its name, a child that takes none is the dearest."""
+    events = [note("first", 0, 0), op(0, 100, "again"), op(0, 100, "again"), op(50, 0, "nothing")]
+    ((_, evidence),) = [
+        (finding.rule, finding.evidence)
+        for finding in findings(Scope(trace_of(events, tmp_path))).findings
+        if finding.rule == "cost-in-children"
+    ]
+    assert [each.label for each in evidence] == ["its longest call: again", "the dearest child"]
+
+
 @pytest.mark.parametrize("rule", CASES)
 def test_rule(rule: str, tmp_path: Path) -> None:
     """At its threshold a rule speaks once, claims the time stated, shows evidence; below it says nothing."""

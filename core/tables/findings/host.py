@@ -247,6 +247,6 @@ def _dearest_child(facts: SourceFacts, name: int) -> int | None:
     children = np.flatnonzero((ordered[at] == above) & (host.name != name))
     if not len(children):
         return None
-    total = host.sums(children, host.ends - host.starts)
-    best = children[host.name[children] == int(np.argmax(total))]
+    total, names = host.sums(children, host.ends - host.starts), host.name[children]
+    best = children[names == names[np.argmax(total[names])]]
     return int(best[np.argmax((host.ends - host.starts)[best])])
