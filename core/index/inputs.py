@@ -11,6 +11,7 @@ from ..base.errors import UnreadableError
 from ..remote.files import (
     WEB,
     RemoteStatus,
+    each_at_once,
     is_url,
     list_remote,
     matching_remote,
@@ -83,7 +84,7 @@ def remote_inputs(url: str) -> list[str]:
     entries = list_remote(url)
     folders = [entry.url for entry in entries if entry.is_folder]
     inside = _named_like_traces(entries) or [
-        name for folder in folders for name in _named_like_traces(list_remote(folder))
+        name for listed in each_at_once(list_remote, folders) for name in _named_like_traces(listed)
     ]
     if not inside:
         raise UnreadableError(f"{shown_url(url)}: is a directory without traces")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..read.source import Source
+from ..remote.files import each_at_once, is_url
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .file_facts import FileFacts, facts_in_keys, source_and_facts
@@ -174,9 +175,11 @@ def resolve_files(paths: Sequence[str | Path], choice: Choice, index_dir: Path |
     if STDIN in map(str, expanded_paths) or (len(expanded_paths) == 1 and choice == NEWEST):
         return ResolvedFiles(named, tuple(Member(path, "") for path in expanded_paths))
     sources: dict[str | Path, Source] = {}
+    urls = [path for path in expanded_paths if is_url(path)]
+    remote = dict(zip(urls, each_at_once(lambda url: source_and_facts(url, index_dir), urls)))
 
     def facts_of(path: str | Path) -> FileFacts:
-        source, facts = source_and_facts(path, index_dir)
+        source, facts = remote.get(path) or source_and_facts(path, index_dir)
         if source is not None:
             sources[path] = source
         return facts

@@ -12,12 +12,14 @@ import contextlib
 import io
 import posixpath
 import re
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
@@ -26,8 +28,12 @@ EXTRA = "pip install 'tracelane[remote]'"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
 WEB, SSH = ("http", "https"), ("ssh", "sftp")
+AT_ONCE = 16
+"""Requests that are under way at a time, at most."""
 LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
 """Bytes that a stream asks for at first, and at most."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+)://.")
 
 
@@ -100,6 +106,17 @@ def file_system(scheme: str, authority: str) -> Any:
         return kind(**options)
 
 
+def each_at_once(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return what `ask` answers of each item, in their order; up to AT_ONCE threads ask, as each waits for a
+    server most of the time. Raises what the first of them raises.
+    """
+    ordered = list(items)
+    if len(ordered) < 2:
+        return [ask(item) for item in ordered]
+    with ThreadPoolExecutor(min(AT_ONCE, len(ordered))) as threads:
+        return list(threads.map(ask, ordered))
+
+
 def remote_status(url: str) -> RemoteStatus:
     """Return what is at a URL. Raises UnreadableError."""
     with _opened(url) as (system, path):
@@ -167,13 +184,26 @@ def read_remote(url: str, offset: int = 0, length: int | None = None) -> bytes:
     return data
 
 
+def open_remote(url: str) -> IO[bytes]:
+    """Return a file to be read, from a place in it too where the server answers ranges.
+
+    Raises FileNotFoundError where there is none, else UnreadableError.
+    """
+    with _opened(url, missing=True) as (system, path):
+        system.invalidate_cache()
+        size = int(system.info(path).get("size") or 0)
+    return RemoteFile(url, size, answers_ranges(url, size)).open("rb")
+
+
 def write_remote(url: str, data: bytes) -> None:
     """Write a file, whole or not at all. Raises UnreadableError."""
     with _opened(url) as (system, path):
         if scheme_of(url) in SSH:
-            system.makedirs(posixpath.dirname(path), exist_ok=True)
-            system.pipe_file(f"{path}.part", data)
-            system.mv(f"{path}.part", path)
+            folder, name = posixpath.split(path)
+            hidden = posixpath.join(folder, f".{name}-{secrets.token_hex(6)}")  # of this writer alone
+            system.makedirs(folder, exist_ok=True)
+            system.pipe_file(hidden, data)
+            system.mv(hidden, path)
         else:
             system.pipe_file(path, data)
 

@@ -27,6 +27,8 @@ from ..trace import trace_of
 from .groups import update_groups
 from .indexes import write_index
 from .layout import (
+    GROUPS,
+    INDEXES,
     RANKS,
     UNREADABLE_STATE,
     RecordName,
@@ -146,6 +148,8 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
     """
     place = StorePlace(store)
     sweep_leftovers()
+    for folder in ("", RANKS, GROUPS, INDEXES):
+        place.sweep(folder)
     write_store_manifest(place, plan.traces)
     groups = set()
     for collected in engine(plan.jobs):

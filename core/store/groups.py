@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
-from .pack import DamagedStoreError, PackedFile, packed
+from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
 from .place import StorePlace
 
 FACTS = "facts"
@@ -77,7 +77,7 @@ class Shelf:
 def read_group(place: StorePlace, name: str) -> Shelf:
     """Return a group. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
     path = f"{GROUPS}/{name}"
-    file = PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length))
+    file = _packed_file(place, path)
     directory = file.json("members")
     try:
         members = [record_name(str(member)) for member in directory["names"]]
@@ -97,8 +97,12 @@ def read_group(place: StorePlace, name: str) -> Shelf:
 def read_record(place: StorePlace, record: RecordName) -> Shelf:
     """Return the summary of one rank. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
     path = f"{RANKS}/{record}"
-    file = PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length))
-    return Shelf(file, [record], {})
+    return Shelf(_packed_file(place, path), [record], {})
+
+
+def _packed_file(place: StorePlace, path: str) -> PackedFile:
+    first = FIRST_REQUEST if place.is_remote else FIRST_READ
+    return PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length), first)
 
 
 def update_groups(place: StorePlace, groups: Iterable[str]) -> None:
@@ -126,7 +130,7 @@ def _members(place: StorePlace, name: str) -> list[RecordName]:
 def _group_bytes(place: StorePlace, records: Sequence[RecordName]) -> bytes | None:
     """Return the file of a group, None where one of its summaries has gone meanwhile."""
     try:
-        shelves = [read_record(place, record) for record in records]
+        shelves = place.each(lambda record: read_record(place, record), records)
         names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
         columns: dict[str, AnyArray] = {}
         lengths: dict[str, list[int]] = {}
@@ -138,7 +142,8 @@ def _group_bytes(place: StorePlace, records: Sequence[RecordName]) -> bytes | No
     except FileNotFoundError:
         return None
     directory = {"names": [str(record) for record in records], "lengths": lengths}
-    return packed(columns, {"members": directory, **texts})
+    read_first = {name: texts.pop(name) for name in (FACTS, STEP_TEXTS)}
+    return packed({"members": directory, **read_first, **columns, **texts})
 
 
 def _count(value: object) -> int:

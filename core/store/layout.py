@@ -31,6 +31,7 @@ GROUP_SIZE = 64
 MOST_STORE_MANIFEST = 64 << 10
 NO_RANK = "none"
 UNREADABLE_STATE = "0" * 12
+_GROUP = re.compile(r"(?:\d{6,9}|none)\.group")
 _RECORD = re.compile(
     r"(?P<rank>\d{6,9}|none)-(?P<name>[0-9a-f]{12})-(?P<state>[0-9a-f]{12})-(?P<content>[0-9a-f]{12})\.rank"
 )
@@ -96,6 +97,11 @@ def records_in(place: StorePlace) -> list[RecordName]:
     """Return the summaries of a store by name."""
     names = (record_name(name) for name in place.names(RANKS))
     return sorted((name for name in names if name is not None), key=str)
+
+
+def groups_in(place: StorePlace) -> list[str]:
+    """Return the groups of a store by name."""
+    return [name for name in place.names(GROUPS) if _GROUP.fullmatch(name)]
 
 
 def write_store_manifest(place: StorePlace, traces: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from ..index.captures import ranks_text
 from ..remote.files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
 from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match
-from ..tables.rank_groups import RankOrigin
+from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.ranks import RankDevices, RankFacts, Ranks, compared_ranks
 from ..tables.skew import Skew, skew_of
 from ..tables.step_choice import Steps
 from .groups import FACTS, STEP_TEXTS, Shelf, read_group, read_record
-from .layout import GROUPS, MANIFEST_NAME, RecordName, read_store_manifest, records_in
-from .pack import DamagedStoreError
+from .layout import MANIFEST_NAME, RecordName, groups_in, read_store_manifest, records_in
 from .place import StorePlace
 
+File = TypeVar("File")
 MOST_TIME = 1 << 62
 MOST_NAMED = 8
 """Unreadable ranks that a note names one by one."""
@@ -97,13 +97,9 @@ class StoredRank:
     def origin(self) -> RankOrigin:
         """Where it belongs, as its trace tells."""
         groups = self.facts.get("groups")
-        configured = [
-            {"pg_name": group[0], "pg_desc": group[1], "ranks": group[2]}
-            for group in (groups if isinstance(groups, list) else [])
-            if isinstance(group, list) and len(group) == 3
-        ]
-        envelope = {"distributedInfo": {"pg_config": configured}}
-        return RankOrigin(self.rank or 0, self.host, str(self.facts.get("place", "")), envelope)
+        sound = (_process_group(group) for group in (groups if isinstance(groups, list) else []))
+        known = tuple(group for group in sound if group is not None)
+        return RankOrigin(self.rank or 0, self.host, str(self.facts.get("place", "")), known)
 
     @property
     def devices(self) -> RankDevices:
@@ -190,8 +186,8 @@ class CaptureStore:
         if not numbers:
             return ()
         world = max((rank.number("world") or 0 for rank in self.ranks), default=0)
-        whole = range(max(min(world, 1 << 20), max(numbers) + 1))
-        return tuple(sorted(set(whole) - set(numbers))) if len(whole) < 1 << 21 else ()
+        count = max(min(world, MOST_RANKS), max(numbers) + 1)
+        return tuple(sorted(set(range(count)) - set(numbers))) if count <= MOST_RANKS else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -298,12 +294,11 @@ def open_store(path: str) -> CaptureStore:
     records = records_in(place)
     notes: list[str] = []
     ranks: dict[RecordName, StoredRank] = {}
-    wanted = set(records)
-    for name in place.names(GROUPS):
-        notes += _take(lambda name=name: read_group(place, name), wanted, ranks)  # type: ignore[misc]
-    for record in records:
-        if record not in ranks:
-            notes += _take(lambda record=record: read_record(place, record), wanted, ranks)  # type: ignore[misc]
+    for shelf in place.each(lambda name: _shelf(read_group, place, name), groups_in(place)):
+        notes += _add_ranks(shelf, set(records), ranks)
+    alone = [record for record in records if record not in ranks]
+    for shelf in place.each(lambda record: _shelf(read_record, place, record), alone):
+        notes += _add_ranks(shelf, set(records), ranks)
     if not ranks:
         raise UnreadableError(notes[0] if notes else f"{place.title}: the store holds no rank yet")
     ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
@@ -315,21 +310,36 @@ def open_store(path: str) -> CaptureStore:
     return CaptureStore(place, once, notes, str(manifest.get("traces", "")))
 
 
-def _take(
-    read: Callable[[], Shelf], wanted: set[RecordName], ranks: dict[RecordName, StoredRank]
-) -> list[str]:
-    """Add what stands on a shelf to the ranks; returns what is to be said where it cannot be read."""
+def _shelf(
+    read: Callable[[StorePlace, File], Shelf], place: StorePlace, name: File
+) -> Shelf | UnreadableError | None:
+    """Return a file of summaries as `read` gives it, why it cannot be read, or None where it is gone."""
     try:
-        shelf = read()
+        return read(place, name)
+    except FileNotFoundError:
+        return None  # written anew a moment ago
+    except UnreadableError as error:
+        return error
+
+
+def _add_ranks(
+    shelf: Shelf | UnreadableError | None, records: Set[RecordName], ranks: dict[RecordName, StoredRank]
+) -> list[str]:
+    """Add those of a shelf that are among the records to the ranks; returns what must be said where it cannot
+    be read.
+    """
+    if shelf is None:
+        return []
+    try:
+        if isinstance(shelf, UnreadableError):
+            raise shelf
         for place, record in enumerate(shelf.members):
-            if record in wanted and record not in ranks:
+            if record in records and record not in ranks:
                 facts = shelf.text(FACTS, place)
                 if not isinstance(facts, dict):
                     raise shelf.damaged(f"the facts of {record} are none")
                 ranks[record] = StoredRank(record, shelf, place, facts)
-    except FileNotFoundError:
-        return []  # written anew a moment ago
-    except DamagedStoreError as error:
+    except UnreadableError as error:
         return [f"{error}; what it holds is left out"]
     return []
 
@@ -348,6 +358,21 @@ def _once_each(ranks: Iterable[StoredRank]) -> tuple[list[StoredRank], list[Stor
         else:
             twice.append(rank)
     return list(once.values()), twice
+
+
+def _process_group(value: object) -> ProcessGroup | None:
+    """Return a process group as a summary has it: [name, description, [[first, end, stride], …]]."""
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], list):
+        return None
+    runs = []
+    for run in value[2]:
+        sound = isinstance(run, list) and len(run) == 3 and all(type(number) is int for number in run)
+        if not sound or not (0 <= run[0] < run[1] <= MOST_RANKS and 0 < run[2] <= MOST_RANKS):
+            return None
+        runs.append(range(*run))
+    if sum(map(len, runs)) > MOST_RANKS:
+        return None
+    return ProcessGroup(str(value[0]), str(value[1]), tuple(runs))
 
 
 def _texts(value: Any, key: str) -> tuple[str, ...]:

@@ -26,11 +26,11 @@ MAGIC = b"tracelane store 1\n"
 LEVEL = 6
 DTYPES = {"i8": "<i8", "f8": "<f8", "u1": "u1", "json": "u1"}
 MOST_DIRECTORY = 16 << 20
-MOST_PART = 1 << 30
-"""Bytes that a part may have when it is unpacked."""
+MOST_PART = 64 << 20
+"""Bytes that a part may have when it is unpacked: 8 million numbers of 64 ranks."""
 _SIZES = struct.Struct("<II")
-FIRST_READ = 64 << 10
-"""So much of a file is read for its directory at first."""
+FIRST_READ, FIRST_REQUEST = 64 << 10, 4 << 20
+"""So much of a file is read for its directory at first; more where each reading is a request to a server."""
 
 
 class DamagedStoreError(UnreadableError):
@@ -48,18 +48,20 @@ class Part:
     crc: int  # of the packed bytes
 
 
-def packed(columns: Mapping[str, AnyArray], texts: Mapping[str, Any]) -> bytes:
-    """Return columns (int64, float64 or uint8) and JSON values as the bytes of a file, in the order given."""
+def packed(parts: Mapping[str, Any]) -> bytes:
+    """Return columns (arrays of int64, float64 or uint8) and JSON values as the bytes of a file, in the order
+    given.
+    """
     directory: dict[str, list[Any]] = {}
     bodies: list[bytes] = []
     offset = 0
-    for name, value in {**texts, **columns}.items():
-        if name in texts:
-            dtype, raw = "json", json_bytes(value)
-            length = len(raw)
-        else:
+    for name, value in parts.items():
+        if isinstance(value, np.ndarray):
             dtype, length = _dtype(value), len(value)
             raw = _raw(value, dtype)
+        else:
+            dtype, raw = "json", json_bytes(value)
+            length = len(raw)
         body = zlib.compress(raw, LEVEL)
         directory[name] = [dtype, length, offset, len(body), zlib.crc32(body)]
         bodies.append(body)
@@ -78,11 +80,14 @@ def json_bytes(value: Any) -> bytes:
 class PackedFile:
     """A packed file whose parts are read when they are asked for."""
 
-    def __init__(self, title: str, read: Callable[[int, int], bytes]) -> None:
-        """Read the directory by `read(offset, length)`. Raises DamagedStoreError, UnreadableError."""
+    def __init__(self, title: str, read: Callable[[int, int], bytes], first: int = FIRST_READ) -> None:
+        """Read the directory by `read(offset, length)`, `first` bytes at once.
+
+        Raises DamagedStoreError, UnreadableError.
+        """
         self.title = title
         self._read = read
-        head = read(0, FIRST_READ)
+        head = read(0, first)
         begin = len(MAGIC) + _SIZES.size
         if len(head) < begin or not head.startswith(MAGIC):
             raise self.damaged("it is no file of a capture store, or of another version")

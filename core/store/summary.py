@@ -17,7 +17,7 @@ from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
 from ..tables.kernels import kernels
 from ..tables.kinds import KERNEL_TYPES
-from ..tables.rank_groups import host_of_source
+from ..tables.rank_groups import host_of_source, process_groups
 from ..tables.ranks import RankDevices
 from ..tables.scope import Scope
 from ..tables.step_choice import find_steps
@@ -30,6 +30,8 @@ from .pack import packed
 LEAST_ROOM = 32 << 10
 ROOM_SHARE = 200
 """A summary takes LEAST_ROOM or a 200th of its trace, whichever is more; so does its copy in a group."""
+MOST_VALUES = 1 << 17
+"""Values of a column at most, so that those of a group can be read back (`MOST_PART`)."""
 LINE_CELLS = 512
 LANE_CELLS = 128
 MOST_LANES = 256
@@ -83,7 +85,7 @@ class RankSummary:
 
     def to_bytes(self) -> bytes:
         """Return the file of the summary."""
-        return packed(self.columns, {"facts": self.facts, **self.texts})
+        return packed({"facts": self.facts, **self.texts, **self.columns})
 
 
 def refused_rank(facts: Mapping[str, Any], reason: str) -> RankSummary:
@@ -101,7 +103,8 @@ def summarised(trace: Trace, facts: Mapping[str, Any], trace_bytes: int) -> Rank
     whole = _Whole(trace, facts)
     for size in SIZES:
         summary = whole.summary(size)
-        if len(summary.to_bytes()) <= room:
+        longest = max(map(len, summary.columns.values()))
+        if longest <= MOST_VALUES and len(summary.to_bytes()) <= room:
             break
     return summary
 
@@ -141,7 +144,10 @@ class _Whole:
             "device_names": [work.title for work in works],
             "level": self.level,
             "problems": sum(int(problem.get("count", 1)) for problem in self.index.problems),
-            "groups": _process_groups(self.index.manifest.get("envelope"), member.rank),
+            "groups": [
+                [group.name, group.description, [[run.start, run.stop, run.step] for run in group.runs]]
+                for group in process_groups(self.index.manifest.get("envelope"), member.rank)
+            ],
         }
 
     def summary(self, size: SummarySize) -> RankSummary:
@@ -260,15 +266,3 @@ def _edges(span: tuple[int, int], cells: int) -> I64:
 def _shares(busy: I64, widths: I64) -> AnyArray:
     shares = np.ceil(255.0 * busy / np.maximum(widths, 1))
     return np.clip(shares, 0, 255).astype(np.uint8)
-
-
-def _process_groups(envelope: object, rank: int | None) -> list[list[Any]]:
-    """Return [name, description, ranks] of the process groups that a rank is in, as its trace has them."""
-    info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    groups = info.get("pg_config") if isinstance(info, dict) else None
-    sound = []
-    for group in groups if isinstance(groups, list) else []:
-        ranks = group.get("ranks") if isinstance(group, dict) else None
-        if isinstance(ranks, list) and rank in ranks and all(type(each) is int for each in ranks):
-            sound.append([str(group.get("pg_name", "")), str(group.get("pg_desc", "")), ranks])
-    return sound

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,6 +53,19 @@ UNKNOWN = "unknown"
 """The group of ranks whose files do not tell."""
 
 
+Runs = tuple[range, ...]
+"""Ranks as runs of equal stride: what each of many ranks says of all of them stays short."""
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """A process group that a rank is in."""
+
+    name: str
+    description: str
+    runs: Runs
+
+
 @dataclass(frozen=True)
 class RankOrigin:
     """What a rank's file and its name tell of where the rank belongs."""
@@ -60,7 +73,7 @@ class RankOrigin:
     rank: int
     host: str
     place: str  # in the parallel layout: "TP 1 DP 0"
-    envelope: object  # the trace's own keys
+    groups: tuple[ProcessGroup, ...]
 
 
 def rank_origins(trace: Trace, sources: Sequence[int]) -> dict[int, RankOrigin]:
@@ -70,7 +83,7 @@ def rank_origins(trace: Trace, sources: Sequence[int]) -> dict[int, RankOrigin]:
             _rank(trace, source),
             host_of_source(trace, source),
             trace.members[source].layout if source < len(trace.members) else "",
-            trace.indexes[source].manifest.get("envelope"),
+            process_groups(trace.indexes[source].manifest.get("envelope"), _rank(trace, source)),
         )
         for source in sources
     }
@@ -119,31 +132,37 @@ def _of_configuration(origins: Mapping[int, RankOrigin], axis: str) -> dict[int,
     """Return the groups that `pg_config` tells."""
     groups = {source: _groups_of_axis(origin, axis) for source, origin in origins.items()}
     together = _united(group for several in groups.values() if len(several) > 1 for group in several)
-    return {
-        source: _title(several[0] if len(several) == 1 else together[origins[source].rank])
+    runs = {
+        source: several[0] if len(several) == 1 else together[origins[source].rank]
         for source, several in groups.items()
         if several
     }
+    titles = {each: _title(_ranks_in(each)) for each in set(runs.values())}
+    return {source: titles[each] for source, each in runs.items()}
 
 
-def _groups_of_axis(origin: RankOrigin, axis: str) -> list[Sequence[int]]:
+def _groups_of_axis(origin: RankOrigin, axis: str) -> list[Runs]:
     """Return the ranks of the process group of an axis that a file tells: of several names that fit the one
     with the fewest other words (DATA_PARALLEL_GROUP before DATA_PARALLEL_GROUP_WITH_CP); of shards and their
     replicas both.
     """
     fitting = sorted(
-        (len(words - _AXIS_WORDS[axis]), len(text), text, ranks)
-        for text, ranks in _configured(origin.envelope)
-        if origin.rank in ranks and _is_of_axis(words := _words(text), axis)
+        (
+            (len(words - _AXIS_WORDS[axis]), len(text), text, group.runs)
+            for group in origin.groups
+            for text in (group.description, group.name)
+            if _is_of_axis(words := _words(text), axis)
+        ),
+        key=lambda each: each[:3],
     )
     if not fitting:
         return []
     kinds = [
-        next((ranks for _, _, text, ranks in fitting if _words(text) & kind), None)
+        next((runs for _, _, text, runs in fitting if _words(text) & kind), None)
         for kind in (_SHARDS, _REPLICAS)
     ]
-    if _words(fitting[0][2]) & (_SHARDS | _REPLICAS) and all(ranks is not None for ranks in kinds):
-        return [ranks for ranks in kinds if ranks is not None]
+    if _words(fitting[0][2]) & (_SHARDS | _REPLICAS) and all(runs is not None for runs in kinds):
+        return [runs for runs in kinds if runs is not None]
     return [fitting[0][3]]
 
 
@@ -156,31 +175,55 @@ def _is_of_axis(words: frozenset[str], axis: str) -> bool:
     return bool(words & _AXIS_WORDS[axis]) and not words & _OTHER_AXES[axis]
 
 
-def _united(groups: Iterable[Sequence[int]]) -> dict[int, frozenset[int]]:
+def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
     """Return by rank all ranks that it is tied to by groups which share a rank."""
     together: dict[int, set[int]] = {}
-    for group in groups:
-        union = set(group).union(*(together.get(rank, ()) for rank in group))
-        for rank in union:
-            together[rank] = union
-    return {rank: frozenset(union) for rank, union in together.items()}
+    for group in dict.fromkeys(groups):
+        ranks = set(_ranks_in(group))
+        tied = {id(union): union for rank in ranks if (union := together.get(rank)) is not None}
+        union = ranks.union(*tied.values())
+        together.update(dict.fromkeys(union, union))
+    runs = {id(union): runs_of(union) for union in {id(each): each for each in together.values()}.values()}
+    return {rank: runs[id(union)] for rank, union in together.items()}
 
 
-def _configured(envelope: Any) -> list[tuple[str, Sequence[int]]]:
-    """Return (description or name, ranks) of the process groups of a file, those that are sound. Torch writes
-    no ranks for a group of all of them.
+def process_groups(envelope: object, rank: int | None) -> tuple[ProcessGroup, ...]:
+    """Return the process groups that a rank is in, as its trace's own keys have them. Torch writes no ranks for
+    a group of all of them.
     """
     info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    groups = info.get("pg_config") if isinstance(info, dict) else None
+    configured = info.get("pg_config") if isinstance(info, dict) else None
     world = info.get("world_size") if isinstance(info, dict) else None
     everyone = range(world) if type(world) is int and 0 < world <= MOST_RANKS else range(0)
-    sound: list[tuple[str, Sequence[int]]] = []
-    for group in groups if isinstance(groups, list) else []:
+    groups = []
+    for group in configured if isinstance(configured, list) else []:
         ranks = group.get("ranks") if isinstance(group, dict) else None
-        if isinstance(ranks, list) and all(type(rank) is int and rank >= 0 for rank in ranks):
-            texts = (group.get("pg_desc"), group.get("pg_name"))
-            sound += [(text, ranks or list(everyone)) for text in texts if isinstance(text, str)]
-    return sound
+        if not isinstance(ranks, list) or any(type(each) is not int or each < 0 for each in ranks):
+            continue
+        if rank in (ranks or everyone):
+            texts = (group.get("pg_name"), group.get("pg_desc"))
+            name, description = (text if isinstance(text, str) else "" for text in texts)
+            groups.append(ProcessGroup(name, description, runs_of(ranks or everyone)))
+    return tuple(groups)
+
+
+def runs_of(ranks: Iterable[int]) -> Runs:
+    """Return ranks as runs of equal stride, in order: [0, 4, 8, 9] as range(0, 9, 4), range(9, 10)."""
+    ordered = sorted(set(ranks))
+    runs: list[range] = []
+    at = 0
+    while at < len(ordered):
+        last = at
+        stride = ordered[at + 1] - ordered[at] if at + 1 < len(ordered) else 1
+        while last + 1 < len(ordered) and ordered[last + 1] - ordered[last] == stride:
+            last += 1
+        runs.append(range(ordered[at], ordered[last] + 1, stride))
+        at = last + 1
+    return tuple(runs)
+
+
+def _ranks_in(runs: Runs) -> list[int]:
+    return [rank for run in runs for rank in run]
 
 
 def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dict[int, str]:

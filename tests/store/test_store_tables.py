@@ -129,7 +129,7 @@ def test_values_that_somebody_made_up_are_refused(tmp_path: Path, seed: int) -> 
             name = chance.choice(sorted(columns))
             made_up = (np.empty(0, np.int64), np.array([2**63 - 1, -(2**63)]), np.zeros(20, np.int64))
             columns[name] = chance.choice((*made_up, columns[name][:-1]))
-        path.write_bytes(packed(columns, texts))
+        path.write_bytes(packed({**texts, **columns}))
         try:
             store = open_store(str(folder))
             for name in STORE_TABLES:
@@ -153,13 +153,13 @@ def test_a_group_that_is_damaged_costs_nothing(tmp_path: Path) -> None:
 
 def test_values_that_lie_are_refused() -> None:
     """A directory with other lengths than its parts, unknown types, negative sizes, a bomb."""
-    data = packed({"a": np.arange(5)}, {"facts": {}})
+    data = packed({"facts": {}, "a": np.arange(5)})
 
     def opened(raw: bytes) -> PackedFile:
         return PackedFile("x", lambda offset, length: raw[offset : offset + length])
 
     assert opened(data).column("a").tolist() == [0, 1, 2, 3, 4]
-    assert opened(packed({"a": np.array([-(2**63), 2**63 - 1])}, {})).column("a").tolist() == [
+    assert opened(packed({"a": np.array([-(2**63), 2**63 - 1])})).column("a").tolist() == [
         -(2**63),
         2**63 - 1,
     ]
