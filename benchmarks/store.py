@@ -20,41 +20,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.cost import TRACELANE, Cost
 from benchmarks.machine import machine
 
-TRACELANE = (sys.executable, "-m", "tracelane")
 WORKER = "from multiprocessing.spawn"
 SHARDS = 4
 TURN_S = 0.05
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a command and the processes below it took."""
-
-    wall_s: float
-    processor_s: float
-    peak_bytes: int  # of the largest of these processes
-
-    @classmethod
-    def of(cls, *arguments: str) -> tuple[Cost, str]:
-        """Run tracelane; return what it cost and what it printed. Raises CalledProcessError."""
-        began = time.perf_counter()
-        process = subprocess.Popen([*TRACELANE, *arguments], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        text = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, process.args)
-        wall = time.perf_counter() - began
-        return cls(round(wall, 2), round(usage.ru_utime + usage.ru_stime, 2), usage.ru_maxrss * 1024), text
 
 
 def measured(traces: Path, work: Path, *, equal: bool) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def collect(
     Traces and store may be folders or URLs. What the store has already is not read again, so that running it
     anew does what is missing. Exit code 1 where a trace could not be read; each is named.
     """
+    from tracelane.core.base.collector import collect_often
     from tracelane.core.store.collect import Shard, one_after_another, planned
     from tracelane.core.store.collect import collect as collected_of
     from tracelane.tui.text.progress import ProgressBar
@@ -67,6 +68,7 @@ def collect(
     for note in plan.notes:
         print_text(f"tracelane: {safe(note)}", error=True)
     results = []
+    collect_often()  # what one rank leaves is garbage before the next
     with ProgressBar("collecting") as progress:
         from tracelane.core.base.progress import Progress
 

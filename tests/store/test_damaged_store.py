@@ -1,0 +1,279 @@
+"""A store from somebody else: whatever its files hold, every command answers or says in a line why not."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import traceback
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.rank_files import rank_files
+from tests.tui.cli_process import tracelane
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.index.options import IndexOptions
+from tracelane.core.store.collect import collect, one_after_another, planned
+from tracelane.core.store.layout import record_name
+from tracelane.core.store.opened import open_store
+from tracelane.core.store.pack import MOST_PART, PackedFile, packed
+from tracelane.core.store.picture import opened_rank, picture_of_store
+from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
+
+ROUNDS = int(os.environ.get("STORE_DAMAGES", "60"))
+RANKS = 3
+SPARSE_BYTES = 1 << 40
+MOST_MEMORY = 256 << 20
+GROUPINGS = ("host", "tp", "pp", "dp")
+Damage = Callable[[Path, random.Random], None]
+
+
+def store_with_indexes(folder: Path, ranks: int = RANKS) -> Path:
+    """Collect small ranks with their indexes."""
+    folder.mkdir(exist_ok=True)
+    traces, store = rank_files(folder / "traces", ranks), folder / "store"
+    list(collect(planned([str(traces)], str(store), with_index=True), str(store), one_after_another))
+    return store
+
+
+def files_in(store: Path) -> list[Path]:
+    return sorted(path for path in store.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+# -- what is done to a store --------------------------------------------------------------------------------
+
+
+def flip(store: Path, chance: random.Random) -> None:
+    path = chance.choice(files_in(store))
+    data = bytearray(path.read_bytes() or b"x")
+    for _ in range(chance.choice((1, 1, 8, 100))):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    path.write_bytes(data)
+
+
+def truncate(store: Path, chance: random.Random) -> None:
+    path = chance.choice(files_in(store))
+    data = path.read_bytes()
+    path.write_bytes(data[: chance.randrange(len(data) + 1)])
+
+
+def extend(store: Path, chance: random.Random) -> None:
+    with chance.choice(files_in(store)).open("ab") as file:
+        file.truncate(SPARSE_BYTES)
+
+
+def swap(store: Path, chance: random.Random) -> None:
+    one, other = (chance.choice(files_in(store)) for _ in range(2))
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+def remove(store: Path, chance: random.Random) -> None:
+    chance.choice(files_in(store)).unlink()
+
+
+def link_file(store: Path, chance: random.Random) -> None:
+    path = chance.choice(files_in(store))
+    outside = store.parent / "outside"
+    path.rename(outside)
+    path.symlink_to(chance.choice((str(outside), "/dev/zero", "/etc/passwd", path.name)))
+
+
+def link_folder(store: Path, chance: random.Random) -> None:
+    folder = store / chance.choice(("ranks", "groups", "indexes"))
+    if folder.is_dir() and not folder.is_symlink():
+        folder.rename(store.parent / "folder")
+        folder.symlink_to(store.parent / "folder")
+
+
+def no_file(store: Path, chance: random.Random) -> None:
+    path = chance.choice(files_in(store))
+    path.unlink()
+    if chance.random() < 0.5:
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+
+
+def absurd_name(store: Path, chance: random.Random) -> None:
+    path = chance.choice(files_in(store))
+    names = ("x" * 250, "999999999-0-0-0.rank", "\x1b[31m.group", "\udcff.group", "-rf", "9" * 12 + ".group")
+    shutil.copy(path, path.with_name(chance.choice(names)))
+
+
+def absurd_manifest(store: Path, chance: random.Random) -> None:
+    texts = ('{"format":"tracelane capture store","version":1,"traces":%s}', "%s", "[" * 60_000 + "%s")
+    value = chance.choice(('"/etc"', '"../../../../etc"', "1e999", "null", "[]", '"\\ud800"', '"a\\u0000b"'))
+    (store / "tracelane-store.json").write_text(chance.choice(texts) % value)
+
+
+def absurd_facts(store: Path, chance: random.Random) -> None:
+    """Sound checksums over values that nobody wrote, in a summary that is read alone."""
+    for group in store.glob("groups/*"):
+        group.unlink()
+    path = chance.choice([path for path in files_in(store) if path.suffix == ".rank"])
+    try:
+        parts = parts_of(path)
+    except TracelaneError:
+        return
+    facts = parts["facts"]
+    key = chance.choice(sorted(facts))
+    numbers = (2**62, -(2**62), 2**200, -1, 0, 1.5, float("nan"), float("inf"))
+    texts = ("\x1b]0;x\x07", "../../etc/passwd", "\ud800", "x" * 100_000, "\0")
+    lists = ([], [[]], [[[0, 2**40, 1]]], [["tp", "tp", [[0, 2**20, 1]] * 50]], {}, [["", ""]] * 1000, [1, 2])
+    facts[key] = chance.choice((*numbers, *texts, *lists, None, True))
+    if chance.random() < 0.3:
+        name = chance.choice([name for name in parts if isinstance(parts[name], np.ndarray)])
+        values = chance.choice(
+            (np.array([2**62, -(2**62)] * 10), np.arange(20) * 2**58, np.zeros(0, np.int64))
+        )
+        parts[name] = values.astype(parts[name].dtype)
+    path.write_bytes(packed(parts))
+
+
+def parts_of(path: Path) -> dict[str, object]:
+    data = path.read_bytes()
+    file = PackedFile(str(path), lambda offset, length: data[offset : offset + length])
+    return {
+        name: file.json(name) if part.dtype == "json" else file.column(name)
+        for name, part in file.parts.items()
+    }
+
+
+DAMAGES: tuple[Damage, ...] = (
+    flip,
+    flip,
+    truncate,
+    extend,
+    swap,
+    remove,
+    link_file,
+    link_folder,
+    no_file,
+    absurd_name,
+    absurd_manifest,
+    absurd_facts,
+    absurd_facts,
+)
+
+# -- what is asked of it ------------------------------------------------------------------------------------
+
+
+def ask_everything(store: Path, work: Path) -> list[str]:
+    """Run what every command runs on a store; return the messages of those that failed."""
+    asked: list[Callable[[], object]] = [
+        *(lambda name=name: tables(store, name) for name in STORE_TABLES),
+        *(lambda by=by: tables(store, "ranks", group_by=by, worst=2) for by in GROUPINGS),
+        lambda: summary_of_store(open_store(str(store))),
+        lambda: picture_of_store(open_store(str(store)), IndexOptions(work / "picture")).close(),
+        *(lambda place=place: open_rank(store, place, work) for place in range(RANKS)),
+    ]
+    messages = []
+    for ask in asked:
+        try:
+            ask()
+        except TracelaneError as error:
+            messages.append(str(error))
+    return messages
+
+
+def tables(store: Path, name: str, **options: object) -> None:
+    for table in store_tables(open_store(str(store)), name, options):
+        list(table.rows())
+
+
+def open_rank(store: Path, place: int, work: Path) -> None:
+    opened = open_store(str(store))
+    if place < len(opened.ranks):
+        folder = work / f"rank{place}"
+        opened_rank(opened, place, folder, options=IndexOptions(work / "indexes")).close()
+
+
+@pytest.mark.slow
+def test_any_damage_is_said_in_a_line(tmp_path: Path) -> None:
+    """One or two damages to a sound store, of every kind: answers, or one line, and no memory to speak of."""
+    chance = random.Random(int(os.environ.get("STORE_SEED", "1")))
+    sound = store_with_indexes(tmp_path / "sound")
+    failures = []
+    tracemalloc.start()
+    for turn in range(ROUNDS):
+        folder = tmp_path / "damaged"
+        shutil.copytree(sound, folder / "store")
+        shutil.copytree(sound.parent / "traces", folder / "traces")
+        (folder / "work").mkdir()
+        damages = [chance.choice(DAMAGES) for _ in range(chance.choice((1, 1, 2)))]
+        for damage in damages:
+            damage(folder / "store", chance)
+        tracemalloc.reset_peak()
+        why = ""
+        try:
+            messages = ask_everything(folder / "store", folder / "work")
+        except Exception:
+            why = traceback.format_exc(limit=-3)
+        else:
+            why = next((repr(message) for message in messages if not message or "\n" in message), "")
+        if tracemalloc.get_traced_memory()[1] > MOST_MEMORY:
+            why = f"{tracemalloc.get_traced_memory()[1] >> 20} MB of memory"
+        if why:
+            failures.append(f"turn {turn}: {[damage.__name__ for damage in damages]}: {why}")
+        shutil.rmtree(folder)
+    tracemalloc.stop()
+    assert not failures, "\n".join(failures)
+
+
+def test_links_out_of_a_store_are_not_followed(tmp_path: Path) -> None:
+    """A summary that lies elsewhere is none of the store's, be the file a link or its folder."""
+    store = store_with_indexes(tmp_path)
+    (group,) = store.glob("groups/*")
+    group.unlink()
+    summary = sorted(store.glob("ranks/*"))[1]
+    summary.rename(tmp_path / "outside.rank")
+    summary.symlink_to(tmp_path / "outside.rank")
+    assert [rank.rank for rank in open_store(str(store)).ranks] == [0, 2]
+    (store / "ranks").rename(tmp_path / "elsewhere")
+    (store / "ranks").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TracelaneError, match="a link, which is not followed"):
+        open_store(str(store))
+
+
+def test_collecting_into_a_store_writes_through_no_link(tmp_path: Path) -> None:
+    """A folder of the store that leads elsewhere is refused, and nothing is written there."""
+    store = store_with_indexes(tmp_path)
+    shutil.rmtree(store / "ranks")
+    (tmp_path / "elsewhere").mkdir()
+    (store / "ranks").symlink_to(tmp_path / "elsewhere")
+    done = tracelane("collect", str(tmp_path / "traces"), "-o", str(store))
+    assert done.returncode != 0 and "a link, which is not followed" in done.stderr
+    assert done.stderr.count("\n") == 1 and not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_part_that_unpacks_to_more_than_it_may_is_refused(tmp_path: Path) -> None:
+    """A few KB of zeros for more memory than 64 ranks ever need."""
+    store = store_with_indexes(tmp_path, 1)
+    (path,) = store.glob("ranks/*")
+    name = record_name(path.name)
+    assert name is not None
+    parts = parts_of(path)
+    path.write_bytes(packed({**parts, "steps.start": np.zeros(MOST_PART // 8 + 1, np.int64)}))
+    for group in store.glob("groups/*"):
+        group.unlink()
+    with pytest.raises(TracelaneError, match="its directory is none"):
+        open_store(str(store))
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
+    """A file that nobody writes any more goes; one that is still locked stays."""
+    import fcntl
+
+    store = store_with_indexes(tmp_path, 1)
+    left, locked = store / "ranks" / ".x.rank-0123", store / "groups" / ".y.group-0123"
+    left.write_bytes(b"half")
+    with locked.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert tracelane("collect", str(tmp_path / "traces"), "-o", str(store)).returncode == 0
+        assert not left.exists() and locked.exists()
