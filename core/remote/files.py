@@ -14,7 +14,6 @@ import posixpath
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -113,6 +112,8 @@ def each_at_once(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[R
     ordered = list(items)
     if len(ordered) < 2:
         return [ask(item) for item in ordered]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(AT_ONCE, len(ordered))) as threads:
         return list(threads.map(ask, ordered))
 

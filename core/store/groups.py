@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import I64, AnyArray
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
 from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
 from .place import StorePlace
@@ -22,6 +22,20 @@ NOTHING: Mapping[str, Any] = {
     FINDINGS: None,
 }
 MOST_MEMBERS = 1 << 16
+MOST_TIME = 1 << 62
+"""No time or count is greater."""
+STEP_NUMBERS = (
+    "cpu_busy_ns",
+    "device_ns",
+    "device_busy_ns",
+    "device_span_ns",
+    "idle_ns",
+    "kernel_ns",
+    "comm_ns",
+    "copy_ns",
+    "device_slices",
+)
+KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
 
 
 class Shelf:
@@ -35,6 +49,7 @@ class Shelf:
         self._file = file
         self._bounds = {name: np.cumsum([0, *counts]).astype(np.int64) for name, counts in lengths.items()}
         self._columns: dict[str, AnyArray] = {}
+        self._bounded: set[str] = set()  # columns of times that were looked at
         self._texts: dict[str, Sequence[Any]] = {}
         self._is_group = FACTS in file.parts and "members" in file.parts
 
@@ -63,6 +78,17 @@ class Shelf:
             self._columns[name] = column
         bounds = self._bounds[name]
         return self._columns[name][bounds[member] : bounds[member + 1]]
+
+    def times(self, name: str, member: int) -> I64:
+        """Return a column of times or counts of a member, held to bounds. Raises DamagedStoreError."""
+        values = self.column(name, member)
+        if name not in self._bounded:
+            whole = self._columns.get(name, values)
+            most = max(-int(whole.min()), int(whole.max())) if len(whole) else 0
+            if whole.dtype != np.int64 or most > MOST_TIME:
+                raise self.damaged(f"{name} is out of bounds")
+            self._bounded.add(name)
+        return values
 
     @property
     def column_names(self) -> list[str]:

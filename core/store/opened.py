@@ -19,12 +19,11 @@ from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.ranks import RankDevices, RankFacts, Ranks, compared_ranks
 from ..tables.skew import Skew, skew_of
 from ..tables.step_choice import Steps
-from .groups import FACTS, STEP_TEXTS, Shelf, read_group, read_record
+from .groups import FACTS, MOST_TIME, STEP_TEXTS, Shelf, read_group, read_record
 from .layout import MANIFEST_NAME, RecordName, groups_in, read_store_manifest, records_in
 from .place import StorePlace
 
 File = TypeVar("File")
-MOST_TIME = 1 << 62
 MOST_NAMED = 8
 """Unreadable ranks that a note names one by one."""
 
@@ -88,10 +87,7 @@ class StoredRank:
 
     def times(self, name: str) -> I64:
         """Return a column of times or counts, held to bounds. Raises DamagedStoreError."""
-        values = self.column(name).astype(np.int64)
-        if len(values) and (values.min() < -MOST_TIME or values.max() > MOST_TIME):
-            raise self.shelf.damaged(f"{name} is out of bounds")
-        return values
+        return self.shelf.times(name, self.member)
 
     @property
     def origin(self) -> RankOrigin:

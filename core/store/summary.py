@@ -25,6 +25,7 @@ from ..tables.steps import steps
 from ..tables.table import Table
 from ..tables.work import Work, work_of
 from ..trace import Trace
+from .groups import KERNEL_NUMBERS, STEP_NUMBERS
 from .pack import packed
 
 LEAST_ROOM = 32 << 10
@@ -36,18 +37,6 @@ LINE_CELLS = 512
 LANE_CELLS = 128
 MOST_LANES = 256
 EVIDENCE = 3
-STEP_NUMBERS = (
-    "cpu_busy_ns",
-    "device_ns",
-    "device_busy_ns",
-    "device_span_ns",
-    "idle_ns",
-    "kernel_ns",
-    "comm_ns",
-    "copy_ns",
-    "device_slices",
-)
-KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
 IDLE = 0
 """In a device's line: nothing runs; else the place in KERNEL_TYPES plus one, OTHER for what is of none."""
 OTHER = len(KERNEL_TYPES) + 1

@@ -9,25 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.comparable import comparable_name
 from ..base.errors import UsageError
-from ..base.ids import SliceId
 from ..base.short_names import short_name
-from ..base.units import format_ns
 from ..tables.attendance import medians
-from ..tables.findings.finding import Evidence, Finding, Findings
-from ..tables.findings.forms import findings_of
-from ..tables.findings.rules import RULES
-from ..tables.findings.table import NOT_JUDGED, findings_table
 from ..tables.groups import Groups, Labels
-from ..tables.kernels import MIXED
-from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.summary import CATEGORIES, KERNELS, LEADING, OPS, STEPS, Summary
 from ..tables.table import Column, Table, Tables, Values
-from .groups import FINDINGS, KERNEL_TEXTS
+from .groups import KERNEL_NUMBERS, KERNEL_TEXTS, STEP_NUMBERS
 from .opened import CaptureStore
-from .summary import KERNEL_NUMBERS, STEP_NUMBERS
 
 STORE_TABLES = ("ranks", "steps", "kernels", "findings")
 STEP_TITLES = (
@@ -63,7 +52,6 @@ KERNEL_COLUMNS = (
     Column("most_ns", "most on a rank", "ns", statistic=True),
     Column("most_rank", "which rank", "id"),
 )
-IMBALANCE = "rank-imbalance"
 
 
 def store_tables(store: CaptureStore, name: str, options: Mapping[str, Any]) -> Tables:
@@ -165,6 +153,8 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     """Return the device work of all ranks by name, short name or type, most time first; of each the rank that
     spends most on it.
     """
+    from ..tables.kernels import MIXED  # with all that counts the kernels of a trace
+
     labels, kinds = Labels(), Labels()
     codes, types, ranks = [], [], []
     numbers: dict[str, list[I64]] = {key: [np.empty(0, np.int64)] for key in KERNEL_NUMBERS}
@@ -245,158 +235,6 @@ def _extremes(codes: I64, values: I64, size: int) -> tuple[I64, I64]:
 
 
 def _findings(store: CaptureStore) -> Tables:
-    found = findings_of_store(store)
-    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
-    return Tables(
-        store.scope,
-        store.origin,
-        {
-            "findings": lambda: findings_table(found, store.origin),
-            "not_judged": lambda: Table.from_rows(
-                "not_judged", "Not judged", found.scope, NOT_JUDGED, missing
-            ),
-        },
-    )
+    from .findings import findings_tables  # with the rules of all findings, which no other table needs
 
-
-def findings_of_store(store: CaptureStore) -> Findings:
-    """Return the findings of all ranks, each rule once, for the rank in which it claims most, and the rank
-    that the others wait for.
-    """
-    by_rule: dict[str, list[Finding]] = {}
-    missing: dict[str, str] = {}
-    for place, rank in enumerate(store.ranks):
-        value = rank.text(FINDINGS)
-        try:
-            judged = findings_of(value, 0)
-        except (KeyError, TypeError, ValueError):
-            raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
-        for finding in judged.findings:
-            if finding.rule != IMBALANCE:
-                moved = _moved_evidence(finding.evidence, place, int(store.offsets[place]))
-                own = replace(finding, sources=(place,), place=rank.title, evidence=moved)
-                by_rule.setdefault(finding.rule, []).append(own)
-        for rule, reason in judged.not_judged:
-            missing.setdefault(rule, reason)
-    merged = []
-    for alike in by_rule.values():
-        first = max(alike, key=lambda finding: finding.claimed_ns)
-        others = (finding.sources[0] for finding in alike if finding is not first)
-        merged.append(replace(first, sources=(first.sources[0], *others)))
-    awaited = _imbalance(store)
-    if awaited is not None:
-        merged.append(awaited)
-    order = {rule: place for place, rule in enumerate(RULES)}
-    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.get(finding.rule, len(order))))
-    told = {finding.rule for finding in merged}
-    left = tuple((rule, why) for rule, why in missing.items() if rule not in told and rule != IMBALANCE)
-    return Findings(store.scope, tuple(merged), left)
-
-
-def _moved_evidence(evidence: Sequence[Evidence], place: int, offset: int) -> tuple[Evidence, ...]:
-    return tuple(
-        replace(
-            each,
-            start=each.start + offset,
-            end=each.end + offset,
-            slice=None if each.slice is None else SliceId(place, each.slice.ordinal),
-        )
-        for each in evidence
-    )
-
-
-def _imbalance(store: CaptureStore) -> Finding | None:
-    """Return the finding that names the rank that the others wait for most, None where nobody waits."""
-    skew, rule = store.skew, RULES[IMBALANCE]
-    if not len(skew) or not skew.caused.any():
-        return None
-    column = int(skew.caused.argmax())
-    place = skew.sources[column]
-    rows = np.flatnonzero(skew.late & (skew.last == column))
-    waited = int((skew.last_start - skew.first_start)[rows].sum())
-    spans = [rank.span for rank in store.ranks]
-    span = max((end - start for start, end in spans), default=0)
-    share = waited / span if span else 0.0
-    if share < rule.limits["share"]:
-        return None
-    worst = rows[np.argsort(-skew.waited[rows], kind="stable")][:3]
-    evidence = tuple(
-        Evidence(
-            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
-            f"{format_ns(int(skew.waited[row]))}",
-            int(skew.starts[skew.last_entry[row]]),
-            int(skew.ends[skew.last_entry[row]]),
-        )
-        for row in worst.tolist()
-    )
-    title = store.ranks[place].title
-    text = (
-        f"{title.capitalize()} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
-        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(skew.caused[column]))} for it, added up"
-    )
-    return Finding(
-        rule=rule.id,
-        title=rule.title,
-        text=text,
-        evidence=evidence,
-        claimed_ns=waited,
-        share=share,
-        note=rule.note,
-        threshold=rule.threshold,
-        origin=rule.origin,
-        helps=rule.helps,
-        in_steps=0,
-        of_steps=0,
-        sources=(place,),
-        place=title,
-    )
-
-
-def summary_of_store(store: CaptureStore) -> Summary:
-    """Return a store as one side of a comparison: kernels of all ranks, steps as medians over the ranks."""
-    table = steps_of_store(store)
-    kernels = kernels_of_store(store)
-    skew = store.skew
-    metrics = [
-        Metric("ranks.count", "count", len(store.ranks)),
-        Metric("ranks.waited", "ns", int(skew.waits.sum()) if len(skew) else None),
-        Metric("step.count", "count", len(table)),
-    ]
-    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        metrics += spread_metrics(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
-    metrics += [
-        Metric("kernels.calls", "count", int(kernels.numbers("count").sum())),
-        Metric("kernels.names", "count", len(kernels)),
-        Metric("kernels.time", "ns", int(kernels.numbers("total_ns").sum())),
-    ]
-    metrics.append(Metric("ops.self_cpu", "ns", None))  # ops are not in summaries
-    names = [comparable_name(name) for name in kernels.texts("name")]
-    columns: dict[str, Values] = {
-        "name": names,
-        "count": kernels.numbers("count"),
-        "total_ns": kernels.numbers("total_ns"),
-    }
-    whole = Table("summary_kernels", "Kernels", store.scope, KERNELS, columns)
-    tables = {
-        "kernels": whole.group("name", ["count", "total_ns"]).sort(LEADING["kernels"]),
-        "ops": _nothing("ops", OPS, store.scope),
-        "categories": _nothing("categories", CATEGORIES, store.scope),
-        "steps": _median_steps(store, table),
-    }
-    return Summary(store.title, store.scope, {metric.name: metric for metric in metrics}, tables)
-
-
-def _nothing(name: str, columns: tuple[Column, ...], scope: str) -> Table:
-    return Table.from_rows(f"summary_{name}", name.capitalize(), scope, columns, [])
-
-
-def _median_steps(store: CaptureStore, table: Table) -> Table:
-    """Return the steps by their place in a rank, each number the median over the ranks that have it."""
-    ranks = table.numbers("rank")
-    changes = np.flatnonzero(np.diff(ranks, prepend=-1))
-    lengths = np.diff(np.append(changes, len(ranks)))
-    nth = np.arange(len(ranks), dtype=np.int64) - np.repeat(changes, lengths)
-    count = int(nth.max()) + 1 if len(nth) else 0
-    data: dict[str, Values] = {"place": [str(place) for place in range(1, count + 1)]}
-    data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in STEPS[1:]}
-    return Table("summary_steps", "Steps", store.scope, STEPS, data, keys=("place",))
+    return findings_tables(store)

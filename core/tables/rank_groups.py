@@ -188,8 +188,8 @@ def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
 
 
 def process_groups(envelope: object, rank: int | None) -> tuple[ProcessGroup, ...]:
-    """Return the process groups that a rank is in, as its trace's own keys have them. Torch writes no ranks for
-    a group of all of them.
+    """Return the process groups that a rank is in, as its trace's own keys have them: torch writes none for
+    a group of all ranks.
     """
     info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
     configured = info.get("pg_config") if isinstance(info, dict) else None

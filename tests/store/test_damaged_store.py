@@ -18,11 +18,12 @@ from tests.tui.cli_process import tracelane
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.store.collect import collect, one_after_another, planned
+from tracelane.core.store.comparison import summary_of_store
 from tracelane.core.store.layout import record_name
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.pack import MOST_PART, PackedFile, packed
 from tracelane.core.store.picture import opened_rank, picture_of_store
-from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
+from tracelane.core.store.tables import STORE_TABLES, store_tables
 
 ROUNDS = int(os.environ.get("STORE_DAMAGES", "60"))
 RANKS = 3

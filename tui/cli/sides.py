@@ -58,8 +58,8 @@ def read_side(
             raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
         return read_summary(Path(path))
     if is_store_path(path):
+        from tracelane.core.store.comparison import summary_of_store
         from tracelane.core.store.opened import open_store
-        from tracelane.core.store.tables import summary_of_store
 
         if part or where is not None:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")

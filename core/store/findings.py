@@ -1,0 +1,129 @@
+"""The findings of a store: those of all its ranks, each rule once, and the rank that the others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.ids import SliceId
+from ..base.units import format_ns
+from ..tables.findings.finding import Evidence, Finding, Findings
+from ..tables.findings.forms import findings_of
+from ..tables.findings.rules import RULES
+from ..tables.findings.table import NOT_JUDGED, findings_table
+from ..tables.table import Table, Tables
+from .groups import FINDINGS
+from .opened import CaptureStore
+
+IMBALANCE = "rank-imbalance"
+
+
+def findings_tables(store: CaptureStore) -> Tables:
+    """Return the findings of a store, and the rules that could not be judged."""
+    found = findings_of_store(store)
+    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
+    return Tables(
+        store.scope,
+        store.origin,
+        {
+            "findings": lambda: findings_table(found, store.origin),
+            "not_judged": lambda: Table.from_rows(
+                "not_judged", "Not judged", found.scope, NOT_JUDGED, missing
+            ),
+        },
+    )
+
+
+def findings_of_store(store: CaptureStore) -> Findings:
+    """Return the findings of all ranks, each rule once, for the rank in which it claims most, and the rank
+    that the others wait for.
+    """
+    by_rule: dict[str, list[Finding]] = {}
+    missing: dict[str, str] = {}
+    for place, rank in enumerate(store.ranks):
+        value = rank.text(FINDINGS)
+        try:
+            judged = findings_of(value, 0)
+        except (KeyError, TypeError, ValueError):
+            raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
+        for finding in judged.findings:
+            if finding.rule != IMBALANCE:
+                moved = _moved_evidence(finding.evidence, place, int(store.offsets[place]))
+                own = replace(finding, sources=(place,), place=rank.title, evidence=moved)
+                by_rule.setdefault(finding.rule, []).append(own)
+        for rule, reason in judged.not_judged:
+            missing.setdefault(rule, reason)
+    merged = []
+    for alike in by_rule.values():
+        first = max(alike, key=lambda finding: finding.claimed_ns)
+        others = (finding.sources[0] for finding in alike if finding is not first)
+        merged.append(replace(first, sources=(first.sources[0], *others)))
+    awaited = _imbalance(store)
+    if awaited is not None:
+        merged.append(awaited)
+    order = {rule: place for place, rule in enumerate(RULES)}
+    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.get(finding.rule, len(order))))
+    told = {finding.rule for finding in merged}
+    left = tuple((rule, why) for rule, why in missing.items() if rule not in told and rule != IMBALANCE)
+    return Findings(store.scope, tuple(merged), left)
+
+
+def _moved_evidence(evidence: Sequence[Evidence], place: int, offset: int) -> tuple[Evidence, ...]:
+    return tuple(
+        replace(
+            each,
+            start=each.start + offset,
+            end=each.end + offset,
+            slice=None if each.slice is None else SliceId(place, each.slice.ordinal),
+        )
+        for each in evidence
+    )
+
+
+def _imbalance(store: CaptureStore) -> Finding | None:
+    """Return the finding that names the rank that the others wait for most, None where nobody waits."""
+    skew, rule = store.skew, RULES[IMBALANCE]
+    if not len(skew) or not skew.caused.any():
+        return None
+    column = int(skew.caused.argmax())
+    place = skew.sources[column]
+    rows = np.flatnonzero(skew.late & (skew.last == column))
+    waited = int((skew.last_start - skew.first_start)[rows].sum())
+    spans = [rank.span for rank in store.ranks]
+    span = max((end - start for start, end in spans), default=0)
+    share = waited / span if span else 0.0
+    if share < rule.limits["share"]:
+        return None
+    worst = rows[np.argsort(-skew.waited[rows], kind="stable")][:3]
+    evidence = tuple(
+        Evidence(
+            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
+            f"{format_ns(int(skew.waited[row]))}",
+            int(skew.starts[skew.last_entry[row]]),
+            int(skew.ends[skew.last_entry[row]]),
+        )
+        for row in worst.tolist()
+    )
+    title = store.ranks[place].title
+    text = (
+        f"{title.capitalize()} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
+        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(skew.caused[column]))} for it, added up"
+    )
+    return Finding(
+        rule=rule.id,
+        title=rule.title,
+        text=text,
+        evidence=evidence,
+        claimed_ns=waited,
+        share=share,
+        note=rule.note,
+        threshold=rule.threshold,
+        origin=rule.origin,
+        helps=rule.helps,
+        in_steps=0,
+        of_steps=0,
+        sources=(place,),
+        place=title,
+    )
