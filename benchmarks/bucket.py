@@ -112,7 +112,7 @@ def collect_rank(
     began = time.perf_counter()
     make = [sys.executable, str(MAKE_BIG), "--src", str(source), *sizes, str(path)]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-    made, size = time.perf_counter(), path.stat().st_size
+    written, size = time.perf_counter(), path.stat().st_size
     system = s3fs.S3FileSystem()
     system.put_file(str(path), f"{url}/run/{path.name}")
     path.unlink()
@@ -125,8 +125,8 @@ def collect_rank(
     return {
         "rank": rank,
         "bytes": size,
-        "make_s": round(made - began, 1),
-        "put_s": round(put - made, 1),
+        "make_s": round(written - began, 1),
+        "put_s": round(put - written, 1),
         "collect": asdict(cost),
         "summary_bytes": summary_bytes,
         "fits": summary_bytes <= max(LEAST_ROOM, SHARE * size),

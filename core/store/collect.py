@@ -38,7 +38,7 @@ from .layout import (
     state_hash,
     write_store_manifest,
 )
-from .place import StorePlace
+from .location import StoreLocation
 from .summary import RankSummary, refused_rank, summarised
 
 TEMPORARY = "tracelane-collect-"
@@ -51,7 +51,7 @@ class RankJob:
     path: str
     name: str  # relative to where the traces lie
     rank: int | None  # as its name tells
-    place: str  # in the parallel layout, as its name tells
+    layout: str  # in the parallel layout, as its name tells
     store: str
     there: tuple[str, ...]  # its summaries that the store has
     with_index: bool
@@ -118,9 +118,9 @@ def planned(
         chosen = choose(captures_of(members), choice)
         members, notes = list(chosen.members), chosen.notes
     root = _root(paths, [str(member.path) for member in members])
-    place = StorePlace(store)
+    location = StoreLocation(store)
     there: dict[str, list[str]] = {}
-    for record in records_in(place):
+    for record in records_in(location):
         there.setdefault(record.name, []).append(str(record))
     ordered = sorted(members, key=lambda member: (member.rank is None, member.rank or 0, str(member.path)))
     jobs = [_job(member, root, store, there, with_index, options) for member in ordered]
@@ -146,17 +146,17 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
 
     Raises TracelaneError where the store cannot be written, Cancelled.
     """
-    place = StorePlace(store)
+    location = StoreLocation(store)
     sweep_leftovers()
     for folder in ("", RANKS, GROUPS, INDEXES):
-        place.sweep(folder)
-    write_store_manifest(place, plan.traces)
+        location.sweep(folder)
+    write_store_manifest(location, plan.traces)
     groups = set()
     for collected in engine(plan.jobs):
         if (record := record_name(collected.record)) is not None:
             groups.add(record.group)
         yield collected
-    update_groups(place, groups)
+    update_groups(location, groups)
 
 
 def sweep_leftovers() -> None:
@@ -181,8 +181,8 @@ def one_after_another(jobs: Sequence[RankJob]) -> Iterator[Collected]:
 
 def collect_rank(job: RankJob) -> Collected:
     """Write the summary of one trace, unless it is there. Raises TracelaneError where that fails."""
-    place = StorePlace(job.store)
-    facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.place}
+    location = StoreLocation(job.store)
+    facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.layout}
     name = short_hash(job.name.encode())
     known = [record for text in job.there if (record := record_name(text)) is not None]
     try:
@@ -196,10 +196,10 @@ def collect_rank(job: RankJob) -> Collected:
         reason = str(error).removeprefix(f"{job.path}: ")
         summary, state = refused_rank(facts, reason), UNREADABLE_STATE
         record = RecordName(job.rank, name, state, short_hash(summary.to_bytes()))
-    place.write(f"{RANKS}/{record}", summary.to_bytes())
+    location.write(f"{RANKS}/{record}", summary.to_bytes())
     for other in known:
         if other != record:
-            place.remove(f"{RANKS}/{other}")
+            location.remove(f"{RANKS}/{other}")
     return Collected(job.name, str(record), str(summary.facts.get("unreadable", "")))
 
 
@@ -216,7 +216,7 @@ def _summary(
             rank = summary.facts["rank"]
             record = RecordName(rank, name, state, short_hash(summary.to_bytes()))
             if job.with_index:
-                write_index(StorePlace(job.store), record, index)
+                write_index(StoreLocation(job.store), record, index)
         finally:
             trace.close()
     return record, summary

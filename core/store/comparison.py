@@ -52,12 +52,12 @@ def _nothing(name: str, columns: tuple[Column, ...], scope: str) -> Table:
 
 
 def _median_steps(store: CaptureStore, table: Table) -> Table:
-    """Return the steps by their place in a rank, each number the median over the ranks that have it."""
+    """Return the steps by their position in a rank, each number the median over the ranks that have it."""
     ranks = table.numbers("rank")
     changes = np.flatnonzero(np.diff(ranks, prepend=-1))
     lengths = np.diff(np.append(changes, len(ranks)))
     nth = np.arange(len(ranks), dtype=np.int64) - np.repeat(changes, lengths)
     count = int(nth.max()) + 1 if len(nth) else 0
-    data: dict[str, Values] = {"place": [str(place) for place in range(1, count + 1)]}
+    data: dict[str, Values] = {"place": [str(number) for number in range(1, count + 1)]}
     data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in STEPS[1:]}
     return Table("summary_steps", "Steps", store.scope, STEPS, data, keys=("place",))

@@ -22,15 +22,15 @@ IMBALANCE = "rank-imbalance"
 
 def findings_tables(store: CaptureStore) -> Tables:
     """Return the findings of a store, and the rules that could not be judged."""
-    found = findings_of_store(store)
-    missing = [{"rule": rule, "reason": reason} for rule, reason in found.not_judged]
+    judged = findings_of_store(store)
+    missing = [{"rule": rule, "reason": reason} for rule, reason in judged.not_judged]
     return Tables(
         store.scope,
         store.origin,
         {
-            "findings": lambda: findings_table(found, store.origin),
+            "findings": lambda: findings_table(judged, store.origin),
             "not_judged": lambda: Table.from_rows(
-                "not_judged", "Not judged", found.scope, NOT_JUDGED, missing
+                "not_judged", "Not judged", judged.scope, NOT_JUDGED, missing
             ),
         },
     )
@@ -42,7 +42,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
     """
     by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
-    for place, rank in enumerate(store.ranks):
+    for number, rank in enumerate(store.ranks):
         value = rank.text(FINDINGS)
         try:
             judged = findings_of(value, 0)
@@ -50,8 +50,8 @@ def findings_of_store(store: CaptureStore) -> Findings:
             raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
         for finding in judged.findings:
             if finding.rule != IMBALANCE:
-                moved = _moved_evidence(finding.evidence, place, int(store.offsets[place]))
-                own = replace(finding, sources=(place,), place=rank.title, evidence=moved)
+                moved = _moved_evidence(finding.evidence, number, int(store.offsets[number]))
+                own = replace(finding, sources=(number,), place=rank.title, evidence=moved)
                 by_rule.setdefault(finding.rule, []).append(own)
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
@@ -63,20 +63,22 @@ def findings_of_store(store: CaptureStore) -> Findings:
     awaited = _imbalance(store)
     if awaited is not None:
         merged.append(awaited)
-    order = {rule: place for place, rule in enumerate(RULES)}
+    order = {rule: number for number, rule in enumerate(RULES)}
     merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.get(finding.rule, len(order))))
-    told = {finding.rule for finding in merged}
-    left = tuple((rule, why) for rule, why in missing.items() if rule not in told and rule != IMBALANCE)
+    judged_rules = {finding.rule for finding in merged}
+    left = tuple(
+        (rule, why) for rule, why in missing.items() if rule not in judged_rules and rule != IMBALANCE
+    )
     return Findings(store.scope, tuple(merged), left)
 
 
-def _moved_evidence(evidence: Sequence[Evidence], place: int, offset: int) -> tuple[Evidence, ...]:
+def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> tuple[Evidence, ...]:
     return tuple(
         replace(
             each,
             start=each.start + offset,
             end=each.end + offset,
-            slice=None if each.slice is None else SliceId(place, each.slice.ordinal),
+            slice=None if each.slice is None else SliceId(number, each.slice.ordinal),
         )
         for each in evidence
     )
@@ -88,7 +90,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     if not len(skew) or not skew.caused.any():
         return None
     column = int(skew.caused.argmax())
-    place = skew.sources[column]
+    number = skew.sources[column]
     rows = np.flatnonzero(skew.late & (skew.last == column))
     waited = int((skew.last_start - skew.first_start)[rows].sum())
     spans = [rank.span for rank in store.ranks]
@@ -106,7 +108,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         )
         for row in worst.tolist()
     )
-    title = store.ranks[place].title
+    title = store.ranks[number].title
     text = (
         f"{title.capitalize()} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
         f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(skew.caused[column]))} for it, added up"
@@ -124,6 +126,6 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         helps=rule.helps,
         in_steps=0,
         of_steps=0,
-        sources=(place,),
+        sources=(number,),
         place=title,
     )

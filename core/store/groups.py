@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
+from .location import StoreLocation
 from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
-from .place import StorePlace
 
 FACTS = "facts"
 STEP_TEXTS, KERNEL_TEXTS, LANE_TEXTS, FINDINGS = "step_texts", "kernel_texts", "lane_texts", "findings"
@@ -100,10 +100,10 @@ class Shelf:
         return self._file.damaged(why)
 
 
-def read_group(place: StorePlace, name: str) -> Shelf:
+def read_group(location: StoreLocation, name: str) -> Shelf:
     """Return a group. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
     path = f"{GROUPS}/{name}"
-    file = _packed_file(place, path)
+    file = _packed_file(location, path)
     directory = file.json("members")
     try:
         members = [record_name(str(member)) for member in directory["names"]]
@@ -120,43 +120,45 @@ def read_group(place: StorePlace, name: str) -> Shelf:
     return Shelf(file, known, lengths)
 
 
-def read_record(place: StorePlace, record: RecordName) -> Shelf:
+def read_record(location: StoreLocation, record: RecordName) -> Shelf:
     """Return the summary of one rank. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
     path = f"{RANKS}/{record}"
-    return Shelf(_packed_file(place, path), [record], {})
+    return Shelf(_packed_file(location, path), [record], {})
 
 
-def _packed_file(place: StorePlace, path: str) -> PackedFile:
-    first = FIRST_REQUEST if place.is_remote else FIRST_READ
-    return PackedFile(f"{place.title}/{path}", lambda offset, length: place.read(path, offset, length), first)
+def _packed_file(location: StoreLocation, path: str) -> PackedFile:
+    first = FIRST_REQUEST if location.is_remote else FIRST_READ
+    return PackedFile(
+        f"{location.title}/{path}", lambda offset, length: location.read(path, offset, length), first
+    )
 
 
-def update_groups(place: StorePlace, groups: Iterable[str]) -> None:
+def update_groups(location: StoreLocation, groups: Iterable[str]) -> None:
     """Write groups anew that do not hold what lies in the store, until nothing comes meanwhile.
 
     Raises TracelaneError.
     """
     for name in sorted(set(groups)):
         while True:
-            records = [record for record in records_in(place) if record.group == name]
-            if not records or _members(place, name) == records:
+            records = [record for record in records_in(location) if record.group == name]
+            if not records or _members(location, name) == records:
                 break
-            data = _group_bytes(place, records)
+            data = _group_bytes(location, records)
             if data is not None:
-                place.write(f"{GROUPS}/{name}", data)
+                location.write(f"{GROUPS}/{name}", data)
 
 
-def _members(place: StorePlace, name: str) -> list[RecordName]:
+def _members(location: StoreLocation, name: str) -> list[RecordName]:
     try:
-        return list(read_group(place, name).members)
+        return list(read_group(location, name).members)
     except (FileNotFoundError, DamagedStoreError):
         return []
 
 
-def _group_bytes(place: StorePlace, records: Sequence[RecordName]) -> bytes | None:
+def _group_bytes(location: StoreLocation, records: Sequence[RecordName]) -> bytes | None:
     """Return the file of a group, None where one of its summaries has gone meanwhile."""
     try:
-        shelves = place.each(lambda record: read_record(place, record), records)
+        shelves = location.each(lambda record: read_record(location, record), records)
         names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
         columns: dict[str, AnyArray] = {}
         lengths: dict[str, list[int]] = {}

@@ -16,7 +16,7 @@ from ..base.units import format_bytes
 from ..index.store import Index
 from ..index.version import MANIFEST
 from .layout import RecordName
-from .place import StorePlace
+from .location import StoreLocation
 
 MOST_FILES = 4096
 BLOCK = tarfile.BLOCKSIZE
@@ -25,7 +25,7 @@ AT_A_TIME = 1 << 20
 _FILE = re.compile(r"[A-Za-z0-9_.]+\.(?:table|json|[iuf][1248])|" + re.escape(MANIFEST))
 
 
-def write_index(place: StorePlace, record: RecordName, index: Index) -> None:
+def write_index(location: StoreLocation, record: RecordName, index: Index) -> None:
     """Write the index of a rank into a store. Raises TracelaneError."""
     with tempfile.TemporaryFile() as body:
         with tarfile.open(fileobj=body, mode="w", format=tarfile.USTAR_FORMAT) as archive:
@@ -36,19 +36,19 @@ def write_index(place: StorePlace, record: RecordName, index: Index) -> None:
                     with path.open("rb") as file:
                         archive.addfile(entry, file)
         body.seek(0)
-        place.write(record.index_name, body.read())
+        location.write(record.index_name, body.read())
 
 
-def stored_index(place: StorePlace, record: RecordName, folder: Path) -> Index | None:
+def stored_index(location: StoreLocation, record: RecordName, folder: Path) -> Index | None:
     """Return the index of a rank, unpacked into a folder; None where the store has none.
 
     Raises UnreadableError for an archive that holds anything but an index, DamagedIndexError.
     """
     try:
-        archive = place.open(record.index_name)
+        archive = location.open(record.index_name)
     except FileNotFoundError:
         return None
-    title = f"{place.title}/{record.index_name}"
+    title = f"{location.title}/{record.index_name}"
     make_private_folder(folder)
     with archive:
         size = archive.seek(0, os.SEEK_END)

@@ -21,8 +21,8 @@ from typing import Any
 
 from ..base.errors import UnreadableError
 from ..read.source import Fingerprint
+from .location import StoreLocation
 from .pack import json_bytes
-from .place import StorePlace
 
 MANIFEST_NAME = "tracelane-store.json"
 FORMAT, VERSION = "tracelane capture store", 1
@@ -93,35 +93,35 @@ def state_hash(fingerprint: Fingerprint) -> str:
     return short_hash(json_bytes(state))
 
 
-def records_in(place: StorePlace) -> list[RecordName]:
+def records_in(location: StoreLocation) -> list[RecordName]:
     """Return the summaries of a store by name."""
-    names = (record_name(name) for name in place.names(RANKS))
+    names = (record_name(name) for name in location.names(RANKS))
     return sorted((name for name in names if name is not None), key=str)
 
 
-def groups_in(place: StorePlace) -> list[str]:
+def groups_in(location: StoreLocation) -> list[str]:
     """Return the groups of a store by name."""
-    return [name for name in place.names(GROUPS) if _GROUP.fullmatch(name)]
+    return [name for name in location.names(GROUPS) if _GROUP.fullmatch(name)]
 
 
-def write_store_manifest(place: StorePlace, traces: str) -> None:
+def write_store_manifest(location: StoreLocation, traces: str) -> None:
     """Make a folder a store; one that is a store already stays as it is. Raises TracelaneError."""
     try:
-        read_store_manifest(place)
+        read_store_manifest(location)
     except FileNotFoundError:
         manifest = {"format": FORMAT, "version": VERSION, "traces": traces}
-        place.write(MANIFEST_NAME, json_bytes(manifest) + b"\n")
+        location.write(MANIFEST_NAME, json_bytes(manifest) + b"\n")
 
 
-def read_store_manifest(place: StorePlace) -> Mapping[str, Any]:
+def read_store_manifest(location: StoreLocation) -> Mapping[str, Any]:
     """Return the manifest of a store. Raises FileNotFoundError where it is none, UnreadableError."""
-    raw = place.read(MANIFEST_NAME, 0, MOST_STORE_MANIFEST)
+    raw = location.read(MANIFEST_NAME, 0, MOST_STORE_MANIFEST)
     try:
         manifest = json.loads(raw)
     except (ValueError, RecursionError):
-        raise UnreadableError(f"{place.title}: {MANIFEST_NAME} is damaged") from None
+        raise UnreadableError(f"{location.title}: {MANIFEST_NAME} is damaged") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise UnreadableError(f"{place.title}: {MANIFEST_NAME} is not that of a capture store")
+        raise UnreadableError(f"{location.title}: {MANIFEST_NAME} is not that of a capture store")
     if manifest.get("version") != VERSION:
-        raise UnreadableError(f"{place.title}: the store is of another version: collect it anew")
+        raise UnreadableError(f"{location.title}: the store is of another version: collect it anew")
     return manifest

@@ -20,8 +20,8 @@ from ..tables.ranks import RankDevices, RankFacts, Ranks, compared_ranks
 from ..tables.skew import Skew, skew_of
 from ..tables.step_choice import Steps
 from .groups import FACTS, MOST_TIME, STEP_TEXTS, Shelf, read_group, read_record
-from .layout import MANIFEST_NAME, RecordName, groups_in, read_store_manifest, records_in
-from .place import StorePlace
+from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
+from .location import StoreLocation
 
 File = TypeVar("File")
 MOST_NAMED = 8
@@ -34,7 +34,7 @@ class StoredRank:
 
     record: RecordName
     shelf: Shelf
-    member: int  # its place on the shelf
+    member: int  # its number on the shelf
     facts: Mapping[str, Any]
 
     @property
@@ -152,10 +152,10 @@ class CaptureStore:
     """The ranks of a store, by rank; what cannot be read of it is named in the notes."""
 
     def __init__(
-        self, place: StorePlace, ranks: Sequence[StoredRank], notes: Sequence[str], traces: str
+        self, location: StoreLocation, ranks: Sequence[StoredRank], notes: Sequence[str], traces: str
     ) -> None:
         """Hold what was read; `traces`: where the traces lie, relative to the store."""
-        self.place = place
+        self.location = location
         self.ranks = tuple(rank for rank in ranks if not rank.unreadable)
         self.unreadable = tuple(rank for rank in ranks if rank.unreadable)
         self.traces = traces
@@ -164,7 +164,7 @@ class CaptureStore:
     @property
     def title(self) -> str:
         """What messages call it."""
-        return self.place.title
+        return self.location.title
 
     @property
     def scope(self) -> str:
@@ -203,17 +203,17 @@ class CaptureStore:
     @cached_property
     def alignment(self) -> Alignment:
         """How the clocks of the ranks relate; sources are places in `ranks`."""
-        own = tuple(place for place, rank in enumerate(self.ranks) if rank.rank is not None)
+        own = tuple(number for number, rank in enumerate(self.ranks) if rank.rank is not None)
         if len(own) < 2:
             return NONE
-        walls = [self.ranks[place].number("base_ns") for place in own]
+        walls = [self.ranks[number].number("base_ns") for number in own]
         zero = walls[0]
         bases = [0 if base is None or zero is None else base - zero for base in walls]
-        shown = [self.ranks[place].collectives() for place in own]
+        collectives = [self.ranks[number].collectives() for number in own]
         for level in (DEVICE, AIU, HOST):
-            if sum(of == level and len(each) > 0 for of, each in shown) > 1:
+            if sum(of == level and len(each) > 0 for of, each in collectives) > 1:
                 break
-        fitting = [each if of == level else _no_collectives() for of, each in shown]
+        fitting = [each if of == level else _no_collectives() for of, each in collectives]
         moved = [
             replace(each, starts=each.starts + base, ends=each.ends + base)
             for each, base in zip(fitting, bases)
@@ -226,8 +226,8 @@ class CaptureStore:
     def offsets(self) -> I64:
         """What is added to the lane times of each rank."""
         offsets = np.zeros(len(self.ranks), np.int64)
-        for place, clock in zip(self.alignment.ranks, self.alignment.rank_clocks):
-            offsets[place] = clock.offset_ns
+        for number, clock in zip(self.alignment.ranks, self.alignment.rank_clocks):
+            offsets[number] = clock.offset_ns
         return offsets
 
     @cached_property
@@ -253,16 +253,16 @@ class CaptureStore:
         clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))
         facts = [
             RankFacts(
-                source=place,
-                rank=place if rank.rank is None else rank.rank,
+                source=number,
+                rank=number if rank.rank is None else rank.rank,
                 title=rank.title,
                 host=rank.host,
                 path=rank.name,
-                clock=clocks.get(place, RankClock(0, 0)),
-                steps=rank.steps(place, int(self.offsets[place])),
+                clock=clocks.get(number, RankClock(0, 0)),
+                steps=rank.steps(number, int(self.offsets[number])),
                 devices=rank.devices,
             )
-            for place, rank in enumerate(self.ranks)
+            for number, rank in enumerate(self.ranks)
             if rank.rank is not None or not self.alignment.ranks
         ]
         return compared_ranks(self.scope, facts, self.skew, self.missing, self.alignment.text)
@@ -274,7 +274,7 @@ def is_store(path: object) -> bool:
     if is_url(text) and text.rsplit("/", 1)[-1].lower().endswith((".json", ".gz", ".zip", ".zst")):
         return False
     try:
-        StorePlace(text).read(MANIFEST_NAME, 0, 1)
+        StoreLocation(text).read(MANIFEST_NAME, 0, MOST_STORE_MANIFEST)
     except (OSError, UnreadableError, ValueError):
         return False
     return True
@@ -282,36 +282,36 @@ def is_store(path: object) -> bool:
 
 def open_store(path: str) -> CaptureStore:
     """Open a store. Raises UnreadableError where it is none, or nothing in it can be read."""
-    place = StorePlace(path)
+    location = StoreLocation(path)
     try:
-        manifest = read_store_manifest(place)
+        manifest = read_store_manifest(location)
     except FileNotFoundError:
-        raise UnreadableError(f"{place.title}: is no capture store") from None
-    records = records_in(place)
+        raise UnreadableError(f"{location.title}: is no capture store") from None
+    records = records_in(location)
     notes: list[str] = []
     ranks: dict[RecordName, StoredRank] = {}
-    for shelf in place.each(lambda name: _shelf(read_group, place, name), groups_in(place)):
+    for shelf in location.each(lambda name: _shelf(read_group, location, name), groups_in(location)):
         notes += _add_ranks(shelf, set(records), ranks)
     alone = [record for record in records if record not in ranks]
-    for shelf in place.each(lambda record: _shelf(read_record, place, record), alone):
+    for shelf in location.each(lambda record: _shelf(read_record, location, record), alone):
         notes += _add_ranks(shelf, set(records), ranks)
     if not ranks:
-        raise UnreadableError(notes[0] if notes else f"{place.title}: the store holds no rank yet")
+        raise UnreadableError(notes[0] if notes else f"{location.title}: the store holds no rank yet")
     ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
     once, twice = _once_each(ordered)
     notes += [f"{rank.title} is there twice: {rank.name} is left out" for rank in twice[:MOST_NAMED]]
     numbers = sorted(rank.rank for rank in once if rank.rank is not None and rank.unreadable)
     if numbers:
         notes.append(f"not read: rank{'s' if len(numbers) > 1 else ''} {ranks_text(numbers)}")
-    return CaptureStore(place, once, notes, str(manifest.get("traces", "")))
+    return CaptureStore(location, once, notes, str(manifest.get("traces", "")))
 
 
 def _shelf(
-    read: Callable[[StorePlace, File], Shelf], place: StorePlace, name: File
+    read: Callable[[StoreLocation, File], Shelf], location: StoreLocation, name: File
 ) -> Shelf | UnreadableError | None:
     """Return a file of summaries as `read` gives it, why it cannot be read, or None where it is gone."""
     try:
-        return read(place, name)
+        return read(location, name)
     except FileNotFoundError:
         return None  # written anew a moment ago
     except UnreadableError as error:
@@ -329,12 +329,12 @@ def _add_ranks(
     try:
         if isinstance(shelf, UnreadableError):
             raise shelf
-        for place, record in enumerate(shelf.members):
+        for number, record in enumerate(shelf.members):
             if record in records and record not in ranks:
-                facts = shelf.text(FACTS, place)
+                facts = shelf.text(FACTS, number)
                 if not isinstance(facts, dict):
                     raise shelf.damaged(f"the facts of {record} are none")
-                ranks[record] = StoredRank(record, shelf, place, facts)
+                ranks[record] = StoredRank(record, shelf, number, facts)
     except UnreadableError as error:
         return [f"{error}; what it holds is left out"]
     return []

@@ -27,7 +27,7 @@ from .summary import IDLE, LINE_CELLS, OTHER
 WAITING = OTHER + 1
 """Instead of what runs: the rank waits in a collective for another one."""
 NAMES = {
-    **{place + 1: name for place, name in enumerate(KERNEL_TYPES)},
+    **{number + 1: name for number, name in enumerate(KERNEL_TYPES)},
     OTHER: "other work",
     WAITING: "waits for another rank",
 }
@@ -52,7 +52,7 @@ def picture_of_store(
     source = spooled_source(store.title, io.BytesIO(text))
     index = ingest_index(store.title, options, source=source, progress=progress)
     trace = trace_of(store.title, index)
-    trace.opens = MappingProxyType({str(place + 1): place for place in range(len(store.ranks))})
+    trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
     index.notes += tuple(
         note
         for note in (
@@ -67,7 +67,7 @@ def picture_of_store(
 
 def opened_rank(
     store: CaptureStore,
-    place: int,
+    number: int,
     folder: Path,
     traces: str = "",
     options: IndexOptions = DEFAULT_OPTIONS,
@@ -76,8 +76,8 @@ def opened_rank(
     """Return the trace of one rank: its index from the store, unpacked into a folder, else built from its
     trace, which lies in `traces`, or where the store says. Raises UnreadableError that says what to name.
     """
-    rank = store.ranks[place]
-    index = stored_index(store.place, rank.record, folder)
+    rank = store.ranks[number]
+    index = stored_index(store.location, rank.record, folder)
     if index is not None:
         return trace_of(index.path, index)
     path = trace_path(store, rank, traces)
@@ -94,8 +94,8 @@ def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
             f"the store has no index of {rank.title} and does not say where its trace lies: name it with "
             "--traces FOLDER"
         )
-    root = traces or store.place.root
-    if not traces and store.place.is_remote:
+    root = traces or store.location.root
+    if not traces and store.location.is_remote:
         root, hint = root.rstrip("/").rpartition("/")[0], store.traces.removeprefix("../")
         root = url_in(root, hint)
     elif not traces:
@@ -113,11 +113,11 @@ def _pieces(store: CaptureStore) -> Iterator[str]:
     yield '{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","name":"trace","pid":0}'
     hosts: dict[str, int] = {}
     marked = marked_ranks(store)
-    first = {store.ranks[place].host or NO_HOST for place in marked}
+    first = {store.ranks[number].host or NO_HOST for number in marked}
     cells = max(LEAST_CELLS, min(LINE_CELLS, MOST_CELLS // max(1, len(store.ranks))))
     yield from _steps(store)
     columns = store.skew.columns
-    for place, rank in enumerate(store.ranks):
+    for number, rank in enumerate(store.ranks):
         host = rank.host or NO_HOST
         if host not in hosts:
             hosts[host] = len(hosts) + 1
@@ -125,10 +125,10 @@ def _pieces(store: CaptureStore) -> Iterator[str]:
             place_of_host = hosts[host] if host in first else len(store.ranks) + hosts[host]
             yield _metadata("process_sort_index", hosts[host], 0, sort_index=place_of_host)
         pid = hosts[host]
-        title = f"{rank.title} {MARK}" if place in marked else rank.title
-        yield _metadata("thread_name", pid, place + 1, name=title)
-        yield _metadata("thread_sort_index", pid, place + 1, sort_index=place)
-        yield from _runs(store, place, columns.get(place), pid, cells)
+        title = f"{rank.title} {MARK}" if number in marked else rank.title
+        yield _metadata("thread_name", pid, number + 1, name=title)
+        yield _metadata("thread_sort_index", pid, number + 1, sort_index=number)
+        yield from _runs(store, number, columns.get(number), pid, cells)
     yield "\n]}\n"
 
 
@@ -145,15 +145,15 @@ def marked_ranks(store: CaptureStore) -> frozenset[int]:
 
 def _marked_notes(store: CaptureStore) -> Iterator[str]:
     """Yield what is said of the ranks that are marked."""
-    for place in sorted(marked_ranks(store)):
-        waited = format_ns(int(store.skew.caused[store.skew.columns[place]]))
-        yield f"{store.ranks[place].title} {MARK}: the others wait {waited} for it, added up"
+    for number in sorted(marked_ranks(store)):
+        waited = format_ns(int(store.skew.caused[store.skew.columns[number]]))
+        yield f"{store.ranks[number].title} {MARK}: the others wait {waited} for it, added up"
 
 
 def _steps(store: CaptureStore) -> Iterator[str]:
     """Yield the steps of the first rank that has any, in a process of their own above all ranks."""
-    for place, rank in enumerate(store.ranks):
-        steps = rank.steps(place, int(store.offsets[place]))
+    for number, rank in enumerate(store.ranks):
+        steps = rank.steps(number, int(store.offsets[number]))
         if steps is not None:
             yield _metadata("process_name", 0, 0, name=f"steps of {rank.title}")
             yield _metadata("process_sort_index", 0, 0, sort_index=-1)
@@ -163,16 +163,16 @@ def _steps(store: CaptureStore) -> Iterator[str]:
             return
 
 
-def _runs(store: CaptureStore, place: int, column: int | None, pid: int, cells: int) -> Iterator[str]:
+def _runs(store: CaptureStore, number: int, column: int | None, pid: int, cells: int) -> Iterator[str]:
     """Yield what a rank does, cells that are alike as one slice."""
-    rank = store.ranks[place]
+    rank = store.ranks[number]
     start, end = rank.span
     kinds, busy = rank.column("line.kind"), rank.column("line.busy")
     if len(kinds) != LINE_CELLS or len(busy) != LINE_CELLS or end <= start:
         return
     kinds = np.minimum(np.where(busy > 0, kinds, IDLE), OTHER).astype(np.int64)
     kinds = _fewer(kinds, cells)
-    offset = int(store.offsets[place])
+    offset = int(store.offsets[number])
     edges = np.array([start + (end - start) * cell // cells + offset for cell in range(cells + 1)], np.int64)
     if column is not None:
         waited = store.skew.waiting(column).covered(edges[:-1], edges[1:])
@@ -182,7 +182,7 @@ def _runs(store: CaptureStore, place: int, column: int | None, pid: int, cells: 
         kind = int(kinds[first])
         if kind != IDLE and edges[last] > edges[first]:
             name = NAMES[kind]
-            yield _slice(name, name, pid, place + 1, int(edges[first]), int(edges[last]))
+            yield _slice(name, name, pid, number + 1, int(edges[first]), int(edges[last]))
 
 
 def _fewer(kinds: I64, cells: int) -> AnyArray:

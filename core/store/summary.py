@@ -149,19 +149,19 @@ class _Whole:
             "collectives": len(self.collectives) - len(collectives),
             "lanes": len(self.lanes) - len(lanes),
         }
-        found = self.steps
+        known = self.steps
         facts = {
             **self.facts,
             "left_out": {name: count for name, count in left_out.items() if count},
             "families": [list(family) for family in collectives.families],
             "sequenced": [bool(given) for given in collectives.sequenced],
-            "choice": "" if found is None else found.choice,
-            "reason": "" if found is None else found.reason,
+            "choice": "" if known is None else known.choice,
+            "reason": "" if known is None else known.reason,
         }
         texts = {
             "step_texts": {
-                "labels": [] if found is None else list(found.labels),
-                "groups": [] if found is None else list(found.groups),
+                "labels": [] if known is None else list(known.labels),
+                "groups": [] if known is None else list(known.groups),
             },
             "kernel_texts": {"names": kernels.texts("name"), "types": kernels.texts("type")},
             "lane_texts": [[lane.process.title, lane.title] for lane in lanes],
@@ -169,9 +169,9 @@ class _Whole:
         }
         none = np.empty(0, np.int64)
         columns: dict[str, AnyArray] = {
-            "steps.position": none if found is None else found.positions,
-            "steps.start": none if found is None else found.starts,
-            "steps.end": none if found is None else found.ends,
+            "steps.position": none if known is None else known.positions,
+            "steps.start": none if known is None else known.starts,
+            "steps.end": none if known is None else known.ends,
             **{f"steps.{key}": _numbers(self.step_table, key) for key in STEP_NUMBERS},
             "collectives.start": collectives.starts,
             "collectives.end": collectives.ends,

@@ -103,12 +103,12 @@ def steps_of_store(store: CaptureStore) -> Table:
     }
     sources, positions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     choices: dict[str, None] = {}
-    for place, rank in enumerate(store.ranks):
-        steps = rank.steps(place, int(store.offsets[place]))
+    for number, rank in enumerate(store.ranks):
+        steps = rank.steps(number, int(store.offsets[number]))
         if steps is None:
             continue
         choices.setdefault(f"steps are {steps.choice}: {steps.reason}")
-        data["rank"] += [place if rank.rank is None else rank.rank] * len(steps)
+        data["rank"] += [number if rank.rank is None else rank.rank] * len(steps)
         data["step"] += steps.labels
         data["group"] += steps.groups
         numbers["start_ns"].append(steps.starts - store.origin)
@@ -116,7 +116,7 @@ def steps_of_store(store: CaptureStore) -> Table:
         for key in STEP_NUMBERS:
             values = rank.times(f"steps.{key}")
             numbers[key].append(values if len(values) == len(steps) else np.zeros(len(steps), np.int64))
-        sources.append(np.full(len(steps), place, np.int64))
+        sources.append(np.full(len(steps), number, np.int64))
         positions.append(steps.positions)
     columns: dict[str, Values] = {key: np.concatenate(parts) for key, parts in numbers.items()}
     columns |= {"rank": np.array(data["rank"], np.int64), "step": data["step"], "group": data["group"]}
@@ -158,7 +158,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     labels, kinds = Labels(), Labels()
     codes, types, ranks = [], [], []
     numbers: dict[str, list[I64]] = {key: [np.empty(0, np.int64)] for key in KERNEL_NUMBERS}
-    for place, rank in enumerate(store.ranks):
+    for number, rank in enumerate(store.ranks):
         texts = rank.text(KERNEL_TEXTS)
         names, of = _strings(texts, "names"), _strings(texts, "types")
         columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
@@ -167,7 +167,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         texts_by = of if by == "type" else [short_name(name) for name in names] if by == "short" else names
         codes.append(labels.codes(texts_by))
         types.append(kinds.codes(of))
-        ranks.append(np.full(len(names), place, np.int64))
+        ranks.append(np.full(len(names), number, np.int64))
         for key, values in columns.items():
             numbers[key].append(values)
     joined = {key: np.concatenate(parts) for key, parts in numbers.items()}
@@ -198,7 +198,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         "max_ns": _extremes(code, joined["max_ns"], size)[1],
         "median_rank_ns": middle,
         "most_ns": per_rank[first],
-        "most_rank": np.array([_number(store, place) for place in rank_of[first].tolist()], np.int64),
+        "most_rank": np.array([_number(store, number) for number in rank_of[first].tolist()], np.int64),
     }
     table = Table(
         "kernels",
@@ -212,9 +212,9 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     return table.sort("total_ns")
 
 
-def _number(store: CaptureStore, place: int) -> int:
-    rank = store.ranks[place].rank
-    return place if rank is None else rank
+def _number(store: CaptureStore, number: int) -> int:
+    rank = store.ranks[number].rank
+    return number if rank is None else rank
 
 
 def _strings(value: Any, key: str) -> list[str]:

@@ -167,15 +167,15 @@ DAMAGES: tuple[Damage, ...] = (
 
 def ask_everything(store: Path, work: Path) -> list[str]:
     """Run what every command runs on a store; return the messages of those that failed."""
-    asked: list[Callable[[], object]] = [
+    questions: list[Callable[[], object]] = [
         *(lambda name=name: tables(store, name) for name in STORE_TABLES),
         *(lambda by=by: tables(store, "ranks", group_by=by, worst=2) for by in GROUPINGS),
         lambda: summary_of_store(open_store(str(store))),
         lambda: picture_of_store(open_store(str(store)), IndexOptions(work / "picture")).close(),
-        *(lambda place=place: open_rank(store, place, work) for place in range(RANKS)),
+        *(lambda number=number: open_rank(store, number, work) for number in range(RANKS)),
     ]
     messages = []
-    for ask in asked:
+    for ask in questions:
         try:
             ask()
         except TracelaneError as error:
@@ -188,11 +188,11 @@ def tables(store: Path, name: str, **options: object) -> None:
         list(table.rows())
 
 
-def open_rank(store: Path, place: int, work: Path) -> None:
+def open_rank(store: Path, number: int, work: Path) -> None:
     opened = open_store(str(store))
-    if place < len(opened.ranks):
-        folder = work / f"rank{place}"
-        opened_rank(opened, place, folder, options=IndexOptions(work / "indexes")).close()
+    if number < len(opened.ranks):
+        folder = work / f"rank{number}"
+        opened_rank(opened, number, folder, options=IndexOptions(work / "indexes")).close()
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class StorePlace:
+class StoreLocation:
     """A folder or bucket; names are relative and use `/`."""
 
     root: str
