@@ -1,19 +1,25 @@
-"""Draw the pictures of the README: the demo in the real viewer, as SVG (PNG too where resvg_py is there)."""
+"""Draw the pictures of the README: the demo in the real viewer, two stills and a moving picture.
+
+The GIF and the PNGs need resvg_py, pillow and the font Fira Code (Debian: fonts-firacode).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+FONT = "Fira Code"
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: the screen's size in cells, what is asked of `view`, and the keys pressed before."""
+    """One picture: the screen's size in cells, the options of `view`, and the keys pressed before."""
 
     name: str
     size: tuple[int, int]
@@ -21,20 +27,42 @@ class Shot:
     end: str | None = None
     lanes: str | None = None
     keys: tuple[str, ...] = ()
-    logs: bool = False  # with the aiu-smi log beside the trace
+    has_logs: bool = False  # with the aiu-smi log beside the trace
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of the moving picture: its title, the keys pressed before it, and how long it stays."""
+
+    title: str
+    keys: tuple[str, ...] = ()
+    seconds: float = 2.5
 
 
 SHOTS = (
-    Shot("demo", (132, 44)),
-    Shot("telemetry", (132, 30), "step:11", None, "AIU|pwr|busy", ("2",), logs=True),
-    Shot("details", (132, 40), "+745ms", "+855ms", "Stream|autograd|Mem|AIU m", (*"JJJJJ", "enter")),
-    Shot("small", (80, 24)),
+    Shot(
+        "flow",
+        (112, 26),
+        "+800ms",
+        "+875ms",
+        "Stream 0|autograd",
+        (*"g+850ms", "enter", "shift+down", "shift+down", "enter"),
+    ),
+    Shot("telemetry", (132, 30), "step:11", None, "Stream|MiB|pwr|busy", ("2",), has_logs=True),
+)
+TOUR = Shot("tour", (112, 34))
+FRAMES = (
+    Frame("tracelane rank0.pt.trace.json"),
+    Frame("5: steps - step 11 is slow, its device idle", ("5",)),
+    Frame("go to step 11", ("1", *"g11", "enter")),
+    Frame("i: the gap of Stream 0 - the host was late", ("i", *["shift+down"] * 3, "i"), 4),
+    Frame("right: the kernel that ended the gap", ("right",)),
+    Frame("b: what launched it, right after read_shard", ("b",), 4),
 )
 
 
-async def shoot(traces: list[Path], shot: Shot) -> str:
-    """Return the viewer's screen as SVG after these keys."""
-    from tracelane.core.logs.counters import with_cheap_lanes
+async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> list[str]:
+    """Return the viewer's screen as SVG after the keys of a shot, and of each frame."""
     from tracelane.core.logs.nearby import nearby_logs
     from tracelane.core.logs.opening import LogOptions, open_overlay
     from tracelane.core.trace import open_trace
@@ -42,15 +70,20 @@ async def shoot(traces: list[Path], shot: Shot) -> str:
     from tracelane.tui.cli.view import Asked, asked_session
 
     trace = open_trace(traces)
-    trace = with_cheap_lanes(open_overlay(trace, nearby_logs(trace), LogOptions()) if shot.logs else trace)
-    asked = Asked(begin=shot.begin, end=shot.end, lanes=shot.lanes)
-    app = TracelaneApp(trace, asked_session(trace, asked, shot.size[0]))
+    if shot.has_logs:
+        trace = open_overlay(trace, nearby_logs(trace), LogOptions())
+    options = Asked(begin=shot.begin, end=shot.end, lanes=shot.lanes)
+    app = TracelaneApp(trace, asked_session(trace, options, shot.size[0]))
+    pictures = []
     async with app.run_test(size=shot.size) as pilot:
         await pilot.pause()
-        for key in shot.keys:
-            await pilot.press(key)
-        await pilot.pause(0.5)
-        return app.export_screenshot(title="tracelane")
+        await pilot.press(*shot.keys)
+        for frame in frames:
+            for key in frame.keys:
+                await pilot.press(key)
+            await pilot.pause(0.8)
+            pictures.append(app.export_screenshot(title=frame.title))
+    return pictures
 
 
 def main() -> None:
@@ -61,24 +94,45 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = folder
-        traces = [path for path in write_demo(Path(folder)) if path.suffix == ".json"]
+        traces = [path.relative_to(folder) for path in write_demo(Path(folder)) if path.suffix == ".json"]
         os.chdir(folder)
         for shot in SHOTS:
-            svg = asyncio.run(shoot([path.relative_to(folder) for path in traces], shot))
+            (svg,) = asyncio.run(drawn(traces if shot.has_logs else traces[:1], shot, (Frame("tracelane"),)))
             target = HERE / f"{shot.name}.svg"
             target.write_text(svg, encoding="utf-8")
-            print(target.name)
-            _png(target)
+            target.with_suffix(".png").write_bytes(png_of(svg))
+        write_gif(asyncio.run(drawn(traces[:1], TOUR, FRAMES)), HERE / f"{TOUR.name}.gif")
+    for path in sorted(HERE.glob("*.*g*")):
+        print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
 
 
-def _png(svg: Path) -> None:
-    """Draw the PNG that a package index shows beside an SVG. Needs Fira Code (Debian: fonts-firacode)."""
-    try:
-        import resvg_py
-    except ImportError:
-        return
-    drawn = resvg_py.svg_to_bytes(svg_path=str(svg), font_family="Fira Code", monospace_family="Fira Code")
-    svg.with_suffix(".png").write_bytes(bytes(drawn))
+def png_of(svg: str) -> bytes:
+    """Return an SVG as PNG."""
+    import resvg_py
+
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=svg.replace("font-family: arial", f"font-family: {FONT}"),
+            font_family=FONT,
+            monospace_family=FONT,
+        )
+    )
+
+
+def write_gif(pictures: list[str], target: Path) -> None:
+    """Write the frames as a GIF that begins anew at its end."""
+    from PIL import Image
+
+    def images() -> Iterator[Image.Image]:
+        for svg in pictures:
+            picture = Image.open(io.BytesIO(png_of(svg))).convert("RGB")
+            yield picture.resize((picture.width * 3 // 4, picture.height * 3 // 4), Image.Resampling.LANCZOS)
+
+    first, *others = images()
+    durations = [int(frame.seconds * 1000) for frame in FRAMES]
+    palette = first.quantize(128)
+    frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in (first, *others)]
+    frames[0].save(target, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
 
 
 if __name__ == "__main__":
