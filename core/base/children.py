@@ -1,4 +1,4 @@
-"""Processes of our own as their starter sees them: started, fed lines, listened to, and ended."""
+"""Child processes of tracelane, seen from the process that starts them: start, send lines, receive, end."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def serves_decoding() -> bool:
 
 
 class ChildrenError(Exception):
-    """Processes cannot be started here, or one ended without a word."""
+    """Processes cannot be started here, or one ended without a last message."""
 
 
 class Children:
-    """Some processes of one module; a context manager that leaves none behind."""
+    """Processes that run one module; as a context manager it ends them all."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Children:
             raise ChildrenError(f"no worker process can be started: {error.strerror}") from error
 
     def __len__(self) -> int:
-        """How many were started."""
+        """Return how many were started."""
         return len(self._processes)
 
     def __enter__(self) -> Children:
@@ -92,7 +92,7 @@ class Children:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all."""
+        """End all processes."""
         self.close()
 
     @property
@@ -101,7 +101,7 @@ class Children:
         return [process.pid for process in self._processes]
 
     def send(self, number: int, message: Message) -> None:
-        """Give one process a line to read; ChildrenError if it is gone."""
+        """Send one process a line; ChildrenError if it has ended."""
         stdin = self._processes[number].stdin
         assert stdin is not None
         try:
@@ -111,7 +111,7 @@ class Children:
             raise ChildrenError(f"a worker process ended: {error.strerror}") from error
 
     def receive(self, wait: float = MESSAGE_SECONDS) -> tuple[int, Message] | None:
-        """Return the next message and whose it is, None if none comes in time; ChildrenError if one ended."""
+        """Return (number of the process, its message), None if none comes; ChildrenError if one has ended."""
         try:
             number, message = self._messages.get(wait > 0, wait or None)
         except Empty:

@@ -1,4 +1,4 @@
-"""When Python looks for garbage."""
+"""How often Python collects garbage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ONE_AFTER_ANOTHER = (700, 10, 10)
 
 
 def collect_rarely() -> None:
-    """Let a process load what it needs without looking for garbage in it."""
+    """Let a process load what it needs without collecting garbage meanwhile."""
     gc.set_threshold(_LOADING)
 
 

@@ -1,4 +1,4 @@
-"""Names as they are the same from run to run: without what is counted or generated anew each time.
+"""Names that stay the same from run to run: without numbers and hashes that each run generates anew.
 
 Kernels keep their whole name, so that two functors of one template are two; of paths the component that tells
 is left, as folders and suffixes are generated.
@@ -20,6 +20,6 @@ _HASH = re.compile(r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{16,}\b")
 
 
 def comparable_name(raw: str) -> str:
-    """Return the name of an event with hashes and the numbers of steps as `*`, of a path its short form."""
+    """Return an event's name with `*` for hashes and numbers of steps, and with a path in its short form."""
     name = _HASH.sub("*", short_name(raw) if _PATH.match(raw) or not raw.strip() else safe(raw))
     return _NUMBERS.sub("*", name) if _STEP.match(name) else _END.sub("#*", name)

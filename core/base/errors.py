@@ -1,4 +1,4 @@
-"""What can go wrong and be told to a person in one line."""
+"""Errors that are explained to the user in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UnreadableError(TracelaneError):
 
 
 class UsageError(TracelaneError):
-    """The command line asks for something that does not exist."""
+    """The user asks for something that does not exist."""
 
     exit_code = 64
 

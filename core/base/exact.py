@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"([+-]?)(\d+)?(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?", re.ASC
 
 
 def ns_from_text(text: str) -> int | None:
-    """Return the ns that a decimal text of µs means, half-even; None where it is no finite number."""
+    """Return a decimal text of µs in ns, rounded half to even; None where it is no finite number."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None

@@ -52,7 +52,7 @@ def structure(data: bytes, start: int = 0) -> Structure:
 
 
 def text_of(raw: bytes) -> str:
-    """Return what the inside of a JSON string says, whatever is wrong with it.
+    """Return the text of the inside of a JSON string, whatever is wrong with it.
 
     Bad UTF-8 and lone surrogates become U+FFFD; a backslash that escapes nothing stands for itself; control
     characters stay.

@@ -21,7 +21,7 @@ def _end() -> None:
 
 
 def tell(message: dict[str, Any], ended: Callable[[], None] = _end) -> None:
-    """Write one line; where nobody listens any more, end the process, or do what `ended` does."""
+    """Write one line; where nobody reads any more, end the process, or call `ended`."""
     try:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
@@ -30,8 +30,8 @@ def tell(message: dict[str, Any], ended: Callable[[], None] = _end) -> None:
 
 
 def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
-    """Yield the objects of standard input; when it ends, end the process, whatever it is doing, or do what
-    `ended` does (in a thread of its own) and yield no more.
+    """Yield the objects of standard input; when it ends, end the process, whatever it is doing, or call
+    `ended` (in a thread of its own) and yield no more.
     """
     waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 

@@ -1,4 +1,4 @@
-"""The way out: everything that is printed or written as text leaves through here and is harmless after it.
+"""The only way out: all printed and written text passes through here, which makes it harmless.
 
 A test holds the other modules to it. Not text are cuts of traces and indexes, data that is read again; the
 frames of the viewer are made harmless where they are drawn.

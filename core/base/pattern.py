@@ -1,4 +1,4 @@
-"""Regular expressions as they are typed, none of which can hold anything up.
+"""Regular expressions as users type them, of which none can block the program.
 
 Python's own engine decides what an expression means, but it tries all ways to match one after the other, for
 which `(a+)+$` needs longer than anybody lives. So an expression goes one of three ways, to the same hits:
@@ -37,17 +37,17 @@ _EXAMPLE_LENGTH = 40
 
 
 class SlowPatternError(UsageError):
-    """An expression took longer than it may on some text."""
+    """An expression took longer than allowed on some text."""
 
 
 class Engine(Protocol):
-    """What finds an expression in texts."""
+    """An engine that searches texts for one expression."""
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return of each text whether the expression is found in it."""
+        """Return for each text whether the expression matches in it."""
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return where the match ends that begins where the text does; None where none does."""
+        """Return the end of the match at the start of the text; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Pattern:
     ignore_case: bool = False
 
     def check(self, what: str) -> None:
-        """Raise UsageError where the text is not a regular expression; `what` is what it was given as."""
+        """Raise UsageError where the text is not a regular expression; `what` names it in the message."""
         try:
             _parsed(self.text, self.ignore_case)
         except (re.error, OverflowError, RecursionError) as error:
@@ -66,47 +66,47 @@ class Pattern:
 
     @property
     def may_take_long(self) -> bool:
-        """Whether a process of its own answers, within a limit of time."""
+        """Whether a process of its own answers, within a time limit."""
         return isinstance(engine_for(self.text, self.ignore_case), JobEngine)
 
     def search(self, text: str, cancelled: CancelledCallback = never) -> bool:
-        """Tell whether the expression is found in a text. Raises SlowPatternError, Cancelled."""
+        """Tell whether the expression matches in a text. Raises SlowPatternError, Cancelled."""
         return self.matches_in((text,), cancelled)[0]
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
-        """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
+        """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
         return engine_for(self.text, self.ignore_case).matches_in([_sound(text) for text in texts], cancelled)
 
     def end_of_match(self, text: str, cancelled: CancelledCallback = never) -> int | None:
-        """Return where the match ends that begins where the text does; None where none does. Raises
+        """Return the end of the match at the start of the text; None where there is none. Raises
         SlowPatternError, Cancelled.
         """
         return engine_for(self.text, self.ignore_case).end_of_match(_sound(text), cancelled)
 
 
 class PythonEngine:
-    """Python's own, for expressions that have few ways to match."""
+    """Python's engine, for expressions that have few ways to match."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        """Find this."""
+        """Compile the expression."""
         self._pattern = pattern
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return of each text whether the expression is found in it."""
+        """Return for each text whether the expression matches in it."""
         search = self._pattern.search
         return [search(text) is not None for text in texts]
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return where the match ends that begins where the text does; None where none does."""
+        """Return the end of the match at the start of the text; None where there is none."""
         match = self._pattern.match(text)
         return None if match is None else match.end()
 
 
 class JobEngine:
-    """Python's own in a process that can be ended."""
+    """Python's engine in a process that can be ended."""
 
     def __init__(self, text: str, flags: int) -> None:
-        """Find this; the process is started when it is asked first."""
+        """Prepare the expression; the first search starts the process."""
         self._text = text
         self._job = PatternJob(text, flags)
         self._slow: SlowPatternError | None = None
@@ -114,11 +114,11 @@ class JobEngine:
         """(how, text) -> where the match ends: titles of lanes are asked for again and again."""
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
+        """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
         return [end >= 0 for end in self._ends("search", texts, cancelled)]
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return where the match ends that begins where the text does; None where none does. Raises
+        """Return the end of the match at the start of the text; None where there is none. Raises
         SlowPatternError, Cancelled.
         """
         end = self._ends("match", (text,), cancelled)[0]
@@ -143,7 +143,7 @@ class JobEngine:
 
 
 class LinearEngine:
-    """RE2; texts on which it might differ from Python's engine are left to that."""
+    """RE2; texts on which it might differ from Python's engine go to that engine."""
 
     def __init__(self, translated: re2._Regexp, ascii_only: bool, job: JobEngine) -> None:
         """Find what was translated; if `ascii_only`, in other texts by the job."""
@@ -151,7 +151,7 @@ class LinearEngine:
         self.ascii_only = ascii_only
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return of each text whether the expression is found in it. Raises SlowPatternError, Cancelled."""
+        """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
         search = self._pattern.search
         if not self.ascii_only:
             return [search(text) is not None for text in texts]
@@ -164,7 +164,7 @@ class LinearEngine:
         return hits
 
     def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return where the match ends that begins where the text does; None where none does. Raises
+        """Return the end of the match at the start of the text; None where there is none. Raises
         SlowPatternError, Cancelled.
         """
         if self.ascii_only and not self._fits(text):
@@ -181,7 +181,7 @@ class LinearEngine:
 
 @lru_cache(maxsize=16)
 def engine_for(text: str, ignore_case: bool) -> Engine:
-    """Return what finds an expression."""
+    """Return the engine for an expression."""
     pattern = _parsed(text, ignore_case)
     try:
         if ways_to_match(pattern) <= FEW_WAYS:
@@ -192,7 +192,7 @@ def engine_for(text: str, ignore_case: bool) -> Engine:
 
 
 def linear_engine(pattern: re.Pattern[str]) -> LinearEngine | None:
-    """Return RE2's engine for an expression; None where there is no RE2 or it cannot say this."""
+    """Return RE2's engine for an expression; None where RE2 is not installed or has no such expression."""
     if re2 is None:
         return None
     options = re2.Options()
@@ -214,5 +214,5 @@ def _parsed(text: str, ignore_case: bool) -> re.Pattern[str]:
 
 
 def _sound(text: str) -> str:
-    """Return the text without halves of characters, which UTF-8 cannot say."""
+    """Return the text without lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -66,7 +66,7 @@ class SlowTextError(Exception):
 
 
 class PatternJob:
-    """A process that looks for one expression; one caller at a time."""
+    """A process that searches for one expression; one caller at a time."""
 
     def __init__(self, text: str, flags: int, text_s: float = TEXT_S, all_s: float = ALL_S) -> None:
         """Look for this, compiled with these flags, within these limits."""
@@ -151,7 +151,7 @@ class PatternJob:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """End a process and let go of it."""
+    """End a process and release its resources."""
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

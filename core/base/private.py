@@ -51,7 +51,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def is_own_folder(folder: Path) -> bool:
-    """Tell whether there is a folder that is ours, and no link to one."""
+    """Tell whether a path is a folder that this user owns, and no link."""
     try:
         status = os.lstat(folder)
     except OSError:
@@ -137,12 +137,12 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """Return data behind its checksum."""
+    """Return data with its checksum in front."""
     return b"%08x\n" % zlib.crc32(data) + data
 
 
 def unsealed(data: bytes) -> bytes:
-    """Return what was sealed; ValueError where it is not what was."""
+    """Return the data without its checksum; ValueError where they do not agree."""
     body = data[_SEAL:]
     if data[:_SEAL] != b"%08x\n" % zlib.crc32(body):
         raise ValueError("it does not match its checksum")

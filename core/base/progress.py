@@ -1,4 +1,4 @@
-"""How long work tells about itself to whoever started it."""
+"""Progress of long work, and how it is cancelled."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def no_progress(_: Progress) -> None:
 
 
 def never() -> bool:
-    """Answer that nobody has asked to stop."""
+    """Return False: the work is never cancelled."""
     return False

@@ -37,7 +37,7 @@ Item: TypeAlias = tuple[Any, Any]
 
 
 class NotLinearError(Exception):
-    """RE2 has no way to say this."""
+    """RE2 has no such expression."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Translated:
 
 
 def re2_syntax(pattern: re.Pattern[str]) -> Translated:
-    """Return what an expression is to RE2. Raises NotLinearError."""
+    """Return an expression in RE2's syntax. Raises NotLinearError."""
     writer = _Writer()
     text = "".join(writer.sequence(_items(pattern), pattern.flags, last=True))
     return Translated(text, writer.ascii_only)
@@ -82,7 +82,7 @@ def _ways_of(code: Any, value: Any) -> int:
 
 
 class _Writer:
-    """Writes what Python's parser has read in RE2's syntax."""
+    """Writes parsed Python expressions in RE2's syntax."""
 
     def __init__(self) -> None:
         self.ascii_only = False

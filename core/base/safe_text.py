@@ -143,7 +143,7 @@ def _is_active(character: str) -> bool:
 
 
 class _Characters(dict[int, int | str]):
-    """What to write for each character, worked out when one is met: a table for `str.translate`."""
+    """What to write for each character, computed on first use: a table for `str.translate`."""
 
     def __init__(self, unchanged: str = "", blanks: frozenset[str] = frozenset()) -> None:
         super().__init__({ord(character): character for character in unchanged})

@@ -1,4 +1,4 @@
-"""The user's settings file: where it lies, what stands in it."""
+"""The user's settings file: its path and its contents."""
 
 from __future__ import annotations
 

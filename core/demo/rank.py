@@ -58,7 +58,7 @@ class Rank:
     # -- host ---------------------------------------------------------------------------------------------
 
     def work(self, us: int) -> None:
-        """Let the host spend about this many µs."""
+        """Advance the host by about this many µs."""
         self.now += self.noise.around(us * US)
 
     @contextmanager

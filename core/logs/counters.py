@@ -83,7 +83,7 @@ class WithCounters(TraceWithMore):
         return Arguments({}) if event is None else self.own.event_arguments(*event)
 
     def close(self) -> None:
-        """Let go of the trace's mappings and locks."""
+        """Release the trace's mappings and locks."""
         self.own.close()
 
 

@@ -16,34 +16,34 @@ NO_CLOCKS = Clocks()
 
 
 class TraceWithMore(Trace):
-    """A trace with further sources behind its own."""
+    """A trace with further sources after its own; time and clocks are those of the trace."""
 
     def __init__(self, own: Trace, more: Sequence[Index]) -> None:
-        """Put more indexes behind those of a trace."""
+        """Append more indexes to those of a trace."""
         self.own = own
         super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
         self.opens = own.opens
 
     @property
     def alignment(self) -> Alignment:
-        """The trace's own."""
+        """Of the trace without the further sources."""
         return self.own.alignment
 
     @property
     def clocks(self) -> Clocks:
-        """The trace's own."""
+        """Of the trace without the further sources."""
         return self.own.clocks
 
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
-        """Return the trace's own: a log that ran for hours does not make it longer."""
+        """Return the span of the trace: a log that ran for hours does not make it longer."""
         return self.own.span_at(clocks)
 
     @property
     def span(self) -> tuple[int, int]:
-        """The trace's own."""
+        """Of the trace without the further sources."""
         return self.own.span
 
     @property
     def opening_span(self) -> tuple[int, int]:
-        """The trace's own."""
+        """Of the trace without the further sources."""
         return self.own.opening_span

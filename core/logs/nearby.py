@@ -1,4 +1,4 @@
-"""The telemetry logs in the folders of a trace: offered to the user, never opened without being asked for."""
+"""The telemetry logs in the folders of a trace: offered to the user, never opened on their own."""
 
 from __future__ import annotations
 

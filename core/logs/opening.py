@@ -1,4 +1,4 @@
-"""Read telemetry logs, align their clocks with a trace's, lay them over it, and cut excerpts from them.
+"""Read telemetry logs, align their clocks with a trace, add them to it as lanes, cut excerpts from them.
 
 The clock of a log is what the user says it is, else what fits best.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What a person says of the logs; what is left out is proposed."""
+    """What the user says about the logs; whatever is missing is proposed."""
 
     zone: str = ""  # see zone_offset
     lag_s: float | None = None  # by how much the log's clock runs ahead of the trace's
@@ -38,7 +38,7 @@ class LogOptions:
 
 
 def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
-    """Return the log's clock and which of its devices is which process: as given, else as it fits best.
+    """Return the log's clock and the process of each of its devices: as given, else as it fits best.
 
     Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
@@ -75,9 +75,9 @@ def _process(wall: Wall, card: str, pid: str) -> str:
 
 
 def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
-    """Read logs and lay them over a trace by the clock given or proposed.
+    """Read logs and add them to a trace as lanes, by the clock given or proposed.
 
-    Of each log the devices that the trace has are shown, all where it has none of them. Raises
+    Each log shows the devices that the trace has, or all of them where the trace has none. Raises
     UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
     """
     wall = Wall(trace)

@@ -1,4 +1,4 @@
-"""A trace with telemetry logs over it: it answers what a Trace does, its logs being further sources."""
+"""A trace with telemetry logs: it answers as a Trace does, with the logs as further sources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlacedLog:
-    """A log, its clock, and which of its devices lie over the trace."""
+    """A log, its clock, and which of its devices are drawn."""
 
     log: TelemetryLog
     proposal: Proposal
@@ -54,7 +54,7 @@ class PlacedLog:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a log says at a time: the metric, its value (None where there is none), the line it stands on."""
+    """What a log says at a time: the metric, its value (None where there is none), the line of the log."""
 
     metric: LogLane
     device: str
@@ -69,7 +69,7 @@ class Overlay(TraceWithMore):
     """A trace and its logs. The clock of a log is (its source's number, ""): 0 is what was proposed."""
 
     def __init__(self, trace: Trace, placed: Sequence[PlacedLog]) -> None:
-        """Lay placed logs over a trace, which must tell its wall time (else UsageError)."""
+        """Add logs to a trace; UsageError for a trace without wall time."""
         wall = Wall(trace)
         if wall.base is None:
             raise UsageError(wall.missing)
@@ -105,7 +105,7 @@ class Overlay(TraceWithMore):
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """The trace's processes, each device's telemetry below it; last what belongs to no device."""
+        """The trace's processes, the telemetry of each device below it; telemetry of no device comes last."""
         below: dict[tuple[int, int], list[Process]] = {}
         rest: list[Process] = []
         for process in self._processes:
@@ -123,7 +123,7 @@ class Overlay(TraceWithMore):
         return self.placed[source - self._first_log] if source >= self._first_log else None
 
     def _remarks(self, one: PlacedLog) -> Iterator[str]:
-        """Say which cards are not drawn, and when nothing of a log is to be seen."""
+        """Yield notes about cards that are not drawn, and about a log outside the time of the trace."""
         absent = [card for card in one.log.devices if card not in one.devices]
         if absent:
             yield f"{one.name}: not in the trace, so not drawn: device {', '.join(absent)}"
@@ -161,12 +161,12 @@ class Overlay(TraceWithMore):
         return None if metric is None else metric.series.shifted(clocks.offset(source))
 
     def reading(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> Reading | None:
-        """Return what a log says at a trace time, None for rows that are no log's."""
+        """Return what a log says at a trace time, None for other rows."""
         at = self.nearest(row, time, clocks) if self.metric(row.source, row.number) is not None else None
         return None if at is None else self.reading_at(row, at, clocks)
 
     def reading_at(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Reading | None:
-        """Return what an entry of a log's row says, None for rows that are no log's."""
+        """Return what an entry of a log's row says, None for other rows."""
         one, metric = self.log_of(row.source), self.metric(row.source, row.number)
         if one is None or metric is None:
             return None
@@ -194,14 +194,14 @@ class Overlay(TraceWithMore):
     # -- a sample holds over its interval -------------------------------------------------------------------
 
     def bounds(self, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
-        """Return (start, end) in trace time; of a log's sample its interval."""
+        """Return (start, end) in trace time; for a sample of a log its interval."""
         start, end = super().bounds(row, at, clocks)
         if self.metric(row.source, row.number) is not None:
             end = super().bounds(row, at + 1, clocks)[0] if at + 1 < row.count else start
         return start, end
 
     def nearest(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
-        """Return what lies at a time or nearest to it; of a log's samples the one whose interval holds it."""
+        """Return what lies at a time or nearest to it; in a log the sample whose interval holds it."""
         metric = self.metric(row.source, row.number)
         if metric is None:
             return super().nearest(row, time, clocks)
@@ -209,7 +209,7 @@ class Overlay(TraceWithMore):
         return max(0, (row.count if after is None else after) - 1)
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
-        """Return what stands in the file of an event; of a log's sample its line."""
+        """Return the arguments of an event; for a sample of a log its line."""
         sample = self.find_instant(source, ordinal)
         reading = None if sample is None else self.reading_at(*sample)
         if reading is None:
@@ -217,5 +217,5 @@ class Overlay(TraceWithMore):
         return Arguments({f"line {reading.line:,} of the log": reading.text} if reading.line else {})
 
     def close(self) -> None:
-        """Let go of the trace's mappings and locks."""
+        """Release the trace's mappings and locks."""
         self.own.close()

@@ -22,7 +22,7 @@ _POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)
 def statistics_of(
     trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks
 ) -> tuple[LogColumn, Statistics] | None:
-    """Return what a row of values is and its statistics over [start, end) of trace time; None for other rows.
+    """Return (column, statistics) of a row of values over [start, end) of trace time; None for other rows.
 
     A sample of a log is the mean over its interval. A counter's value holds until its next sample, the last
     one until the trace ends.
@@ -36,7 +36,7 @@ def statistics_of(
 
 
 def counter_column(name: str, series: str) -> LogColumn:
-    """Return what a counter is by its name and its series, which is its unit where that is one of power."""
+    """Return the column of a counter by its name and series; a series named as a unit of power is power."""
     power = series in WATTS and _POWER.search(f"{name} {series}") is not None
     return LogColumn(name, series, ColumnKind.POWER if power else ColumnKind.OTHER)
 

@@ -28,10 +28,10 @@ class DeviceTime:
 
 
 class Wall:
-    """Wall time of a trace, and its devices in it."""
+    """Wall time of a trace, and when its devices were busy in it."""
 
     def __init__(self, trace: Trace) -> None:
-        """Look at a trace; nothing is read before it is asked for."""
+        """Take a trace; everything is computed on first use."""
         self.trace = trace
 
     @cached_property

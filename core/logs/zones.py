@@ -1,4 +1,4 @@
-"""Time zones as people give them, and the zone of this host."""
+"""Time zones as users write them, and the zone of this host."""
 
 from __future__ import annotations
 
