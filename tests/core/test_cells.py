@@ -75,6 +75,7 @@ lengths = st.one_of(
 rows = st.lists(st.tuples(lengths, lengths, st.integers(0, 3)), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(rows, st.integers(-(10**6), 10**6), st.data())
 def test_cells_equal_brute_force(tmp_path_factory: pytest.TempPathFactory, gaps, start, data) -> None:
@@ -176,6 +177,7 @@ def test_spans_merge_and_never_hide(tmp_path: Path) -> None:
     assert covered == set(np.flatnonzero(cells.count).tolist())
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(-5, 5)), min_size=1, max_size=40), st.data())
 def test_samples_equal_brute_force(tmp_path_factory: pytest.TempPathFactory, samples, data) -> None:

@@ -242,6 +242,7 @@ def test_refusals(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index", "source.json"]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     """Times are typed as everywhere; what was written is told; a bare number is refused."""
     small(tmp_path, EVENTS)

@@ -328,6 +328,7 @@ def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> No
     assert doctor_exit_code(tables) == (1 if grave else 0)
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_real_files_add_up(corpus_cache: Path) -> None:
     """The sum of events by kind holds for every file that can be read."""

@@ -306,6 +306,7 @@ def test_a_page_stands_alone(scopes: list[Scope]) -> None:
         assert not page.tags["script"] and not page.links and "\x1b" not in text
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_format(tmp_path: Path) -> None:
     """Each ending writes a file; the events of a whole trace are its own bytes, of a part those of `cut`."""
     path = small_file(tmp_path)

@@ -39,11 +39,12 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "short names": (unwrap(short_name), ("_", "a::", "<", "/", "(", "a1_")),
     "comparable names": (comparable_name, ("a1", "/", "#", "1", "-a1", ".py(1): ")),
 }
+BEGINNINGS = ("execute_context_1", "step[", "x_data:", "(")
 CASES = [(what, unit) for what, (_, units) in LOOKS.items() for unit in units]
 
 
 @pytest.mark.parametrize(("what", "unit"), CASES)
-@pytest.mark.parametrize("before", ["", "execute_context_1", "step[", "x_data:", "("])
+@pytest.mark.parametrize("before", ["", *(pytest.param(text, marks=pytest.mark.slow) for text in BEGINNINGS)])
 def test_looking_at_a_name_takes_linear_time(what: str, unit: str, before: str) -> None:
     """A name of four times as many characters takes about four times as long, whatever it repeats."""
     look, _ = LOOKS[what]

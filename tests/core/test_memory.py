@@ -179,6 +179,7 @@ def test_the_allocators_of_an_aiu_are_kept_apart(corpus_cache: Path) -> None:
     assert any("only releases are recorded" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_records_without_category_or_totals(corpus_cache: Path) -> None:
     """Traces of 2021 tell only what was given and taken: the curve is their sum, by device type."""

@@ -156,6 +156,7 @@ def test_many_ways_to_match_cost_the_linear_engine_nothing() -> None:
     assert time.process_time() - before < 2
 
 
+@pytest.mark.slow
 def test_a_slow_text_ends_the_job() -> None:
     """A match that takes too much processor time ends with a sentence, at once where it is asked for again;
     other expressions go on.

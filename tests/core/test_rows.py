@@ -110,6 +110,7 @@ def nested(draw: st.DrawFn) -> Slices:
     return slices
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @pytest.mark.parametrize("kind", BOTH)
 @given(lanes=st.lists(st.one_of(ANY, DENSE, nested()), max_size=3), scale=SCALES)

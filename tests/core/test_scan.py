@@ -209,6 +209,7 @@ def test_most_blocks_need_no_decoding(text: str, block: bytes, may: bool) -> Non
 # -- a value searched for as it stands ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_every_argument_is_found_by_its_own_value(corpus_cache: Path) -> None:
     """What `term_for` says of an argument finds its slice, in small files of the corpus."""

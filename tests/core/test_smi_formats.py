@@ -312,6 +312,7 @@ def test_metric_files_name_the_card(tmp_path: Path) -> None:
     assert log.devices["0"].file == "/tmp/metrics.0000:13:00.0"
 
 
+@pytest.mark.slow
 def test_long_logs_cross_blocks(tmp_path: Path) -> None:
     """A log longer than one read block loses and doubles nothing at the seams."""
     number = 60_000

@@ -60,6 +60,7 @@ def test_without_any_string(tmp_path: Path, kind: str) -> None:
     assert written(strings, kind, tmp_path) == [""]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     texts=st.lists(st.text(max_size=12), max_size=40, unique=True),

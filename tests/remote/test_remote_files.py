@@ -171,6 +171,7 @@ def test_a_url_is_never_taken_for_a_path() -> None:
     assert not any(map(is_url, ("/a/b", "a:b", "s3:/b/k", "://x", "./s3://x", Path("s3://b"))))
 
 
+@pytest.mark.slow
 def test_local_files_load_nothing_of_it(folder: Path) -> None:
     """Without a URL no package of the extras is imported."""
     code = "import atexit, sys; atexit.register(lambda: print([n for n in sys.modules if n in "

@@ -104,6 +104,7 @@ def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
     assert files_of(tmp_path / "store") == files_of(tmp_path / "alone")
 
 
+@pytest.mark.slow
 def test_running_again_does_what_is_missing(traces: Path, tmp_path: Path, alone: Files) -> None:
     """A rank that came later, one whose trace changed, and one whose summary was lost are collected."""
     store = tmp_path / "alone"
@@ -120,6 +121,7 @@ def test_running_again_does_what_is_missing(traces: Path, tmp_path: Path, alone:
     assert files_of(store) != alone
 
 
+@pytest.mark.slow
 def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path: Path) -> None:
     """Exit code 1; the tables say it; once its file is sound the store is that of sound files."""
     broken = traces / "rank3.json"
@@ -138,6 +140,7 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_summaries_hold_no_place_time_or_maker(traces: Path, tmp_path: Path, alone: Files) -> None:
     """Traces in another folder, with other times: the same summaries."""
     moved = tmp_path / "elsewhere" / "traces"
@@ -157,6 +160,7 @@ def test_a_summary_takes_a_hundredth_of_its_trace(traces: Path, alone: Files) ->
     assert sizes["ranks"] + sizes["groups"] <= RANKS * (64 << 10)
 
 
+@pytest.mark.slow
 def test_what_killed_workers_left_is_removed(traces: Path, tmp_path: Path) -> None:
     """Folders of processes that are no more; those of a living one stay."""
     gone = subprocess.Popen([sys.executable, "-c", ""])

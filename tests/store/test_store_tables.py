@@ -68,6 +68,7 @@ def test_tables_of_all_ranks(tmp_path: Path) -> None:
     assert summary_of_store(store).metrics["step.count"].value == 60
 
 
+@pytest.mark.slow
 def test_what_needs_traces_is_refused(tmp_path: Path) -> None:
     """Other analyses and parts of traces: one line, exit code 64."""
     store = str(store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store"))

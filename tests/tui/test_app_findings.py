@@ -43,6 +43,7 @@ async def test_a_line_tells_of_them(trace: Trace) -> None:
         assert app.focused is app.main.query_one(LaneCanvas)
 
 
+@pytest.mark.slow
 async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large trace they come from a process of its own; the line is the same."""
     monkeypatch.setattr(cached, "LEAST_SLICES", 1)

@@ -94,6 +94,7 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
         assert not app.is_running or app._exit
 
 
+@pytest.mark.slow
 async def test_help_and_palette(trace: Trace) -> None:
     """? shows all keys and closes again; the palette offers every command with its key."""
     async with open_viewer(trace, (200, 100)) as (app, pilot):
@@ -284,6 +285,7 @@ async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch
             assert {len(line) for line in lines} == {100}
 
 
+@pytest.mark.slow
 def test_nothing_heavy_at_start() -> None:
     """Importing the viewer brings in neither the command line nor what reads whole files."""
     import subprocess

@@ -202,6 +202,7 @@ def two_captures(folder: Path) -> None:
             (folder / f"rank{rank}.{second}.json").write_text(text)
 
 
+@pytest.mark.slow
 async def test_captures_are_listed(tmp_path: Path) -> None:
     """The captures that lie together are listed, the one shown marked; choosing another asks for it."""
     two_captures(tmp_path / "run")

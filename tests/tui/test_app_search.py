@@ -127,6 +127,7 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
         assert app.message.startswith("4 slices found")
 
 
+@pytest.mark.slow
 async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
     """:filter draws only what matches, and the header says how much it hides; alone it ends."""
     app = app_of(trace)

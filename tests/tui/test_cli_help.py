@@ -117,6 +117,7 @@ def complete(line: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_shell_completes(demo: Path) -> None:
     """Commands, options, and steps and lanes of the trace on the line are completed, and paths are files."""
     assert "plain,kernels" in complete("tracelane ker", demo)

@@ -123,6 +123,7 @@ def test_notes_are_in_the_object(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert set(notes) <= set(printed) and bool(notes) == bool(more)
 
 
+@pytest.mark.slow
 def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:
     """`index --json` says where the index lies; made again only with --force; quiet without a terminal."""
 
@@ -150,6 +151,7 @@ def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
     """Both decoders print the same object."""
     told = [

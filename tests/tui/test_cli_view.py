@@ -113,6 +113,7 @@ def test_what_is_no_trace_ends_with_one_line(tmp_path: Path, content: bytes | No
     assert done.stderr.startswith("tracelane: ") and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_directory_stands_for_its_traces(demo: Path, cache: str, tmp_path: Path) -> None:
     """A directory opens the traces in it; one without traces is refused."""
     done = tracelane(str(demo.parent), "--index-dir", cache)
@@ -120,6 +121,7 @@ def test_directory_stands_for_its_traces(demo: Path, cache: str, tmp_path: Path)
     assert tracelane(str(tmp_path)).returncode == 2
 
 
+@pytest.mark.slow
 def test_file_called_like_a_command(demo: Path, tmp_path: Path) -> None:
     """A trace called `info` opens as ./info and as `view info`."""
     (tmp_path / "info").write_bytes(demo.read_bytes())
@@ -134,6 +136,7 @@ def test_standard_input(demo: Path) -> None:
     assert done.returncode == 0 and "3,481 events" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
     """On a terminal the viewer takes the screen, and Q leaves it with 0 and the screen given back."""
     played = on_terminal(str(demo), "--index-dir", cache, play=(("step 11", "Q"),))
@@ -141,6 +144,7 @@ def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
     assert ALTERNATE_SCREEN in played.screen and "\x1b[?1049l" in played.screen
 
 
+@pytest.mark.slow
 def test_keyboard_comes_back_after_standard_input(demo: Path) -> None:
     """A trace from standard input opens in the viewer, and the keyboard works."""
     played = on_terminal("-", stdin=demo, play=(("step 11", "Q"),))

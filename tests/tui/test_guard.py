@@ -89,6 +89,7 @@ WAYS: dict[str, tuple[str, int, str]] = {
 """By signal: what the line says, the exit code, what the log says."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_a_viewer_that_dies(trace: Path, index: Path, tmp_path: Path, name: str) -> None:
     """Echo, lines, the screen, the cursor and the mouse are as before; one line tells why."""

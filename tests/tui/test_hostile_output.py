@@ -130,6 +130,7 @@ def test_the_judge_sees_what_a_terminal_would_do() -> None:
         assert safe_lines(attack) != attack or not active_in(attack)
 
 
+@pytest.mark.slow
 def test_every_command_on_small_traces(tmp_path: Path) -> None:
     """No command, in any format, lets a name, category, argument or id of a trace act on the terminal."""
     data = printed(_lines(str(write_small(tmp_path / "small.json"))), tmp_path)
@@ -137,6 +138,7 @@ def test_every_command_on_small_traces(tmp_path: Path) -> None:
     assert_harmless(data)
 
 
+@pytest.mark.slow
 def test_ranks_and_logs(tmp_path: Path) -> None:
     """The same for several ranks together, for a log laid over them, and for a comparison."""
     first, second = map(str, write_ranks(tmp_path))
@@ -157,6 +159,7 @@ def test_ranks_and_logs(tmp_path: Path) -> None:
     assert_harmless(printed(lines, tmp_path))
 
 
+@pytest.mark.slow
 def test_messages(tmp_path: Path) -> None:
     """What is wrong is said harmlessly, whatever stands in arguments, file names and files."""
     trace = str(write_small(tmp_path / "small.json"))
@@ -223,6 +226,7 @@ KEYS = (
 """A slice selected, its details copied; a table shown and copied."""
 
 
+@pytest.mark.slow
 def test_the_viewer(tmp_path: Path) -> None:
     """On a hostile trace the viewer sends no other kinds of sequences than on a harmless one; what it copies
     holds no active character.
@@ -265,6 +269,7 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
             assert text and not active_in(text.replace("\u00a0", " ")), name
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MAKER.is_file(), reason=f"no maker of hostile traces at {MAKER}")
 @pytest.mark.parametrize(
     ("name", "commands"),

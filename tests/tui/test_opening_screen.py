@@ -115,6 +115,7 @@ def told(app: TracelaneApp) -> str:
     return app.message
 
 
+@pytest.mark.slow
 async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
     """Lanes appear as they are read, with names and busy time, without labels, called provisional."""
     async with shown(running) as (app, pilot):

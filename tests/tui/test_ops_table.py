@@ -55,6 +55,7 @@ def test_memory(count: int, text: str) -> None:
     assert memory_text(count) == text
 
 
+@pytest.mark.slow
 def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     """Without the profiler's marks --step means what `tracelane steps` finds; a wrong one is told."""
     path = tmp_path / "regions.json"

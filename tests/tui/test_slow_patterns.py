@@ -101,6 +101,7 @@ def test_what_can_be_linear_is_answered(path: Path, capsys: pytest.CaptureFixtur
     assert "50 slices" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_arguments_of_a_large_trace(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_arguments_of_a_large_trace(
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_re2")
 def test_other_machines_say_so(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where there is no RE2 what is harmless is found just the same; the other is said to take too long."""
@@ -121,6 +123,7 @@ def test_other_machines_say_so(path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "takes too long" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
 async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
     """In the viewer one line says that it takes too long, and the view stays as it was."""
