@@ -43,6 +43,10 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    (home / "state" / "tracelane").mkdir(parents=True)
+    (
+        home / "state" / "tracelane" / "started"
+    ).touch()  # what is said at the first start has a test of its own
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
 

@@ -233,7 +233,7 @@ async def test_what_needs_the_index_says_so(running: Scripted, tmp_path: Path) -
         assert "nothing has been read yet" in told(app)
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
-        for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Table by op")):
+        for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Call tree, flame")):
             await pilot.press(key)
             assert told(app).startswith(title) and "when the index is there" in told(app)
         await pilot.press("ö")

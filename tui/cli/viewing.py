@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracelane.tui.first_start import first_start_notes
+
 from .opened import is_store_path
 from .opening import TraceFactory, is_alone, open_alone, show, show_while_indexing, trace_alone
 from .opening_several import open_several, show_while_gathering, trace_of_file
@@ -48,7 +50,9 @@ class Viewing:
         self._prepare = prepare
         self._new_trace: TraceFactory = trace_alone
         self._damaged: list[Path | None] = []  # indexes that were discarded
-        self._notes: tuple[str, ...] = ()  # what is said when a trace is shown the next time
+        self._notes = (
+            first_start_notes() if can_draw() else ()
+        )  # what is said when a trace is shown the next time
 
     def open(self, force: bool = False) -> Trace | Indexing | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""

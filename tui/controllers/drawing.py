@@ -96,9 +96,9 @@ class DrawingController:
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         notes = [*self.notes, *(note for source in trace.sources for note in source.notes)]
-        if complaints or notes:
-            self.app.say("; ".join((*complaints, *notes)), stays=True)
-        elif trace.has_outliers:
+        for text in (*complaints, *notes):
+            self.app.say(text, stays=True)
+        if not complaints and not notes and trace.has_outliers:
             self.app.say(far_off_text(trace), stays=True)
         self.share_room()
         self.fill_footer()

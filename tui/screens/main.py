@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..commands.table import COMMANDS
-from ..draw.room import Room, room_of
+from ..draw.room import EMPTY_PANEL, Room, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
@@ -112,8 +112,9 @@ class MainScreen(Screen[None]):
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)
-        # What is said lies over the lowest lanes; over the panel only where that is all there is.
-        below = room.footer + (0 if maximised else room.panel)
+        # What is said lies over the tabs, never over the lanes as long as it is one line; over all of a panel
+        # that has nothing to show, or the whole screen.
+        below = room.footer + (0 if maximised or room.panel <= EMPTY_PANEL else room.panel - 1)
         self.query_one(MessageLine).styles.margin = (0, 0, below, 0)
 
     def on_descendant_focus(self) -> None:

@@ -69,7 +69,7 @@ class Footer(Widget):
 
 
 class MessageLine(Widget):
-    """What is said, on lines of its own over the lowest lines of what is there; never cut.
+    """What is said, over the tabs of the panel, or over a panel that has nothing to show; never cut.
 
     An answer to a key goes with the next command; a notice stays until it is dismissed.
     """

@@ -1,0 +1,39 @@
+"""The first start: three keys are said once, and nothing where it cannot be remembered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cli_process import on_terminal
+from tests.tui.small_file import small_file
+from tracelane.tui.first_start import THREE_KEYS, first_start_notes
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of a user who never started the viewer."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "tracelane"
+
+
+def test_once(state: Path) -> None:
+    """The first start says them, later ones do not."""
+    assert first_start_notes() == (THREE_KEYS,)
+    assert first_start_notes() == () and (state / "started").is_file()
+
+
+def test_where_nothing_can_be_remembered(state: Path) -> None:
+    """Nothing is said where the folder cannot be made: it would be said at every start."""
+    state.parent.parent.joinpath("state").write_text("a file")
+    assert first_start_notes() == ()
+
+
+def test_on_the_screen(state: Path, tmp_path: Path) -> None:
+    """The viewer shows them until a key closes them; keys are theirs all the same."""
+    trace = str(small_file(tmp_path))
+    environ = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    assert on_terminal("view", trace, play=((THREE_KEYS[:30], "Q"),), **environ).code == 0
+    assert state.joinpath("started").is_file()
