@@ -65,13 +65,23 @@ class Launches:
 
         Only calls: by an External id one knows the operator.
         """
+        at = self.rows_of(positions)
+        known = np.flatnonzero(at >= 0)
+        known = known[np.isin(self.via[at[known]], CALLS) & (self.launch[at[known]] != NONE)]
         result = np.full(len(positions), -1, np.int64)
-        if len(self.kernels) and len(positions):
-            at = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
-            known = (self.kernels[at] == positions) & np.isin(self.via[at], CALLS)
-            known &= self.launch[at] != NONE
-            result[known] = self.launch[at[known]]
+        result[known] = self.launch[at[known]]
         return result
+
+    def launches_at(self, positions: AnyArray) -> U32:
+        """Return the slice that launched each of these slices, NONE where that is not known."""
+        return np.append(self.launch, np.uint32(NONE))[self.rows_of(positions)]
+
+    def rows_of(self, positions: AnyArray) -> I64:
+        """Return where each slice stands in `kernels`, -1 for what is no device work."""
+        if not len(self.kernels):
+            return np.full(len(positions), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
+        return np.where(self.kernels[at] == positions, at, -1)
 
     def between(self, low: int, high: int) -> I64:
         """Return the indices in `kernels` of what the slices at positions [low, high) launched."""

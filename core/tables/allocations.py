@@ -17,7 +17,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import slice_at
 from .devices import Device, devices
-from .op_memory import HOST_TYPES, MEMORY
+from .op_memory import HOST_TYPES, memory_records, promoted_of_instants
 from .scope import Scope
 from .work import rank_of
 
@@ -153,8 +153,7 @@ def allocators(scope: Scope) -> tuple[Allocator, ...]:
 
 
 def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Allocator]:
-    numbers = np.array(index.string_numbers(MEMORY), np.uint32)
-    places = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+    places = memory_records(index)
     if not len(places):
         return []
     lanes = _lanes_of(index, places)
@@ -163,8 +162,7 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
         places, lanes = places[inside], lanes[inside]
     pids = [index.string(int(process["pid"])) for process in index.processes]
     process = index.lanes["process"][lanes]
-    offsets = np.array([scope.clocks.offset(source, pid) for pid in pids], np.int64)
-    times = index.column("instants.start")[places].astype(np.int64) + offsets[process]
+    times = index.column("instants.start")[places].astype(np.int64) + scope.lane_offsets(source)[lanes]
     order = np.lexsort((index.column("instants.ordinal")[places], times))
     places, times, process = places[order], times[order], process[order]
     kind, has_kind = promoted_of_instants(index, "device_type", places)
@@ -223,26 +221,11 @@ def _allocator(
 def unnamed(scope: Scope) -> int:
     """Return how many records name no device that the index knows: they belong to no allocator."""
     count = 0
-    for source, index in enumerate(scope.trace.indexes):
-        if scope.source in (None, source):
-            numbers = np.array(index.string_numbers(MEMORY), np.uint32)
-            places = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
-            count += int((~promoted_of_instants(index, "device_type", places)[1]).sum())
+    for source in scope.sources:
+        index = scope.trace.indexes[source]
+        places = memory_records(index)
+        count += int((~promoted_of_instants(index, "device_type", places)[1]).sum())
     return count
-
-
-def promoted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
-    """Return (a promoted integer of each instant, whether it has one)."""
-    holders = index.column(f"promoted.{key}.instant")
-    if not len(holders) or not len(places):
-        return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
-    if len(holders) == len(index.column("instants.start")):  # all have it
-        numbers: I64 = index.column(f"promoted.{key}.instant_value")[places].astype(np.int64)
-        return numbers, np.ones(len(places), np.bool_)
-    at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
-    has = holders[at] == places
-    values = index.column(f"promoted.{key}.instant_value")[at].astype(np.int64)
-    return np.where(has, values, 0), has
 
 
 def _lanes_of(index: Index, places: AnyArray) -> I64:

@@ -30,6 +30,7 @@ from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import lanes_of, processes_of
+from .groups import category_mask
 from .host import trace_starts
 from .scope import Scope, StepWork
 from .step_choice import Steps
@@ -72,13 +73,7 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     if not len(positions) or not len(steps):
         return StepsOfWork(positions, result, rules)
 
-    launches = scope.trace.launches(steps.source)
-    launch = np.full(len(positions), NONE, np.uint32)
-    if len(launches.kernels):
-        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
-        known = launches.kernels[place] == positions
-        launch[known] = launches.launch[place[known]]
-
+    launch = scope.trace.launches(steps.source).launches_at(positions)
     launched = np.flatnonzero(launch != NONE)
     calls = launch[launched]
     begins = trace_starts(scope, steps.source, calls)
@@ -201,32 +196,17 @@ def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:
     for process in np.unique(steps.processes).tolist():
         mine = processes == process
         own |= mine
-        result[mine] = _holding(steps, np.flatnonzero(steps.processes == process), times[mine])
-    result[~own] = _holding(steps, np.arange(len(steps)), times[~own])
+        places = np.flatnonzero(steps.processes == process)
+        place = steps.take(places).holding(times[mine])
+        result[mine] = np.where(place >= 0, places[place], -1)
+    result[~own] = steps.holding(times[~own])
     return result
-
-
-def _holding(steps: Steps, places: I64, times: I64) -> I64:
-    """Return which of some steps, given by place in order of start, holds each time; -1 for none."""
-    starts, ends = steps.starts[places], steps.ends[places]
-    reach = np.maximum.accumulate(ends)
-    at = np.searchsorted(starts, times, "right") - 1
-    # Steps may overlap: an earlier one that still lasts holds what the latest does not.
-    while True:
-        begun = np.maximum(at, 0)
-        back = np.flatnonzero((at >= 0) & (times >= ends[begun]) & (times < reach[begun]))
-        if not len(back):
-            break
-        at[back] -= 1
-    holders: I64 = np.where((at >= 0) & (times < ends[begun]), places[begun], -1)
-    return holders
 
 
 def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
     """Return the step that an annotation of its name spans on the lane of each slice, -1 for none."""
     names, categories = index.column("slices.name"), index.column("slices.category")
-    kinds = np.array([category == DEVICE_ANNOTATION for category in index.categories], np.bool_)
-    spans = np.flatnonzero(kinds[categories]).astype(np.uint32)
+    spans = np.flatnonzero(category_mask(index, {DEVICE_ANNOTATION})[categories]).astype(np.uint32)
     result = np.full(len(positions), -1, np.int64)
     if not len(spans):
         return result

@@ -14,7 +14,7 @@ from ..index.store import Index
 from .attendance import Attendance
 from .devices import KERNEL_CATEGORIES
 from .flex import is_flex, sync_groups
-from .groups import dense
+from .groups import category_mask, dense
 from .kinds import COMMUNICATION
 from .work import promoted_values
 
@@ -115,21 +115,13 @@ def collectives_at(index: Index, level: int) -> Collectives:
     if is_flex(index):
         return _flex_collectives(index) if level == DEVICE else _no_collectives()
     categories = index.column("slices.category")
-    if level == DEVICE:
-        is_candidate = np.array([category in KERNEL_CATEGORIES for category in index.categories], np.bool_)
-    else:
-        is_candidate = np.array(
-            [category not in KERNEL_CATEGORIES for category in index.categories], np.bool_
-        )
-        if level == HOST:
-            is_candidate &= np.array(
-                [category in ("user_annotation", "cpu_op") for category in index.categories], np.bool_
-            )
-    positions = (
-        np.flatnonzero(is_candidate[categories]).astype(np.int64)
-        if len(is_candidate)
-        else np.empty(0, np.int64)
-    )
+    is_kernel = category_mask(index, KERNEL_CATEGORIES)
+    is_candidate = {
+        DEVICE: is_kernel,
+        AIU: ~is_kernel,
+        HOST: category_mask(index, ("user_annotation", "cpu_op")),
+    }[level]
+    positions = np.flatnonzero(is_candidate[categories] if len(is_candidate) else []).astype(np.int64)
     names = index.column("slices.name")[positions]
     which, numbers = dense(names)
     names_of = [_name(index.string(number), level) for number in numbers.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -104,9 +104,7 @@ def compile_metrics(scope: Scope) -> list[Metric]:
 
 def compiled(scope: Scope) -> Compiled:
     """Return what a scope shows of torch.compile; calls count where they begin, with their whole time."""
-    sources = [
-        source for source in range(len(scope.trace.indexes)) if scope.source is None or source == scope.source
-    ]
+    sources = scope.sources
     regions = [calls(scope, source, REGION) for source in sources]
     graphs = [calls(scope, source, GRAPH, GRAPH_HASH) for source in sources]
     rows = [timed(scope, source) for source in sources]
@@ -137,7 +135,7 @@ def recompiled_table(result: Compiled) -> Table:
     return Table.from_rows("recompiled", "Compiled again", result.scope, columns, rows, is_drawn=False)
 
 
-def sign_table(scope: Scope, sources: list[int], code: Table) -> Table:
+def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     """Return the signs of torch.compile that a scope shows; `code` is its device time by code."""
     rows: list[dict[str, Any]] = []
     places: list[tuple[int, int | None]] = []

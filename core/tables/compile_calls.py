@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64
+from .groups import category_mask
 from .host import trace_starts
 from .op_events import KINDS
 from .scope import Scope
@@ -56,7 +57,7 @@ def _positions(scope: Scope, source: int, numbers: I64) -> I64:
     if len(numbers):
         is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
         is_name[numbers] = True
-        host = np.array([category in KINDS for category in index.categories], np.bool_)
+        host = category_mask(index, KINDS)
         names, categories = index.column("slices.name"), index.column("slices.category")
         for part in scope.parts:
             scope.check()

@@ -111,11 +111,7 @@ def compiled_slices(scope: Scope, source: int) -> I64:
 
 def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, Any], int]]:
     index = work.index
-    launches = np.full(len(work), NONE, np.int64)
-    if len(pairs.kernels):
-        at = np.minimum(np.searchsorted(pairs.kernels, work.positions), len(pairs.kernels) - 1)
-        same = pairs.kernels[at] == work.positions
-        launches[same] = pairs.launch[at[same]]
+    launches = pairs.launches_at(work.positions).astype(np.int64)
     known = launches != NONE
     inside = np.zeros(len(work), np.bool_)
     inside[known] = nearest_around(index, launches[known], compiled, itself=True) != NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,8 +191,7 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
             at = np.flatnonzero(one.name == number)
             durations = one.durations[at]
             match = GRAPH_HASH.fullmatch(text)
-            ran = [] if steps is None else _steps_of(one.starts[at], steps.starts, steps.ends)
-            labels = [] if steps is None else [steps.labels[i] for i in ran]
+            labels = [] if steps is None else [steps.labels[i] for i in _steps_of(one.starts[at], steps)]
             rows.append(
                 {
                     "rank": str(one.rank),
@@ -216,11 +216,10 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
     ).sort("total_ns")
 
 
-def _steps_of(times: I64, starts: I64, ends: I64) -> list[int]:
+def _steps_of(times: I64, steps: Steps) -> list[int]:
     """Return the numbers of the steps in which any of the times lies."""
-    at = np.searchsorted(starts, times, "right") - 1
-    inside = (at >= 0) & (times < ends[np.maximum(at, 0)])
-    return [int(step) for step in np.unique(at[inside])]
+    places: list[int] = np.unique(steps.holding(times)).tolist()
+    return [place for place in places if place >= 0]
 
 
 def _listed(labels: list[str], steps: int) -> str:
@@ -234,7 +233,7 @@ def _listed(labels: list[str], steps: int) -> str:
     return f"{len(labels)} of {steps}: {text}{', …' if len(labels) > LABELS else ''}"
 
 
-def step_table(scope: Scope, sources: list[int]) -> Table:
+def step_table(scope: Scope, sources: Sequence[int]) -> Table:
     """Return per step how many regions, graphs, cache lookups and compilations begin in it."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
@@ -247,9 +246,7 @@ def step_table(scope: Scope, sources: list[int]) -> Table:
         lookups, compiling = calls(scope, source, LOOKUP), calls(scope, source, "(dynamo_timed)", COMPILERS)
         lookups_by_step = _joined(lookups.starts, regions.starts, steps)
         compiled: set[str] = set()
-        if not any(
-            len(_steps_of(one.starts, steps.starts, steps.ends)) for one in (regions, graphs, compiling)
-        ):
+        if not any(_steps_of(one.starts, steps) for one in (regions, graphs, compiling)):
             notes.append(f"nothing of torch.compile begins in a step ({steps.choice}, {steps.reason})")
             continue
         notes.append(f"steps: {steps.choice} ({steps.reason})")
@@ -295,10 +292,8 @@ def _joined(lookups: I64, regions: I64, steps: Steps) -> I64:
 
     Where the steps are compiled regions themselves, the lookup for a step stands right before it.
     """
-    at = np.searchsorted(steps.starts, lookups, "right") - 1
-    outside = (at < 0) | (lookups >= steps.ends[np.maximum(at, 0)])
     after = np.searchsorted(regions, lookups, "left")
-    follows = outside & (after < len(regions))
+    follows = (steps.holding(lookups) < 0) & (after < len(regions))
     joined = lookups.copy()
     joined[follows] = regions[after[follows]]
     return joined

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
-from ..index.format import NONE, RowKind
+from ..index.format import NONE
 from ..query.launches import CALLS
+from ..query.lookup import lanes_of
 from .scope import Scope
 from .slices import Slices
 
@@ -28,12 +29,12 @@ def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)
     ambiguous = np.zeros(len(work), np.bool_)
-    if len(pairs.kernels) and len(work):
-        place = np.minimum(np.searchsorted(pairs.kernels, work.positions), len(pairs.kernels) - 1)
-        known = (pairs.kernels[place] == work.positions) & np.isin(pairs.via[place], CALLS)
-        launches[known] = pairs.launch[place[known]]
-        starts[known] = trace_starts(scope, work.source, launches[known])
-        ambiguous[known] = pairs.ambiguous[place[known]]
+    at = pairs.rows_of(work.positions)
+    known = np.flatnonzero(at >= 0)
+    known = known[np.isin(pairs.via[at[known]], CALLS)]
+    launches[known] = pairs.launch[at[known]]
+    starts[known] = trace_starts(scope, work.source, launches[known])
+    ambiguous[known] = pairs.ambiguous[at[known]]
     return LaunchSide(launches, starts, ambiguous)
 
 
@@ -41,12 +42,6 @@ def trace_starts(scope: Scope, source: int, positions: AnyArray) -> I64:
     """Return the starts of slices of a source in trace time, under the scope's clocks."""
     index = scope.trace.indexes[source]
     starts: I64 = index.column("slices.start")[positions].astype(np.int64)
-    if not scope.clocks.offsets:
-        return starts
-    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
-    rows = rows[np.argsort(rows["first"], kind="stable")]
-    pids = [index.string(int(process["pid"])) for process in index.processes]
-    offsets = np.array([scope.clocks.offset(source, pid) for pid in pids], np.int64)
-    row = np.searchsorted(rows["first"], np.asarray(positions, np.uint64), "right") - 1
-    starts += offsets[index.lanes["process"][rows["lane"][row]]]
+    if scope.clocks.offsets:
+        starts += scope.lane_offsets(source)[lanes_of(index, positions)]
     return starts

@@ -10,6 +10,7 @@ from ..index.store import Index
 from ..query.launches import Launches
 from .devices import WORK
 from .flex import flex_work, is_flex
+from .groups import category_mask
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
 
 
@@ -17,7 +18,7 @@ def work_positions(index: Index) -> I64:
     """Return the positions of all kernels, copies and memsets."""
     if is_flex(index):
         return np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index))).astype(np.int64)
-    return np.flatnonzero(_in(index, WORK)[index.column("slices.category")]).astype(np.int64)
+    return np.flatnonzero(category_mask(index, WORK)[index.column("slices.category")]).astype(np.int64)
 
 
 def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I64, I64]:
@@ -80,7 +81,3 @@ def _around(events: OpEvents, positions: I64) -> I64:
     no_op = inner[events.kind[event[inner]] > ANNOTATION]
     event[no_op] = outer[event[no_op]]
     return event
-
-
-def _in(index: Index, names: frozenset[str]) -> AnyArray:
-    return np.array([category in names for category in index.categories], np.bool_)

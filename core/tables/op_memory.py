@@ -53,14 +53,15 @@ class OpMemory:
 
 def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> OpMemory:
     """Return the allocator's records of an index in [low, high), lane time."""
-    numbers = index.string_numbers(MEMORY)
-    places = np.flatnonzero(np.isin(index.column("instants.name"), np.array(numbers, np.uint32)))
+    places = memory_records(index)
     times = index.column("instants.start")[places].astype(np.int64)
     inside = (times >= low) & (times < high)
     places, times = places[inside], times[inside]
     order = np.argsort(times, kind="stable")
     places, times = places[order], times[order]
-    count, kind = _promoted(index, "bytes", places, 0), _promoted(index, "device_type", places, -1)
+    count, _ = promoted_of_instants(index, "bytes", places)
+    kind, has_kind = promoted_of_instants(index, "device_type", places)
+    kind = np.where(has_kind, kind, -1)
     private = kind == PRIVATE_TYPE
     plain = np.isin(kind, DEVICE_TYPES)
     both = bool(private.any() and plain.any())
@@ -69,11 +70,21 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     return OpMemory(times, host, np.where(of_device, count, 0), both)
 
 
-def _promoted(index: Index, key: str, places: AnyArray, missing: int) -> I64:
-    numbers = np.full(len(places), missing, np.int64)
+def memory_records(index: Index) -> I64:
+    """Return the instants that are records of an allocator."""
+    numbers = np.array(index.string_numbers(MEMORY), np.uint32)
+    return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+
+
+def promoted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
+    """Return (a promoted integer of each instant, whether it has one)."""
     holders = index.column(f"promoted.{key}.instant")
-    if len(holders):
-        at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
-        hit = holders[at] == places
-        numbers[hit] = index.column(f"promoted.{key}.instant_value")[at[hit]]
-    return numbers
+    if not len(holders) or not len(places):
+        return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
+    if len(holders) == len(index.column("instants.start")):  # all have it
+        numbers: I64 = index.column(f"promoted.{key}.instant_value")[places].astype(np.int64)
+        return numbers, np.ones(len(places), np.bool_)
+    at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
+    has = holders[at] == places
+    values = index.column(f"promoted.{key}.instant_value")[at].astype(np.int64)
+    return np.where(has, values, 0), has

@@ -21,6 +21,7 @@ from ..base.kineto import DEVICE_ANNOTATION
 from .by_step import by_step
 from .cached import cached_table
 from .devices import WORK, device_word
+from .groups import category_mask
 from .metrics import Metric
 from .op_device import op_device_times, work_positions
 from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
@@ -110,10 +111,9 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
 def _counted(scope: Scope, by: Grouping) -> Table:
     rows: dict[_Key, _Row] = {}
     notes: list[str] = []
-    for source in range(len(scope.trace.indexes)):
-        if scope.source is None or scope.source == source:
-            _host_rows(scope, source, by, rows, notes)
-            _device_rows(scope, source, rows)
+    for source in scope.sources:
+        _host_rows(scope, source, by, rows, notes)
+        _device_rows(scope, source, rows)
     return _table(scope, by, rows, notes)
 
 
@@ -139,7 +139,7 @@ def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
 def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
     events = op_events(scope, source)
     index = events.index
-    offsets = _offsets(scope, source)
+    offsets = scope.lane_offsets(source)
     alive, parent = events.merged
     scope.check()
     start, end = events.start, events.end
@@ -184,16 +184,14 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
 
 def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     index = scope.trace.indexes[source]
-    counts = np.array([c in WORK or c == DEVICE_ANNOTATION for c in index.categories], np.bool_)
-    positions = positions_of(scope, source, counts)
+    positions = positions_of(scope, source, category_mask(index, WORK | {DEVICE_ANNOTATION}))
     if scope.where is not None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):
         return
     key, names = name_keys(index, index.column("slices.name")[positions])
-    notes = np.array([category == DEVICE_ANNOTATION for category in index.categories], np.bool_)
-    annotation = notes[index.column("slices.category")[positions]]
-    offset = _offsets(scope, source)[slice_lanes(index, positions)]
+    annotation = category_mask(index, {DEVICE_ANNOTATION})[index.column("slices.category")[positions]]
+    offset = scope.lane_offsets(source)[slice_lanes(index, positions)]
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
     total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))
@@ -202,13 +200,6 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     code = key.astype(np.int64) * 2 + annotation
     for number, row in _summed(source, positions, ordinal, code, start, end, total, sums):
         _add(rows, (names[number // 2], bool(number % 2), True, ""), row)
-
-
-def _offsets(scope: Scope, source: int) -> I64:
-    """Return what to add to the lane times of each lane of a source."""
-    pids = {p.number: p.pid for p in scope.trace.processes if p.source == source}
-    processes = scope.trace.indexes[source].lanes["process"].tolist()
-    return np.array([scope.clocks.offset(source, pids[process]) for process in processes], np.int64)
 
 
 def _cut(scope: Scope, times: I64) -> I64:

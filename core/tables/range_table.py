@@ -12,7 +12,7 @@ from ..base.safe_text import safe
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.window import SPAN_CATEGORY
-from .groups import Groups
+from .groups import Groups, Labels
 from .metrics import Metric
 from .scope import Chunk, Scope
 from .table import Column, Table, Tables
@@ -87,26 +87,18 @@ def category_table(scope: Scope) -> Table:
     longest.
     """
     names = range_table(scope)
-    places = {category: place for place, category in enumerate(dict.fromkeys(names.texts("category")))}
-    of_row = np.array([places[category] for category in names.texts("category")], np.int64)
-
-    def summed(key: str) -> I64:
-        sums = np.zeros(len(places), np.int64)
-        np.add.at(sums, of_row, names.numbers(key))
-        return sums
-
-    longest = np.zeros(len(places), np.int64)  # the row with the longest slice
-    order = np.argsort(names.numbers("max_ns"), kind="stable")
-    longest[of_row[order]] = order
-    own = summed("self_ns")
+    labels = Labels()
+    groups = Groups(labels.codes(names.texts("category")), len(labels))
+    longest = groups.longest(names.numbers("max_ns"))  # the row with the longest slice
+    own = groups.sums(names.numbers("self_ns"))
     return replace(
         names,
         title="Slices by category",
         columns=CATEGORY_COLUMNS,
         data={
-            "category": [category or "(none)" for category in places],
-            "names": np.bincount(of_row, minlength=len(places)),
-            "count": summed("count"),
+            "category": [category or "(none)" for category in labels],
+            "names": groups.counts,
+            "count": groups.sums(names.numbers("count")),
             "self_ns": own,
             "share": own / max(1, int(own.sum())),
             "max_ns": names.numbers("max_ns")[longest],

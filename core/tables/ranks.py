@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
 from .devices import KERNEL_CATEGORIES
 from .flex import is_flex
-from .groups import Groups
+from .groups import Groups, category_mask
 from .kinds import KERNEL_TYPES
 from .rank_groups import host_of_source
 from .scope import Scope
@@ -248,25 +248,13 @@ def compared_ranks(
 def _kernels(work: Work) -> int:
     if is_flex(work.index):  # which has no categories
         return int(np.count_nonzero(work.kinds() != KERNEL_TYPES.index("memory")))
-    is_kernel = np.array([category in KERNEL_CATEGORIES for category in work.index.categories], np.bool_)
-    return int(np.count_nonzero(is_kernel[work.categories]))
+    return int(np.count_nonzero(category_mask(work.index, KERNEL_CATEGORIES)[work.categories]))
 
 
 def _steps(scope: Scope, source: int) -> Steps | None:
     """Return a source's steps that lie in the scope's range wholly."""
     steps = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
-    if steps is None or scope.range is None:
-        return steps
-    inside = np.flatnonzero((steps.starts >= scope.range[0]) & (steps.ends <= scope.range[1]))
-    return replace(
-        steps,
-        positions=steps.positions[inside],
-        starts=steps.starts[inside],
-        ends=steps.ends[inside],
-        labels=tuple(steps.labels[at] for at in inside.tolist()),
-        groups=tuple(steps.groups[at] for at in inside.tolist()),
-        processes=steps.processes[inside],
-    )
+    return None if steps is None else steps.take(steps.within(scope.range))
 
 
 def _steps_by_launch(scope: Scope, waiting: Skew, steps: Steps) -> I64 | None:

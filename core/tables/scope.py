@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -22,6 +22,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..query.ranges import ragged
 from .device_clocks import moved_text
+from .groups import category_mask
 from .slices import Slices
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class Chunk(Slices):
     @cached_property
     def is_device_annotation(self) -> AnyArray:
         """Which slices are annotations on a device's lanes."""
-        kinds = np.array([category == DEVICE_ANNOTATION for category in self.index.categories], np.bool_)
-        annotations: AnyArray = kinds[self.categories]
+        annotations: AnyArray = category_mask(self.index, {DEVICE_ANNOTATION})[self.categories]
         return annotations
 
     def _covered(self, at: int, low: int, high: int) -> int:
@@ -138,6 +138,17 @@ class Scope:
         """Raise Cancelled where whoever asked wants no answer any more."""
         if self.cancelled():
             raise Cancelled
+
+    @property
+    def sources(self) -> Sequence[int]:
+        """The numbers of the sources that count."""
+        return range(len(self.trace.indexes)) if self.source is None else (self.source,)
+
+    def lane_offsets(self, source: int) -> I64:
+        """Return what brings the time of each lane of a source to trace time."""
+        pids = {process.number: process.pid for process in self.trace.processes if process.source == source}
+        processes = self.trace.indexes[source].lanes["process"].tolist()
+        return np.array([self.clocks.offset(source, pids[process]) for process in processes], np.int64)
 
     @cached_property
     def parts(self) -> tuple[RowPart, ...]:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import F64, I64
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
 from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
+from .groups import Groups
 from .scope import Chunk, Scope
-from .table import ARG, Column, Table, Tables
+from .table import ARG, Column, Table, Tables, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -65,17 +66,10 @@ def sections(scope: Scope, by: By = "both") -> Table:
     calls = _Calls(scope, by)
     groups, which = _grouped(calls, by)
     size = len(groups)
-    count = np.bincount(which, minlength=size)
-    total = np.zeros(size, np.int64)
-    np.add.at(total, which, calls.durations)
+    stats = Groups(which, size).statistics(calls.durations)
     columns = [Column("count", "calls", "count"), Column("total_ns", "total", "ns")]
     columns += [Column(f"{word}_ns", word, "ns", statistic=True) for word in ("mean", "min", "max")]
-    data: dict[str, AnyArray | list[str]] = {"count": count, "total_ns": total, "mean_ns": total / count}
-    order = np.lexsort((-calls.durations, which))
-    begins = np.flatnonzero(np.diff(which[order], prepend=-1))
-    longest = order[begins]
-    data["max_ns"] = calls.durations[longest]
-    data["min_ns"] = calls.durations[order[np.append(begins[1:], len(order)) - 1]] if size else count
+    data: dict[str, Values] = {column.key: stats[column.key] for column in columns}
     for column, values in _arguments(calls, which, size):
         columns.append(column)
         data[column.key] = values
@@ -88,10 +82,10 @@ def sections(scope: Scope, by: By = "both") -> Table:
         scope.text,
         (*heads, *columns),
         data,
-        {"calls": len(which), "total_ns": int(total.sum())},
+        {"calls": len(which), "total_ns": int(calls.durations.sum())},
         calls.notes,
-        calls.positions[longest],
-        sources=calls.sources[longest],
+        calls.positions[stats["longest"]],
+        sources=calls.sources[stats["longest"]],
     )
 
 

@@ -12,6 +12,7 @@ from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from .attendance import Attendance
 from .collectives import Matched
+from .groups import Groups
 from .op_events import slice_lanes
 from .scope import Scope
 
@@ -106,9 +107,7 @@ class Skew:
         return self._by_last(np.ones(len(self), np.int64))
 
     def _by_last(self, values: I64) -> I64:
-        sums = np.zeros(len(self.sources), np.int64)
-        np.add.at(sums, self.last[self.late], values[self.late])
-        return sums
+        return Groups(self.last[self.late], len(self.sources)).sums(values[self.late])
 
     def waiting(self, column: int) -> Intervals:
         """Return the time in which a rank waits in one collective at least."""

@@ -16,6 +16,7 @@ from ..base.kineto import GROUPS
 from ..index.store import SCAN_CHUNK, Index
 from ..query.steps import STEP_NAME, steps_of
 from .flex import is_flex, round_trips
+from .groups import category_mask
 from .op_events import KINDS, slice_lanes
 
 if TYPE_CHECKING:
@@ -65,6 +66,27 @@ class Steps:
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.positions)
+
+    def within(self, span: tuple[int, int] | None) -> I64:
+        """Return the places of the steps that lie in a range of trace time wholly; all without one."""
+        if span is None:
+            return np.arange(len(self))
+        return np.flatnonzero((self.starts >= span[0]) & (self.ends <= span[1]))
+
+    def holding(self, times: I64) -> I64:
+        """Return which step holds each time, of several the latest begun; -1 for none."""
+        if not len(self):
+            return np.full(len(times), -1, np.int64)
+        reach = np.maximum.accumulate(self.ends)
+        at = np.searchsorted(self.starts, times, "right") - 1
+        # Steps may overlap: an earlier one that still lasts holds what the latest does not.
+        while True:
+            begun = np.maximum(at, 0)
+            back = np.flatnonzero((at >= 0) & (times >= self.ends[begun]) & (times < reach[begun]))
+            if not len(back):
+                break
+            at[back] -= 1
+        return np.where((at >= 0) & (times < self.ends[begun]), at, -1)
 
     def take(self, places: I64) -> Steps:
         """Return some of the steps."""
@@ -126,7 +148,7 @@ def _named(index: Index, texts: Mapping[int, str], fits: Callable[[str], bool]) 
         for low in range(0, len(names), SCAN_CHUNK)
     ]
     positions: I64 = np.concatenate(matching).astype(np.int64)
-    hidden = np.array([category in HIDDEN for category in index.categories], np.bool_)
+    hidden = category_mask(index, HIDDEN)
     host = positions[~hidden[categories[positions]]]
     return host if len(host) else positions
 
@@ -156,8 +178,7 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     each process those on the lane where it takes most.
     """
     names, categories = index.column("slices.name"), index.column("slices.category")
-    notes = np.array([category == "user_annotation" for category in index.categories], np.bool_)
-    hosts = np.array([category in KINDS for category in index.categories], np.bool_)
+    notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, KINDS)
     graphs = [number for number, text in texts.items() if GRAPHS.match(text)]
     jobs = round_trips(index) if is_flex(index) else np.empty(0, np.uint32)
     pieces = []

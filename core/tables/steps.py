@@ -14,7 +14,6 @@ from functools import cache, cached_property, partial
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.clock import Clocks
 from ..base.intervals import EMPTY, Intervals, merge
 from ..base.kineto import RUNTIME
 from ..base.units import format_ns
@@ -24,7 +23,7 @@ from ..query.titles import plain
 from .attribution import StepRule, StepsOfWork, outside_windows, steps_of_work
 from .cached import cached_table
 from .devices import KERNEL_CATEGORIES, device_word, kernel_types
-from .groups import Groups, Labels, concatenated
+from .groups import Groups, Labels, category_mask, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
 from .op_events import KINDS, OP, promoted_of, slice_lanes
@@ -108,15 +107,13 @@ def steps(scope: Scope) -> StepResult:
 
 def _table(scope: Scope) -> Table:
     parts, rest = [], _Rest()
-    for source in range(len(scope.trace.indexes)):
-        if scope.source is not None and scope.source != source:
-            continue
+    for source in scope.sources:
         own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if own is None:
             rest += _rest_without_steps(scope, source)
             continue
         sets = _Sets(scope, own)
-        part = _SourceSteps(own, _inside(scope, own), step_columns(scope, own, sets))
+        part = _SourceSteps(own, own.within(scope.range), step_columns(scope, own, sets))
         parts.append(part)
         rest += _rest(scope, sets, part.columns)
     word = device_word(scope.trace)
@@ -160,13 +157,6 @@ def _table(scope: Scope) -> Table:
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
         keys=(*(["source"] if several else []), *(["process"] if processes else []), "step"),
     )
-
-
-def _inside(scope: Scope, steps: Steps) -> I64:
-    """Return the places of the steps that lie in the scope's range wholly."""
-    if scope.range is None:
-        return np.arange(len(steps))
-    return np.flatnonzero((steps.starts >= scope.range[0]) & (steps.ends <= scope.range[1]))
 
 
 def _rest(scope: Scope, sets: _Sets, columns: dict[str, I64]) -> _Rest:
@@ -334,7 +324,7 @@ class _Sets:
         index = scope.trace.indexes[chosen.source]
         self.scope, self.chosen = scope, chosen
         self.index, self.check = index, scope.check
-        self.offsets = _offsets(scope, chosen.source)
+        self.offsets = scope.lane_offsets(chosen.source)
         categories = index.column("slices.category")
         self.counted = _counted_slices(scope, chosen.source)
         whole = replace(scope, range=None, source=chosen.source, work=None)
@@ -380,8 +370,8 @@ class _Sets:
 
     def positions(self, categories: frozenset[str]) -> I64:
         """Return the positions of all slices of these categories."""
-        counts = np.array([category in categories for category in self.index.categories], np.bool_)
-        return self.left(np.flatnonzero(counts[self.index.column("slices.category")]).astype(np.int64))
+        mask = category_mask(self.index, categories)
+        return self.left(np.flatnonzero(mask[self.index.column("slices.category")]).astype(np.int64))
 
     def left(self, positions: I64) -> I64:
         """Return those of the positions that the scope's lanes and filter leave."""
@@ -389,8 +379,8 @@ class _Sets:
 
     def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
         """Return which of these slices have one of the categories."""
-        counts = np.array([category in categories for category in self.index.categories], np.bool_)
-        return counts[self.index.column("slices.category")[positions]]
+        of_slices: AnyArray = self.index.column("slices.category")[positions]
+        return category_mask(self.index, categories)[of_slices]
 
     def starting(self, positions: I64, prefixes: tuple[str, ...]) -> AnyArray:
         """Return which of these slices have a name that starts with one of the prefixes."""
@@ -425,13 +415,6 @@ def _counted_slices(scope: Scope, source: int) -> AnyArray | None:
     for chunk in replace(scope, range=None, source=source, work=None).chunks():
         counted[chunk.positions] = True
     return counted
-
-
-def _offsets(scope: Scope, source: int) -> I64:
-    clocks: Clocks = scope.clocks
-    pids = {p.number: p.pid for p in scope.trace.processes if p.source == source}
-    processes = scope.trace.indexes[source].lanes["process"].tolist()
-    return np.array([clocks.offset(source, pids[process]) for process in processes], np.int64)
 
 
 def _launch_offsets(sets: _Sets, chosen: Steps) -> AnyArray:

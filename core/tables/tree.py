@@ -33,7 +33,6 @@ from .work import work_of
 
 if TYPE_CHECKING:
     from ..index.store import Index
-    from ..trace import Trace
 
 TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
@@ -128,11 +127,12 @@ class TreeBuilder:
         longest: I64 | None = None,
     ) -> None:
         """Add slices to their nodes, columns of equal length, summed up by node at once."""
-        groups = Groups(np.unique(nodes, return_inverse=True)[1].astype(np.int64), len(np.unique(nodes)))
+        distinct, codes = np.unique(nodes, return_inverse=True)
+        groups = Groups(codes.astype(np.int64), len(distinct))
         first = groups.longest(total if longest is None else longest)
         self.parts.append(
             (
-                np.unique(nodes),
+                distinct,
                 groups.sums(total),
                 groups.sums(own),
                 groups.sums(calls),
@@ -415,7 +415,7 @@ def _launch_tree(scope: Scope) -> CallTree:
 def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I64, durations: I64) -> None:
     """Add the device work of a source below what launched it; work without a known launch below one name."""
     index = scope.trace.indexes[source]
-    launch = launches_of_work(scope.trace, source, positions)
+    launch = scope.trace.launches(source).launches_at(positions).astype(np.int64)
     is_known = launch != NONE
     stack = with_ancestors(index, np.unique(launch[is_known]))
     around = places_around(index, stack)
@@ -441,17 +441,6 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
     if not is_known.all():
         zero = np.zeros(int((~is_known).sum()), np.int64)
         builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
-
-
-def launches_of_work(trace: Trace, source: int, positions: I64) -> I64:
-    """Return the position of what launched each piece of device work, NONE where that is not known."""
-    launches = trace.launches(source)
-    launch = np.full(len(positions), NONE, np.int64)
-    if len(launches.kernels):
-        place = np.minimum(np.searchsorted(launches.kernels, positions), len(launches.kernels) - 1)
-        known = launches.kernels[place] == positions
-        launch[known] = launches.launch[place[known]]
-    return launch
 
 
 def with_ancestors(index: Index, positions: I64) -> I64:

@@ -16,7 +16,6 @@ from .tree import (
     ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
-    launches_of_work,
     places_around,
     slices_by_lane,
     with_ancestors,
@@ -73,7 +72,7 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     on the host is called so itself, where the chain begins there.
     """
     work = concatenated([one.positions.astype(np.int64) for one in work_of(scope) if one.source == source])
-    launches = launches_of_work(scope.trace, source, work)
+    launches = scope.trace.launches(source).launches_at(work).astype(np.int64)
     is_known = launches != NONE
     if chain[0] == UNKNOWN_LAUNCH:
         return [work[~is_known]]

@@ -13,6 +13,7 @@ from ..base.kineto import GROUPS, NOT_LAUNCHED
 from ..index.store import Index
 from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
 from .flex import flex_work, is_flex
+from .groups import category_mask
 from .scope import Scope
 from .slices import Slices
 
@@ -98,7 +99,7 @@ def _gather(scope: Scope, device: Device) -> Work:
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
     counted = (present & WORK) or (present - NOT_WORK)
-    is_work = np.array([category in counted for category in index.categories], np.bool_)
+    is_work = category_mask(index, counted)
     no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
     only = flex_work(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []
