@@ -82,9 +82,9 @@ class ReplayFacts:
         if at == len(self._known) or int(self._known[at]) != launch or int(self._counts[at]) < 2:
             return None
         for cached in self._cache:
-            places = np.flatnonzero(cached.launches == launch)
-            if len(places):
-                return replace(cached, this=int(places[0]))
+            rows = np.flatnonzero(cached.launches == launch)
+            if len(rows):
+                return replace(cached, this=int(rows[0]))
         replays = replays_of(self._index, self._launches, launch)
         if replays is not None:
             self._cache = [replays, *self._cache[: CACHED_REPLAYS - 1]]

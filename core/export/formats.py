@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ..base.arrays import I64
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words, safe
 from ..tables.cell_text import is_left as is_left
-from ..tables.cell_text import shown as shown
-from ..tables.cell_text import shown_in as shown_in
+from ..tables.cell_text import text_in_cell as text_in_cell
+from ..tables.cell_text import text_in_unit as text_in_unit
 from ..tables.frames import html_table
 from ..tables.table import Column, Table, Tables, Unit
 
@@ -121,7 +121,7 @@ def html_pieces(
 
 
 def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[str]:
-    texts = [shown_in(table, column, value) for value in values]
+    texts = [text_in_cell(table, column, value) for value in values]
     code = column.unit == "text" and any(map(has_markup, texts))
     return [markdown_cell(text, code) for text in texts]
 

@@ -21,7 +21,7 @@ from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
 from ..tables.steps import steps
 from ..tables.table import Column, Table
-from .formats import as_markdown, shown
+from .formats import as_markdown, text_in_unit
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -63,8 +63,8 @@ def example_of(scope: Scope) -> Example:
     if steps is None or not len(steps):
         return Example("", low, high)
     wall = steps.ends - steps.starts
-    place = int(np.flatnonzero(wall == percentile(wall, 50))[0])
-    return Example(f"step {steps.labels[place]}", int(steps.starts[place]), int(steps.ends[place]))
+    at = int(np.flatnonzero(wall == percentile(wall, 50))[0])
+    return Example(f"step {steps.labels[at]}", int(steps.starts[at]), int(steps.ends[at]))
 
 
 def steps_inside(scope: Scope) -> StepSpans | None:
@@ -154,7 +154,7 @@ def _changes(difference: Difference) -> Iterator[str]:
             if change.metric.value is None and change.before is None:
                 continue
             column = Column(name, name, change.metric.unit)
-            sides = f"{shown(column, change.before)} | {shown(column, change.metric.value)}"
+            sides = f"{text_in_unit(column, change.before)} | {text_in_unit(column, change.metric.value)}"
             yield f"| {name} | {sides} | {'-' if change.relative is None else f'{change.relative:+.2%}'} |"
 
 

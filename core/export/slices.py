@@ -106,15 +106,15 @@ class SliceRows:
             for source in np.unique(self._sources[part]).tolist():
                 at = np.flatnonzero(self._sources[part] == source)
                 built = self._built(source, self._positions[part[at]].astype(np.int64))
-                for place, row in zip(at.tolist(), built):
-                    rows[place] = row
+                for number, row in zip(at.tolist(), built):
+                    rows[number] = row
             yield from rows
 
     def _built(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
         index, trace = self.trace.indexes[source], self.trace
         numbers, which = np.unique(RowsByPosition(index).of(positions), return_inverse=True)
-        places = [trace.row_number(source, number).lane for number in numbers.tolist()]
-        lanes = np.array(places, np.int64)[which].tolist()
+        rows = [trace.row_number(source, number).lane for number in numbers.tolist()]
+        lanes = np.array(rows, np.int64)[which].tolist()
         known = {number: trace.lanes[number] for number in set(lanes)}
         ids = {number: (_plain(lane.pid), _plain(lane.tid)) for number, lane in known.items()}
         flags = index.column("flags.value")

@@ -28,7 +28,7 @@ ROW = 15
 """Height of a row in pixels."""
 TITLES = 190
 """Width of the lanes' titles in pixels."""
-LETTER = 6.1
+CHARACTER_WIDTH = 6.1
 """Width of a character of a label in pixels."""
 LEAST_LABEL = 22
 DEPTH = 8
@@ -89,7 +89,7 @@ def timeline_svg(
     """Return a picture of a window of trace time; `lanes` are places in Trace.lanes, all without them."""
     begin, end = window or trace.opening_span
     frame = PictureFrame.of(begin, max(end, begin + 1), width - TITLES)
-    shown = trace.clocks if clocks is None else clocks
+    clocks_drawn = trace.clocks if clocks is None else clocks
     drawn: list[str] = []
     height, left, process = 2 * ROW, 0, ""
     for lane in (trace.lanes[at] for at in (range(len(trace.lanes)) if lanes is None else lanes)):
@@ -106,7 +106,7 @@ def timeline_svg(
             height += ROW
         drawn.append(_text(10, height + 11, lane.title, "t", TITLES - 14))
         for row in lines:
-            drawn.extend(_row(trace, row, lane, frame, height, shown))
+            drawn.extend(_row(trace, row, lane, frame, height, clocks_drawn))
             height += ROW
     if left:
         drawn.append(_text(2, height + 11, f"{left:,} more lanes", "m", TITLES + frame.width))
@@ -181,7 +181,7 @@ def _counter(trace: Trace, row: Row, frame: PictureFrame, y: int, clocks: Clocks
 def _text(x: float, y: float, text: str, kind: str, room: float) -> str:
     """Return a text cut to its room in pixels."""
     words = safe(text)
-    most = max(1, int(room / LETTER))
+    most = max(1, int(room / CHARACTER_WIDTH))
     words = words if len(words) <= most else words[: most - 1] + "…"
     return f'<text x="{x:.1f}" y="{y}" class="{kind}">{escape(words)}</text>'
 

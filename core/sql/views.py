@@ -242,7 +242,7 @@ class QueryTables:
             some = np.arange(low, min(low + CHUNK, count), dtype=np.int64)
             some = some if positions is None else positions[low : low + CHUNK]
             starts = index.column("slices.start")[some] + clocks[rows[some]]
-            places[low : low + CHUNK] = self._step_labels.places(source, some, starts)
+            places[low : low + CHUNK] = self._step_labels.codes_of(source, some, starts)
         return places
 
     def _row_clocks(self, source: int) -> I64:

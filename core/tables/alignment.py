@@ -111,8 +111,8 @@ def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) 
     source `first` stays.
     """
     ranks = tuple(source for source, member in enumerate(members) if member.rank is not None)
-    place = ranks.index(first) if first in ranks else 0
-    bases = _bases([indexes[source] for source in ranks], place) if ranks else []
+    at = ranks.index(first) if first in ranks else 0
+    bases = _bases([indexes[source] for source in ranks], at) if ranks else []
     return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
 
 
@@ -130,14 +130,14 @@ def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
     ends = matched.ends[left] + offsets[who.rank]
     middles, _ = medians(who.collective, ends, who.collectives)
     furthest = np.maximum(ends - who.least(ends)[who.collective], who.most(ends)[who.collective] - ends)
-    apart = np.abs(ends - middles[who.collective])
+    distance = np.abs(ends - middles[who.collective])
     clocks = []
     for rank, base in enumerate(bases):
         own = who.of_rank(rank)
         if not len(own):
             clocks.append(RankClock(base, base))
             continue
-        distances = np.sort(apart[own])
+        distances = np.sort(distance[own])
         middle, late = int(np.median(distances)), int(np.percentile(distances, 95))
         most = int(furthest[own].max())
         clocks.append(RankClock(base, base + int(offsets[rank]), len(own), most, middle, late))
@@ -163,18 +163,18 @@ def _offsets(matched: Matched, used: AnyArray) -> tuple[I64, AnyArray]:
         left[reached] = False
         entries = who.of_collectives(reached)
         known = tied[who.rank[entries]]
-        place = np.searchsorted(reached, who.collective[entries])  # among those reached
+        at = np.searchsorted(reached, who.collective[entries])  # among those reached
         moved = (ends[entries] + offsets[who.rank[entries]])[known]
-        middles, _ = medians(place[known], moved, len(reached))
+        middles, _ = medians(at[known], moved, len(reached))
         others = entries[~known]
-        apart = middles[place[~known]] - ends[others]
-        newly, place = np.unique(who.rank[others], return_inverse=True)
-        offsets[newly] = medians(place.astype(np.int64), apart, len(newly))[0]
+        distance = middles[at[~known]] - ends[others]
+        newly, at = np.unique(who.rank[others], return_inverse=True)
+        offsets[newly] = medians(at.astype(np.int64), distance, len(newly))[0]
         tied[newly] = True
     shared, entries = who.take(np.asarray(used)[who.collective] & tied[who.rank])
     middles = _middles_of(who, entries, ends, offsets)
-    apart = middles[who.collective[entries]] - ends[entries]
-    refined, counts = medians(shared.rank, apart, who.ranks)
+    distance = middles[who.collective[entries]] - ends[entries]
+    refined, counts = medians(shared.rank, distance, who.ranks)
     offsets = np.where(counts > 0, refined, offsets)
     offsets[tied] -= offsets[first]
     return offsets, tied
@@ -190,10 +190,10 @@ def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
     who = matched.who
     entries = np.flatnonzero(tied[who.rank]).astype(np.int64)
     middles = _middles_of(who, entries, matched.ends, offsets)
-    apart = np.zeros(len(who), np.int64)
+    distance = np.zeros(len(who), np.int64)
     collective = who.collective[entries]
-    apart[entries] = np.abs(matched.ends[entries] + offsets[who.rank[entries]] - middles[collective])
-    scatter, counts = medians(matched.family, who.most(apart), len(matched.families))
+    distance[entries] = np.abs(matched.ends[entries] + offsets[who.rank[entries]] - middles[collective])
+    scatter, counts = medians(matched.family, who.most(distance), len(matched.families))
     limit = max(FIT_NS, FIT_RATIO * int(scatter[counts > 0].min()))
     used: AnyArray = (scatter <= limit)[matched.family]
     return used

@@ -52,7 +52,7 @@ class Allocator:
     total: I64
     recorded: bool
     reserved: I64 | None
-    places: I64  # in the instant table
+    instants: I64  # their numbers
     pids: tuple[str, ...]  # of the threads that it was called on
 
     def __len__(self) -> int:
@@ -117,17 +117,17 @@ class Allocator:
 
     def op_at(self, record: int) -> int | None:
         """Return the position of the innermost op or annotation around a record, else of any slice."""
-        place = int(self.places[record])
+        at = int(self.instants[record])
         rows = self.index.rows
         number = int(
             np.flatnonzero(
                 (rows["kind"] == RowKind.INSTANTS)
-                & (rows["first"] <= place)
-                & (place < rows["first"] + rows["count"])
+                & (rows["first"] <= at)
+                & (at < rows["first"] + rows["count"])
             )[0]
         )
         lane = self.index.lanes[int(rows[number]["lane"])]
-        time = int(self.index.column("instants.start")[place])
+        time = int(self.index.column("instants.start")[at])
         innermost = None
         for row in reversed(range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"]))):
             if int(rows[row]["kind"]) != RowKind.SLICES:
@@ -153,20 +153,20 @@ def allocators(scope: Scope) -> tuple[Allocator, ...]:
 
 
 def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Allocator]:
-    places = memory_records(index)
-    if not len(places):
+    rows = memory_records(index)
+    if not len(rows):
         return []
-    lanes = _lanes_of(index, places)
+    lanes = _lanes_of(index, rows)
     if scope.lanes is not None:
         inside = np.isin(lanes + base, np.array(sorted(scope.lanes), np.int64))
-        places, lanes = places[inside], lanes[inside]
+        rows, lanes = rows[inside], lanes[inside]
     pids = [index.string(int(process["pid"])) for process in index.processes]
     process = index.lanes["process"][lanes]
-    times = index.column("instants.start")[places].astype(np.int64) + scope.lane_offsets(source)[lanes]
-    order = np.lexsort((index.column("instants.ordinal")[places], times))
-    places, times, process = places[order], times[order], process[order]
-    kind, has_kind = promoted_of_instants(index, "device_type", places)
-    number, _ = promoted_of_instants(index, "device_id", places)
+    times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(source)[lanes]
+    order = np.lexsort((index.column("instants.ordinal")[rows], times))
+    rows, times, process = rows[order], times[order], process[order]
+    kind, has_kind = promoted_of_instants(index, "device_type", rows)
+    number, _ = promoted_of_instants(index, "device_id", rows)
     there = [device for device in devices(scope.trace) if device.source == source]
     # Types and ids are small numbers, -1 for the host: one key holds both.
     keys = (kind << 32) + number
@@ -180,7 +180,7 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
-        result.append(_allocator(index, source, pair, title, device, times[mask], places[mask], used))
+        result.append(_allocator(index, source, pair, title, device, times[mask], rows[mask], used))
     return result
 
 
@@ -191,13 +191,13 @@ def _allocator(
     title: str,
     device: Device | None,
     times: I64,
-    places: I64,
+    rows: I64,
     pids: tuple[str, ...],
 ) -> Allocator:
-    changes, _ = promoted_of_instants(index, "bytes", places)
-    addresses, _ = promoted_of_instants(index, "addr", places)
-    total, has_total = promoted_of_instants(index, "total_allocated", places)
-    reserved, has_reserved = promoted_of_instants(index, "total_reserved", places)
+    changes, _ = promoted_of_instants(index, "bytes", rows)
+    addresses, _ = promoted_of_instants(index, "addr", rows)
+    total, has_total = promoted_of_instants(index, "total_allocated", rows)
+    reserved, has_reserved = promoted_of_instants(index, "total_reserved", rows)
     recorded = bool(has_total.all())
     has_total_reserved = bool(has_reserved.all() and reserved.any())
     return Allocator(
@@ -213,7 +213,7 @@ def _allocator(
         total if recorded else np.cumsum(changes),
         recorded,
         reserved if has_total_reserved else None,
-        places,
+        rows,
         pids,
     )
 
@@ -223,15 +223,15 @@ def unnamed(scope: Scope) -> int:
     count = 0
     for source in scope.sources:
         index = scope.trace.indexes[source]
-        places = memory_records(index)
-        count += int((~promoted_of_instants(index, "device_type", places)[1]).sum())
+        rows = memory_records(index)
+        count += int((~promoted_of_instants(index, "device_type", rows)[1]).sum())
     return count
 
 
-def _lanes_of(index: Index, places: AnyArray) -> I64:
+def _lanes_of(index: Index, numbers: AnyArray) -> I64:
     rows = index.rows[index.rows["kind"] == RowKind.INSTANTS]
     rows = rows[np.argsort(rows["first"], kind="stable")]
-    at = np.searchsorted(rows["first"].astype(np.int64), places, "right") - 1
+    at = np.searchsorted(rows["first"].astype(np.int64), numbers, "right") - 1
     lanes: I64 = rows["lane"][at].astype(np.int64)
     return lanes
 

@@ -97,10 +97,10 @@ class WorkBySteps:
 
     work: Mapping[int, StepsOfWork]  # by source; its steps are places in the StepSpans
 
-    def of_step(self, place: int) -> StepWork:
+    def of_step(self, at: int) -> StepWork:
         """Return the work of one step, as a scope takes it."""
         return StepWork(
-            {source: one.positions[one.steps == place] for source, one in self.work.items()},
+            {source: one.positions[one.steps == at] for source, one in self.work.items()},
             {source: one.positions for source, one in self.work.items()},
         )
 
@@ -109,8 +109,8 @@ class WorkBySteps:
         if source not in self.work:
             return np.full(len(positions), -1, np.int64)
         one = self.work[source]
-        place = np.minimum(np.searchsorted(one.positions, positions), max(0, len(one.positions) - 1))
-        return np.where(one.positions[place] == positions, one.steps[place], -1)
+        at = np.minimum(np.searchsorted(one.positions, positions), max(0, len(one.positions) - 1))
+        return np.where(one.positions[at] == positions, one.steps[at], -1)
 
 
 def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
@@ -124,9 +124,9 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
             none, rules = np.full(len(positions), -1, np.int64), np.zeros(len(positions), np.uint8)
             result[source] = StepsOfWork(positions, none, rules)
             continue
-        steps, places = spans.of_source[source]
+        steps, rows = spans.of_source[source]
         one = steps_of_work(scope, steps, positions)
-        at = np.where(one.steps >= 0, places[np.maximum(one.steps, 0)], -1)
+        at = np.where(one.steps >= 0, rows[np.maximum(one.steps, 0)], -1)
         result[source] = replace(one, steps=at)
     return WorkBySteps(result)
 
@@ -141,15 +141,15 @@ def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
     by_start = np.argsort(work.starts, kind="stable")
     starts, reach = work.starts[by_start], np.maximum.accumulate(work.ends[by_start])
     rows, held = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for place, (low, high) in enumerate(zip(spans.starts.tolist(), spans.ends.tolist())):
+    for at, (low, high) in enumerate(zip(spans.starts.tolist(), spans.ends.tolist())):
         # Before the first piece whose end or an earlier one's lies in the window nothing reaches into it.
         first, last = np.searchsorted(reach, low), np.searchsorted(starts, high)
         near = by_start[first:last]
         inside = near[((work.starts[near] >= low) | (work.ends[near] > low)) & (low < high)]
         rows.append(np.sort(inside))
-        held.append(np.full(len(inside), place, np.int64))
-    all_rows, places = np.concatenate(rows), np.concatenate(held)
-    low, high = spans.starts[places], spans.ends[places]
+        held.append(np.full(len(inside), at, np.int64))
+    all_rows, numbers = np.concatenate(rows), np.concatenate(held)
+    low, high = spans.starts[numbers], spans.ends[numbers]
     cut_starts, cut_ends = np.maximum(work.starts[all_rows], low), np.minimum(work.ends[all_rows], high)
     rest, is_outside = outside_windows(spans, work.starts, work.ends)
     outside = np.flatnonzero(is_outside)
@@ -160,7 +160,7 @@ def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
         starts=np.concatenate([cut_starts, work.starts[outside]])[order],
         ends=np.concatenate([cut_ends, work.starts[outside] + rest[outside]])[order],
     )
-    return cut, np.concatenate([places, np.full(len(outside), -1, np.int64)])[order]
+    return cut, np.concatenate([numbers, np.full(len(outside), -1, np.int64)])[order]
 
 
 def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I64, AnyArray]:
@@ -174,16 +174,16 @@ def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I
     return rest, (rest > 0) | ((starts == ends) & ~stands_inside)
 
 
-def scope_of_step(scope: Scope, spans: StepSpans, place: int, work: WorkBySteps | None = None) -> Scope:
+def scope_of_step(scope: Scope, spans: StepSpans, at: int, work: WorkBySteps | None = None) -> Scope:
     """Return a scope narrowed to one step: its window, and with `scope.attribute` "launch" the device work
     that it launched. `work` spares finding it for each step of several.
     """
-    label = f"step {spans.labels[place]}"
-    window = (int(spans.starts[place]), int(spans.ends[place]))
+    label = f"step {spans.labels[at]}"
+    window = (int(spans.starts[at]), int(spans.ends[at]))
     narrowed = replace(scope, range=window, label=label, work=None)
     if scope.attribute == "window":
         return narrowed
-    return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(place))
+    return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(at))
 
 
 def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:
@@ -196,9 +196,9 @@ def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:
     for process in np.unique(steps.processes).tolist():
         mine = processes == process
         own |= mine
-        places = np.flatnonzero(steps.processes == process)
-        place = steps.take(places).holding(times[mine])
-        result[mine] = np.where(place >= 0, places[place], -1)
+        rows = np.flatnonzero(steps.processes == process)
+        at = steps.take(rows).holding(times[mine])
+        result[mine] = np.where(at >= 0, rows[at], -1)
     result[~own] = steps.holding(times[~own])
     return result
 
@@ -211,8 +211,8 @@ def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
     if not len(spans):
         return result
     step_of_name: dict[int, list[int]] = {}
-    for place, name in enumerate(names[steps.positions].tolist()):
-        step_of_name.setdefault(name, []).append(place)
+    for row, name in enumerate(names[steps.positions].tolist()):
+        step_of_name.setdefault(name, []).append(row)
     starts, lanes = trace_starts(scope, steps.source, positions), lanes_of(index, positions)
     span_starts, span_lanes = trace_starts(scope, steps.source, spans), lanes_of(index, spans)
     span_ends = span_starts + index.duration(spans)
@@ -221,18 +221,18 @@ def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
         here = here[np.argsort(span_starts[here], kind="stable")]
         # Where a name repeats, the k-th annotation on a lane is that of the k-th step.
         turns: dict[int, int] = {}
-        marks, places = [], []
+        marks, rows = [], []
         for number in here.tolist():
             name = int(names[spans[number]])
             if name in step_of_name:
                 turn = turns.get(name, 0)
                 turns[name] = turn + 1
                 marks.append(number)
-                places.append(step_of_name[name][min(turn, len(step_of_name[name]) - 1)])
+                rows.append(step_of_name[name][min(turn, len(step_of_name[name]) - 1)])
         mine = np.flatnonzero(lanes == lane)
         if not marks or not len(mine):
             continue
         at = np.searchsorted(span_starts[marks], starts[mine], "right") - 1
         inside = (at >= 0) & (starts[mine] < span_ends[marks][np.maximum(at, 0)])
-        result[mine[inside]] = np.array(places, np.int64)[at[inside]]
+        result[mine[inside]] = np.array(rows, np.int64)[at[inside]]
     return result

@@ -143,10 +143,10 @@ def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
         sets.append(merge(work.starts[mask], work.ends[mask]))
     compute, communication, memory, _ = sets
     streams = []
-    for name, places in work.by_stream():
-        starts, ends = work.starts[places], work.ends[places]
+    for name, rows in work.by_stream():
+        starts, ends = work.starts[rows], work.ends[rows]
         span, total = int(ends.max() - starts[0]), int((ends - starts).sum())
-        streams.append(StreamTimes(name, len(places), span, merge(starts, ends).length, total))
+        streams.append(StreamTimes(name, len(rows), span, merge(starts, ends).length, total))
     return DeviceTimes(
         rank=work.rank,
         device=work.number,
@@ -225,7 +225,7 @@ def breakdown_table(result: Breakdown) -> Table:
 def type_table(result: Breakdown) -> Table:
     """Return a row per device and combination of types, by the time in which exactly these run."""
     rows = [
-        {**_place(device), "type": types, "ns": ns, "share": ns / device.busy_ns}
+        {**_labels(device), "type": types, "ns": ns, "share": ns / device.busy_ns}
         for device in result.devices
         for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
     ]
@@ -235,18 +235,18 @@ def type_table(result: Breakdown) -> Table:
 def stream_table(result: Breakdown) -> Table:
     """Return a row per stream."""
     rows = [
-        {**_place(device), **_stream_row(stream)} for device in result.devices for stream in device.streams
+        {**_labels(device), **_stream_row(stream)} for device in result.devices for stream in device.streams
     ]
     return Table.from_rows("streams", "Streams", result.scope, STREAM_COLUMNS, rows)
 
 
-def _place(device: DeviceTimes) -> dict[str, Any]:
+def _labels(device: DeviceTimes) -> dict[str, Any]:
     return {"rank": device.rank, "device": device.device, "label": device.label}
 
 
 def _row(device: DeviceTimes, origin: int) -> dict[str, Any]:
     return {
-        **_place(device),
+        **_labels(device),
         "slices": device.slices,
         "kernel_time_ns": device.kernel_time_ns,
         "busy_ns": device.busy_ns,

@@ -24,10 +24,10 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     labels, tables = [], []
     work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
-    for place, label in enumerate(steps.titles):
-        if low <= int(steps.starts[place]) and int(steps.ends[place]) <= high:
+    for at, label in enumerate(steps.titles):
+        if low <= int(steps.starts[at]) and int(steps.ends[at]) <= high:
             labels.append(label)
-            tables.append(make(scope_of_step(scope, steps, place, work)))
+            tables.append(make(scope_of_step(scope, steps, at, work)))
     if not tables:
         raise UsageError(f"no step lies in the range wholly; there are {len(steps):,}, {steps.choice}")
     table = concat(tables, STEP, labels)

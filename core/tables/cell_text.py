@@ -18,14 +18,14 @@ def is_left(column: Column) -> bool:
     return column.unit in ("text", "id")
 
 
-def shown_in(table: Table, column: Column, value: Any) -> str:
+def text_in_cell(table: Table, column: Column, value: Any) -> str:
     """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
     if column.is_name and isinstance(value, str) and value:
         return table.short_forms[column.key].get(value) or short_name(value)
-    return shown(column, value)
+    return text_in_unit(column, value)
 
 
-def shown(column: Column, value: Any) -> str:
+def text_in_unit(column: Column, value: Any) -> str:
     """Return a value as a person reads it, in the column's unit; a change with its sign."""
     if value is None:
         return "-"
@@ -34,11 +34,11 @@ def shown(column: Column, value: Any) -> str:
     if isinstance(value, Sized):
         return f"{len(value):,}"
     if column.change and value > 0:
-        return "+" + _shown(column, value)
-    return _shown(column, value)
+        return "+" + _text(column, value)
+    return _text(column, value)
 
 
-def _shown(column: Column, value: int | float) -> str:
+def _text(column: Column, value: int | float) -> str:
     match column.unit:
         case "id":
             return str(value)

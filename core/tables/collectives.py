@@ -169,10 +169,10 @@ def _flex_collectives(index: Index) -> Collectives:
     ends = starts + index.duration(positions)
     parts: dict[tuple[str, int], list[int]] = {}
     turns: dict[int, int] = {}
-    for place, name in enumerate(names[positions].tolist()):
+    for at, name in enumerate(names[positions].tolist()):
         turn = turns.get(name, 0)
         turns[name] = turn + 1
-        parts.setdefault((groups[name], turn), []).append(place)
+        parts.setdefault((groups[name], turn), []).append(at)
     tags = list(dict.fromkeys(tag for tag, _ in parts))
     ordered = sorted(parts, key=lambda key: parts[key][0])
     return Collectives(
@@ -190,14 +190,14 @@ def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tu
     """Return the kinds of collectives and which kind each slice is: by its argument, else by its name."""
     texts, has = promoted_values(index, "collective", positions)
     words = list(dict.fromkeys(names))
-    places = {word: place for place, word in enumerate(words)}
-    word = np.array([places[name] for name in names], np.int64)[which] if len(which) else which
+    codes = {word: at for at, word in enumerate(words)}
+    word = np.array([codes[name] for name in names], np.int64)[which] if len(which) else which
     for text in np.unique(texts[has]).tolist():
         title = _word(index.string(text))
-        if title not in places:
-            places[title] = len(words)
+        if title not in codes:
+            codes[title] = len(words)
             words.append(title)
-        word = np.where(has & (texts == text), places[title], word)
+        word = np.where(has & (texts == text), codes[title], word)
     return words or [""], word
 
 
@@ -210,22 +210,22 @@ def match(ranks: Sequence[Collectives]) -> Matched:
     families = tuple(dict.fromkeys(family for rank in ranks for family in rank.families))
     if not families:
         return Matched.nothing(len(ranks))
-    places = {family: place for place, family in enumerate(families)}
+    codes = {family: row for row, family in enumerate(families)}
     holders: list[list[tuple[int, int, I64]]] = [[] for _ in families]  # (rank, its place of it, its own)
     for at, rank in enumerate(ranks):
         order = np.argsort(rank.family, kind="stable").astype(np.int64)
         bounds = np.searchsorted(rank.family[order], np.arange(len(rank.families) + 1))
-        for place, family in enumerate(rank.families):
-            holders[places[family]].append((at, place, order[bounds[place] : bounds[place + 1]]))
+        for row, family in enumerate(rank.families):
+            holders[codes[family]].append((at, row, order[bounds[row] : bounds[row + 1]]))
     parts: list[tuple[I64, ...]] = []
-    for place, held in enumerate(holders):
+    for row, held in enumerate(holders):
         longest, _, chosen = max(held, key=lambda entry: len(entry[2]))
         for at, own, here in held:
             one, number = ranks[at], ranks[at].number[here]
             if at != longest and not one.sequenced[own] and 0 < len(here) != len(chosen):
                 number = number + _shift(ranks[longest].ends[chosen], one.ends[here])
             whose = np.full(len(here), at, np.int64)
-            of = np.full(len(here), place, np.int64)
+            of = np.full(len(here), row, np.int64)
             parts.append((of, number, whose, one.starts[here], one.ends[here], one.positions[here]))
     family_of, numbers, whose, *columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts))
     order = np.lexsort((whose, numbers, family_of))
@@ -247,9 +247,9 @@ def _shift(longer: I64, shorter: I64) -> int:
     shifts: list[tuple[float, float, int]] = []
     for shift in range(-min(MOST_SHIFT, len(shorter) // 2), spare + min(MOST_SHIFT, len(shorter) // 2) + 1):
         low, high = max(0, -shift), min(len(shorter), len(longer) - shift)
-        apart = longer[low + shift : high + shift] - shorter[low:high]
-        middle = np.median(apart)
-        shifts.append((float(np.median(np.abs(apart - middle))), abs(float(middle)), shift))
+        distance = longer[low + shift : high + shift] - shorter[low:high]
+        middle = np.median(distance)
+        shifts.append((float(np.median(np.abs(distance - middle))), abs(float(middle)), shift))
     least = min(scatter for scatter, _, _ in shifts)
     near = [entry for entry in shifts if entry[0] <= ALIKE * least + SCATTER_NS]
     return min(near, key=lambda entry: entry[1])[2]
@@ -259,8 +259,8 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
     """Return the number of each collective within its family, and by family whether the trace gives it."""
     number = np.zeros(len(family), np.int64)
     sequenced = []
-    for place in range(families):
-        chosen = np.flatnonzero(family == place)
+    for at in range(families):
+        chosen = np.flatnonzero(family == at)
         numbers = sequence[chosen]
         given = bool((numbers != NOTHING).all()) and len(np.unique(numbers)) == len(chosen)
         number[chosen] = numbers if given else np.arange(len(chosen))

@@ -138,7 +138,7 @@ def recompiled_table(result: Compiled) -> Table:
 def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     """Return the signs of torch.compile that a scope shows; `code` is its device time by code."""
     rows: list[dict[str, Any]] = []
-    places: list[tuple[int, int | None]] = []
+    jumps: list[tuple[int, int | None]] = []
     again: list[Recompiled] = []
     for source in sources:
         for name, text, pattern, meaning in SIGNS:
@@ -147,7 +147,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
                 again += recompiled_frames([signs])
             if len(signs):
                 rows.append(_sign(scope, signs, name, meaning))
-                places.append((source, int(signs.positions[0])))
+                jumps.append((source, int(signs.positions[0])))
     ran = any(row["name"] in RAN for row in rows)
     kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
     for at, row in enumerate(code.rows()):
@@ -162,7 +162,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
                     "meaning": "kernels that Inductor wrote ran on a device",
                 }
             )
-            places.append(code.jump(at) or (0, None))
+            jumps.append(code.jump(at) or (0, None))
     notes = [_again(one) for one in again]
     if not rows:
         notes.append(NO_SIGN)
@@ -178,7 +178,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
         scope.text,
         SIGN_COLUMNS,
         rows,
-        places,
+        jumps,
         totals={"applied": applied},
         notes=notes,
         jumps_to="the first",

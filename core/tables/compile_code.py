@@ -115,9 +115,9 @@ def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, An
     known = launches != NONE
     inside = np.zeros(len(work), np.bool_)
     inside[known] = nearest_around(index, launches[known], compiled, itself=True) != NONE
-    place, numbers = work.distinct_names
-    by_name = np.array([_code(index, int(number), place, launches, i) for i, number in enumerate(numbers)])
-    kind = by_name[place] if len(numbers) else np.empty(0, np.int64)
+    at, numbers = work.distinct_names
+    by_name = np.array([_code(index, int(number), at, launches, i) for i, number in enumerate(numbers)])
+    kind = by_name[at] if len(numbers) else np.empty(0, np.int64)
     types = work.kinds()
     kind[types == KERNEL_TYPES.index("communication")] = COMMUNICATION
     kind[types == KERNEL_TYPES.index("memory")] = MEMORY
@@ -131,7 +131,7 @@ def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, An
             "device": work.title,
             "name": CODE[code],
             "kernels": int(mask.sum()),
-            "names": len(np.unique(place[mask])),
+            "names": len(np.unique(at[mask])),
             "total_ns": int(of_code.sum()),
             "compiled_ns": int(duration[mask & inside].sum()),
             "eager_ns": int(duration[mask & known & ~inside].sum()),
@@ -142,7 +142,7 @@ def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, An
     return rows
 
 
-def _code(index: Index, number: int, place: I64, launches: I64, at: int) -> int:
+def _code(index: Index, number: int, row: I64, launches: I64, at: int) -> int:
     """Return whose code a kernel's name is; of plain names the op that launched the first one decides."""
     name = index.string(number)
     for code, fits in _NAMES:
@@ -150,7 +150,7 @@ def _code(index: Index, number: int, place: I64, launches: I64, at: int) -> int:
             return code
     if not _PLAIN.fullmatch(name) or name.startswith(_MANGLED):
         return OTHER
-    known = launches[(place == at) & (launches != NONE)]
+    known = launches[(row == at) & (launches != NONE)]
     if not len(known):
         return TRITON
     return LIBRARY if _op_around(index, int(known[0])).startswith("aten::") else TRITON

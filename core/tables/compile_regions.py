@@ -218,8 +218,8 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
 
 def _steps_of(times: I64, steps: Steps) -> list[int]:
     """Return the numbers of the steps in which any of the times lies."""
-    places: list[int] = np.unique(steps.holding(times)).tolist()
-    return [place for place in places if place >= 0]
+    rows: list[int] = np.unique(steps.holding(times)).tolist()
+    return [at for at in rows if at >= 0]
 
 
 def _listed(labels: list[str], steps: int) -> str:

@@ -86,22 +86,22 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
         offset = scope.clocks.offset(work.device.source, work.device.pid)
         chosen &= index.column("slices.start")[work.positions] + offset == work.starts
     positions = work.positions[chosen]
-    place, numbers = work.distinct_names
+    number, numbers = work.distinct_names
     aiu = is_aiu(index)
     labels: dict[tuple[str, str], int] = {}
-    has_copies = np.bincount(place[chosen], minlength=len(numbers)) > 0
+    has_copies = np.bincount(number[chosen], minlength=len(numbers)) > 0
     codes = np.zeros(len(numbers), np.int64)
     for at in np.flatnonzero(has_copies).tolist():
         codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at])), aiu), len(labels))
-    group = codes[place[chosen]]
+    group = codes[number[chosen]]
     duration = index.duration(positions)
     size, has_size = promoted_values(index, "bytes", positions)
-    told, has_told = recorded_bandwidth(index, positions)
+    recorded, has_recorded = recorded_bandwidth(index, positions)
     rows = []
     for (kind, memory), code in labels.items():
         mask = group == code
         moves = kind != ALLOCATION  # what moves no bytes has no bandwidth, though one is recorded
-        sized, spoken = mask & has_size, mask & has_told & moves
+        sized, spoken = mask & has_size, mask & has_recorded & moves
         total, of_sized = int(size[sized].sum()), int(duration[sized].sum())
         weight = int(duration[spoken].sum())
         row = {
@@ -113,8 +113,8 @@ def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
             "bytes": total,
             "time_ns": int(duration[mask].sum()),
             "bandwidth": total * 10**9 / of_sized if of_sized and moves else None,
-            "recorded_mean": float((told[spoken] * duration[spoken]).sum()) / weight if weight else None,
-            "recorded_max": float(told[spoken].max()) if spoken.any() else None,
+            "recorded_mean": float((recorded[spoken] * duration[spoken]).sum()) / weight if weight else None,
+            "recorded_max": float(recorded[spoken].max()) if spoken.any() else None,
             "max_ns": int(duration[mask].max()),
             "without_bytes": int((mask & ~has_size).sum()),
         }

@@ -211,7 +211,7 @@ def signed(ns: int) -> str:
 
 
 def _alone(trace: Trace, device: Device) -> bool:
-    lanes = [trace.lanes[place] for place in _process_lanes(trace, device)]
+    lanes = [trace.lanes[at] for at in _process_lanes(trace, device)]
     return {lane.index for lane in lanes if lane.slices + lane.unclosed} <= set(device.lanes)
 
 
@@ -288,8 +288,8 @@ def _host_span(
     spans = []
     for process in trace.processes:
         if process.source == source and process.number not in device_processes:
-            for place in process.lanes:
-                lane = trace.lanes[place]
+            for at in process.lanes:
+                lane = trace.lanes[at]
                 if lane.slices and lane_categories(index, lane.rows) & HOST:
                     offset = clocks.offset(source, process.pid)
                     spans.append((lane.start + offset, lane.end + offset))

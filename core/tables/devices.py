@@ -63,7 +63,7 @@ def devices(trace: Trace) -> tuple[Device, ...]:
     result = []
     flex_lanes: dict[int, set[int]] = {}
     for process in trace.processes:
-        lanes = [trace.lanes[place] for place in process.lanes]
+        lanes = [trace.lanes[at] for at in process.lanes]
         lanes = [lane for lane in lanes if lane.slices + lane.unclosed]
         index = trace.indexes[process.source]
         labelled = LABEL.match(process.labels)
@@ -79,9 +79,9 @@ def devices(trace: Trace) -> tuple[Device, ...]:
             number = (
                 int(labelled[2]) if labelled and labelled[2] else flex_rank(process.pid) if flex else None
             )
-            places = tuple(lane.index for lane in lanes)
+            rows = tuple(lane.index for lane in lanes)
             word = _word(index, "AIU" if flex else labelled[1].upper() if labelled else "")
-            result.append(Device(process.source, process.number, process.pid, label, word, number, places))
+            result.append(Device(process.source, process.number, process.pid, label, word, number, rows))
     return tuple(result)
 
 
@@ -169,8 +169,8 @@ def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArra
 
 def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
     """Return the kind of each of many device slices as places in the names of the table of kinds."""
-    places = {name: place for place, name in enumerate(kind_table().names)}
-    return _by_kind(index, names, categories, lambda kind: places[kind.name])
+    codes = {name: at for at, name in enumerate(kind_table().names)}
+    return _by_kind(index, names, categories, lambda kind: codes[kind.name])
 
 
 def _by_kind(

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError
 from ..base.safe_text import json_text, safe
-from .cell_text import is_left, shown_in
+from .cell_text import is_left, text_in_cell
 from .table import Column, Table
 
 HTML_ROWS = 50
@@ -74,7 +74,7 @@ def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = 
     for row in rows:
         cells = (
             f"<td{_side(column)}{_whole_name(column, row)}>"
-            f"{escape(safe(shown_in(table, column, row[column.key])))}</td>"
+            f"{escape(safe(text_in_cell(table, column, row[column.key])))}</td>"
             for column in columns
         )
         lines.append(f"<tr>{''.join(cells)}</tr>")

@@ -56,22 +56,22 @@ class WorkGaps:
 
     def ended_by(self, position: int) -> int | None:
         """Return which of the gaps a slice ends, None for a slice that ends none."""
-        places = np.flatnonzero(self.after == position)
-        return int(places[0]) if len(places) else None
+        rows = np.flatnonzero(self.after == position)
+        return int(rows[0]) if len(rows) else None
 
     def first_after(self, time: int, position: int | None, least: int) -> int | None:
         """Return the first gap of `least` ns that begins at a time or later; with a position the one that
         follows the gap which that slice ends.
         """
-        place = None if position is None else self.ended_by(position)
-        low = int(np.searchsorted(self.starts, time)) if place is None else place + 1
+        at = None if position is None else self.ended_by(position)
+        low = int(np.searchsorted(self.starts, time)) if at is None else at + 1
         long = np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least))
         return low + int(long[0]) if len(long) else None
 
     def begin_of(self, time: int) -> int | None:
         """Return where the gap begins that a time lies in; None where there is work."""
-        place = int(np.searchsorted(self.ends, time, "right"))
-        return int(self.starts[place]) if place < len(self.ends) and self.starts[place] <= time else None
+        at = int(np.searchsorted(self.ends, time, "right"))
+        return int(self.starts[at]) if at < len(self.ends) and self.starts[at] <= time else None
 
     def longest(self, within: tuple[int, int] | None) -> int | None:
         """Return the longest gap, the first of equals: of a range the longest that lies in it wholly, without
@@ -147,7 +147,7 @@ def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps 
         here = np.unique(work.streams[lanes_of(work.index, work.positions) == lane.number])
         names = {work.stream_names[number] for number in here.tolist()}
         parts += [
-            stream_gaps(work, side, stream, places) for stream, places in work.by_stream() if stream in names
+            stream_gaps(work, side, stream, rows) for stream, rows in work.by_stream() if stream in names
         ]
     starts, ends = (concatenated([getattr(part, key) for part in parts]) for key in ("starts", "ends"))
     order = np.lexsort((ends, starts))
@@ -166,8 +166,8 @@ def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) ->
     position = int(trace.indexes[row.source].rows[row.number]["first"]) + at
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     if of_work is not None:
-        place = of_work.ended_by(position)
-        return None if place is None else _bounds_of(of_work, row.source, place)
+        number = of_work.ended_by(position)
+        return None if number is None else _bounds_of(of_work, row.source, number)
     bounds = row_gaps.gap_before(trace.indexes[row.source], row.number, at)
     if bounds is None:
         return None
@@ -181,8 +181,8 @@ def gap_holding(trace: Trace, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -
         return None
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     if of_work is not None:
-        places = np.flatnonzero((of_work.starts <= time) & (time < of_work.ends))
-        return _bounds_of(of_work, row.source, int(places[0])) if len(places) else None
+        rows = np.flatnonzero((of_work.starts <= time) & (time < of_work.ends))
+        return _bounds_of(of_work, row.source, int(rows[0])) if len(rows) else None
     offset = clocks.offset(row.source, row.pid)
     at = row_gaps.gap_at(trace.indexes[row.source], row.number, time - offset)
     return None if at is None else gap_ended_by(trace, row, at, clocks)
@@ -198,8 +198,8 @@ def next_gap_on_lane(
     """
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     if of_work is not None:
-        place = of_work.first_after(time, after, least)
-        return None if place is None else _bounds_of(of_work, row.source, place)
+        number = of_work.first_after(time, after, least)
+        return None if number is None else _bounds_of(of_work, row.source, number)
     offset = clocks.offset(row.source, row.pid)
     at = row_gaps.next_gap(trace.indexes[row.source], row.number, time - offset, least)
     return None if at is None else gap_ended_by(trace, row, at, clocks)
@@ -211,21 +211,21 @@ def longest_gap_on_lane(
     """Return the longest gap in the work of a device's lane, else on the row; of a range in trace time."""
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     if of_work is not None:
-        place = of_work.longest(within)
-        return None if place is None else _bounds_of(of_work, row.source, place)
+        at = of_work.longest(within)
+        return None if at is None else _bounds_of(of_work, row.source, at)
     offset = clocks.offset(row.source, row.pid)
     inside = None if within is None else (within[0] - offset, within[1] - offset)
     longest = row_gaps.longest_gap(trace.indexes[row.source], row.number, inside)
     return None if longest is None else gap_ended_by(trace, row, longest[0], clocks)
 
 
-def _bounds_of(gaps: WorkGaps, source: int, place: int) -> GapBounds:
+def _bounds_of(gaps: WorkGaps, source: int, at: int) -> GapBounds:
     return GapBounds(
         source,
-        int(gaps.starts[place]),
-        int(gaps.ends[place]),
-        int(gaps.before[place]),
-        int(gaps.after[place]),
+        int(gaps.starts[at]),
+        int(gaps.ends[at]),
+        int(gaps.before[at]),
+        int(gaps.after[at]),
     )
 
 
@@ -237,12 +237,12 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
     before, after = (trace.id_at(row.source, position) for position in (bounds.before, bounds.after))
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     chain = trace.chain(after, clocks)
-    if of_work is None or (place := of_work.ended_by(bounds.after)) is None:
+    if of_work is None or (number := of_work.ended_by(bounds.after)) is None:
         kind = None
         launch = next((link for link in chain if link.role == "launch" and link.via), None)
     else:
-        kind = CLASSES[int(of_work.kinds[place])]
-        position = int(of_work.launches[place])
+        kind = CLASSES[int(of_work.kinds[number])]
+        position = int(of_work.launches[number])
         caller = None if position == NONE else trace.id_at(row.source, position)
         launch = next((link for link in chain if link.id == caller), None)
     around = None if launch is None else trace.find(launch.id)
@@ -254,18 +254,18 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
 def _threads(
     trace: Trace, row: Row, start: int, end: int, clocks: Clocks, caller: int | None
 ) -> tuple[tuple[Doing, ...], int]:
-    device_lanes = {place for device in devices(trace) for place in device.lanes}
+    device_lanes = {at for device in devices(trace) for at in device.lanes}
     device_pids = {(device.source, device.pid) for device in devices(trace)}
     doings: list[Doing] = []
     looked_at = 0
     for process in trace.processes:
         if process.source != row.source or process.aside or (process.source, process.pid) in device_pids:
             continue
-        for place in process.lanes:
-            lane = trace.lanes[place]
+        for at in process.lanes:
+            lane = trace.lanes[at]
             offset = clocks.offset(lane.source, lane.pid)
             outside = lane.start + offset >= end or lane.end + offset <= start
-            if lane.kind is not LaneKind.THREAD or place in device_lanes or outside or place == row.lane:
+            if lane.kind is not LaneKind.THREAD or at in device_lanes or outside or at == row.lane:
                 continue
             looked_at += 1
             if looked_at <= LANES_LOOKED_AT:

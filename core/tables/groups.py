@@ -39,8 +39,8 @@ class Labels(dict[str, int]):
 
     def of_slices(self, index: Index, positions: AnyArray, label: Callable[[str], str] = str) -> I64:
         """Return the number of the label of each slice's name; each distinct name is read once."""
-        places, numbers = dense(index.column("slices.name")[positions])
-        return self.codes([label(text) for text in index.strings(numbers)])[places]
+        rows, numbers = dense(index.column("slices.name")[positions])
+        return self.codes([label(text) for text in index.strings(numbers)])[rows]
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ def dense(values: AnyArray) -> tuple[I64, I64]:
 
 def _quantile(ordered: I64, begins: I64, count: I64, share: float) -> F64:
     """Return a quantile of each group, linear between its two neighbours."""
-    place = (count - 1) * share
-    below = np.floor(place).astype(np.int64)
+    at = (count - 1) * share
+    below = np.floor(at).astype(np.int64)
     above = np.minimum(below + 1, count - 1)
     low = ordered[begins + below]
-    result: F64 = low + (ordered[begins + above] - low) * (place - below)
+    result: F64 = low + (ordered[begins + above] - low) * (at - below)
     return result

@@ -74,8 +74,8 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
     ranks = {}
     for key, known in texts.items():
         code = _joined([columns[key] for columns in codes])[order]
-        distinct, place = np.unique(np.array(known, object), return_inverse=True)
-        ranks[key] = place.astype(np.int64)[code] if len(known) else code
+        distinct, number = np.unique(np.array(known, object), return_inverse=True)
+        ranks[key] = number.astype(np.int64)[code] if len(known) else code
         data[key] = distinct[ranks[key]] if len(known) else np.empty(0, object)
     total = f"{format_count(hits.count)} slices, {format_ns(hits.total_ns)} together"
     table = Table(
@@ -97,8 +97,8 @@ def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -
     distinct, which = np.unique(numbers, return_inverse=True)
     first = len(known)
     known.extend(text(number) for number in distinct.tolist())
-    places: I64 = which.astype(np.int64) + first
-    return places
+    rows: I64 = which.astype(np.int64) + first
+    return rows
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray:

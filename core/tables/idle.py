@@ -128,35 +128,35 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
     streams = []
     for work in work_of(scope):
         side = launch_sides(scope, work)
-        for stream, places in work.by_stream():
-            streams.append(stream_gaps(work, side, stream, places, kernel_wait_ns))
+        for stream, rows in work.by_stream():
+            streams.append(stream_gaps(work, side, stream, rows, kernel_wait_ns))
     return Idle(scope.text, scope.origin, tuple(streams))
 
 
 def stream_gaps(
-    work: Work, side: LaunchSide, stream: str, places: I64, kernel_wait_ns: int = KERNEL_WAIT_NS
+    work: Work, side: LaunchSide, stream: str, rows: I64, kernel_wait_ns: int = KERNEL_WAIT_NS
 ) -> StreamGaps:
     """Return the gaps of one stream; `places` are its slices in the columns of the work, by start."""
-    starts, ends = work.starts[places], work.ends[places]
+    starts, ends = work.starts[rows], work.ends[rows]
     reach = np.maximum.accumulate(ends)
     after = np.flatnonzero(starts[1:] > reach[:-1]) + 1
     gap_starts, gap_ends = reach[after - 1], starts[after]
     # The slice that reached farthest is the last one at which the reach grew.
     grew = np.concatenate([[True], reach[1:] > reach[:-1]])
-    farthest = np.maximum.accumulate(np.where(grew, np.arange(len(places)), 0))
-    known = side.launches[places[after]] != NONE
-    late = known & (side.starts[places[after]] > gap_starts)
+    farthest = np.maximum.accumulate(np.where(grew, np.arange(len(rows)), 0))
+    known = side.launches[rows[after]] != NONE
+    late = known & (side.starts[rows[after]] > gap_starts)
     return StreamGaps(
         work,
         stream,
-        len(places),
+        len(rows),
         gap_starts,
         gap_ends,
         gap_classes(late, gap_ends - gap_starts, kernel_wait_ns),
-        work.positions[places[farthest[after - 1]]],
-        work.positions[places[after]],
-        side.launches[places[after]],
-        side.starts[places[after]],
+        work.positions[rows[farthest[after - 1]]],
+        work.positions[rows[after]],
+        side.launches[rows[after]],
+        side.starts[rows[after]],
     )
 
 

@@ -66,20 +66,20 @@ def instances(
     """
     works = work_of(scope)
     pattern = Pattern(name, ignore_case=True)
-    places = [_matching(work, pattern, scope.cancelled) for work in works]
-    owner = np.repeat(np.arange(len(works)), [len(at) for at in places])
-    place = np.concatenate(places) if works else np.empty(0, np.int64)
-    starts = concatenated([work.starts[at] for work, at in zip(works, places)])
-    durations = concatenated([work.durations[at] for work, at in zip(works, places)])
+    rows = [_matching(work, pattern, scope.cancelled) for work in works]
+    owner = np.repeat(np.arange(len(works)), [len(at) for at in rows])
+    row = np.concatenate(rows) if works else np.empty(0, np.int64)
+    starts = concatenated([work.starts[at] for work, at in zip(works, rows)])
+    durations = concatenated([work.durations[at] for work, at in zip(works, rows)])
     ranked = np.lexsort((starts, -durations)) if order == "slowest" else np.argsort(starts, kind="stable")
     ranked = ranked[:limit]
-    owner, place = owner[ranked], place[ranked]
+    owner, row = owner[ranked], row[ranked]
     origin = scope.origin
     data: dict[str, AnyArray | list[str]] = {
         "start_ns": starts[ranked] - origin,
         "duration_ns": durations[ranked],
     }
-    picked = [(works[o], p) for o, p in zip(owner.tolist(), place.tolist())]
+    picked = [(works[o], p) for o, p in zip(owner.tolist(), row.tolist())]
     data["name"] = [work.index.string(int(work.names[at])) for work, at in picked]
     data["rank"] = [str(work.rank) for work, _ in picked]
     data["device"] = [work.title for work, _ in picked]
@@ -96,7 +96,7 @@ def instances(
             columns = (*columns, column)
     for key in arguments:
         columns = (*columns, Column(f"{ARG}{key}", key, "text"))
-        data[columns[-1].key] = _texts(works, owner, place, key)
+        data[columns[-1].key] = _texts(works, owner, row, key)
     table = Table(
         "instances",
         "Runs",
@@ -127,17 +127,17 @@ def longest_work(scope: Scope, count: int) -> list[LongWork]:
     candidates = []
     for work in kernels or works:
         lengths = work.durations
-        places = np.arange(len(lengths))
+        rows = np.arange(len(lengths))
         if len(lengths) > count:
             least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
-            places = np.flatnonzero(lengths >= least)
-        places = places[np.lexsort((work.starts[places], -lengths[places]))[:count]]
-        ordinals = work.index.column("slices.ordinal")[work.positions[places]]
+            rows = np.flatnonzero(lengths >= least)
+        rows = rows[np.lexsort((work.starts[rows], -lengths[rows]))[:count]]
+        ordinals = work.index.column("slices.ordinal")[work.positions[rows]]
         source = work.device.source
         candidates += [
             (-length, start, source, ordinal)
             for length, start, ordinal in zip(
-                lengths[places].tolist(), work.starts[places].tolist(), ordinals.tolist()
+                lengths[rows].tolist(), work.starts[rows].tolist(), ordinals.tolist()
             )
         ]
     candidates.sort()
@@ -166,8 +166,8 @@ def _steps_of_runs(scope: Scope, steps: StepSpans, runs: list[tuple[Work, int]],
     if scope.attribute == "window":
         return steps.holding(starts)
     launched = work_by_steps(scope, steps)
-    places = [launched.steps_at(work.device.source, work.positions[[at]]) for work, at in runs]
-    return np.concatenate(places) if places else np.empty(0, np.int64)
+    rows = [launched.steps_at(work.device.source, work.positions[[at]]) for work, at in runs]
+    return np.concatenate(rows) if rows else np.empty(0, np.int64)
 
 
 def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:
@@ -182,12 +182,12 @@ def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def _texts(works: tuple[Work, ...], owner: I64, place: I64, key: str) -> list[str]:
+def _texts(works: tuple[Work, ...], owner: I64, row: I64, key: str) -> list[str]:
     """Return any argument of these slices as text, empty where there is none."""
     texts = [""] * len(owner)
     for number, work in enumerate(works):
         mine = np.flatnonzero(owner == number)
-        values = argument_values(work.index, key, work.positions[place[mine]])
+        values = argument_values(work.index, key, work.positions[row[mine]])
         for at, value in zip(mine.tolist(), values):
             texts[at] = "" if value is None else json_value_text(value)
     return texts

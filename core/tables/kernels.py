@@ -158,8 +158,8 @@ def kernel_metrics(scope: Scope) -> list[Metric]:
 
 def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:
     def codes(work: Work, labels: Labels) -> I64:
-        places, numbers = work.distinct_names
-        return labels.codes([label(text) for text in work.index.strings(numbers)])[places]
+        rows, numbers = work.distinct_names
+        return labels.codes([label(text) for text in work.index.strings(numbers)])[rows]
 
     return codes
 
@@ -179,16 +179,16 @@ def _by_step(scope: Scope, works: tuple[Work, ...], labels: Labels) -> tuple[tup
     """Return the work, by window cut at the edges of the steps, and the group of each row: its step."""
     steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
     if steps is None:
-        places = [np.full(len(work), -1, np.int64) for work in works]
+        numbers = [np.full(len(work), -1, np.int64) for work in works]
     elif scope.attribute == "window":
         windows = [work_in_windows(work, steps) for work in works]
-        works, places = tuple(work for work, _ in windows), [held for _, held in windows]
+        works, numbers = tuple(work for work, _ in windows), [held for _, held in windows]
     else:
         launched = work_by_steps(scope, steps)
-        places = [launched.steps_at(work.device.source, work.positions) for work in works]
+        numbers = [launched.steps_at(work.device.source, work.positions) for work in works]
     names = () if steps is None else steps.titles
     codes = []
-    for held in places:
+    for held in numbers:
         present, rows = np.unique(held, return_inverse=True)
         titles = [f"step {names[at]}" if at >= 0 else OUTSIDE for at in present.tolist()]
         codes.append(labels.codes(titles)[rows])

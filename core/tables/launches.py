@@ -298,8 +298,8 @@ def free_streams(scope: Scope) -> dict[tuple[int, int], FreeStreams]:
     free = {}
     for work in work_of(replace(scope, range=None, where=None, work=None)):
         times = np.full(len(work), np.iinfo(np.int64).min)
-        for _, places in work.by_stream():
-            times[places[1:]] = np.maximum.accumulate(work.ends[places])[:-1]
+        for _, rows in work.by_stream():
+            times[rows[1:]] = np.maximum.accumulate(work.ends[rows])[:-1]
         free[work.device.source, work.device.process] = FreeStreams(work.positions, times)
     return free
 

@@ -209,9 +209,9 @@ def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
         return table[np.where((keys > 0) & (keys <= top), keys, 0)]
     order = np.argsort(values, kind="stable")
     ordered = values[order].astype(np.int64)
-    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    hit = (ordered[place] == keys) & (keys != 0)
-    return np.where(hit, of[order[place]].astype(np.int64), -1)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    hit = (ordered[at] == keys) & (keys != 0)
+    return np.where(hit, of[order[at]].astype(np.int64), -1)
 
 
 def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
@@ -221,9 +221,9 @@ def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64
     if len(holders) and len(positions) > len(index.column("slices.start")) // MANY:
         numbers = _promoted_table(index, key, missing)[positions]
     elif len(holders):
-        place = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
-        hit = holders[place] == positions
-        numbers[hit] = values[place[hit]]
+        at = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
+        hit = holders[at] == positions
+        numbers[hit] = values[at[hit]]
     return numbers
 
 

@@ -60,9 +60,9 @@ def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
 def _by_shape(events: OpEvents) -> tuple[I64, list[str]]:
     numbers, group = np.unique(promoted_of(events.index, "input_dims", events.positions), return_inverse=True)
     shapes = {number: _shapes(events.index.string(number)) for number in numbers.tolist() if number}
-    places = {"[]": 0}
-    of = [places.setdefault(shapes.get(number, "[]"), len(places)) for number in numbers.tolist()]
-    return np.array(of, np.int64)[group], list(places)
+    codes = {"[]": 0}
+    of = [codes.setdefault(shapes.get(number, "[]"), len(codes)) for number in numbers.tolist()]
+    return np.array(of, np.int64)[group], list(codes)
 
 
 def _shapes(text: str) -> str:

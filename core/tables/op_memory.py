@@ -53,14 +53,14 @@ class OpMemory:
 
 def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> OpMemory:
     """Return the allocator's records of an index in [low, high), lane time."""
-    places = memory_records(index)
-    times = index.column("instants.start")[places].astype(np.int64)
+    rows = memory_records(index)
+    times = index.column("instants.start")[rows].astype(np.int64)
     inside = (times >= low) & (times < high)
-    places, times = places[inside], times[inside]
+    rows, times = rows[inside], times[inside]
     order = np.argsort(times, kind="stable")
-    places, times = places[order], times[order]
-    count, _ = promoted_of_instants(index, "bytes", places)
-    kind, has_kind = promoted_of_instants(index, "device_type", places)
+    rows, times = rows[order], times[order]
+    count, _ = promoted_of_instants(index, "bytes", rows)
+    kind, has_kind = promoted_of_instants(index, "device_type", rows)
     kind = np.where(has_kind, kind, -1)
     private = kind == PRIVATE_TYPE
     plain = np.isin(kind, DEVICE_TYPES)
@@ -76,15 +76,15 @@ def memory_records(index: Index) -> I64:
     return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
 
 
-def promoted_of_instants(index: Index, key: str, places: AnyArray) -> tuple[I64, AnyArray]:
+def promoted_of_instants(index: Index, key: str, rows: AnyArray) -> tuple[I64, AnyArray]:
     """Return (a promoted integer of each instant, whether it has one)."""
     holders = index.column(f"promoted.{key}.instant")
-    if not len(holders) or not len(places):
-        return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
+    if not len(holders) or not len(rows):
+        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
     if len(holders) == len(index.column("instants.start")):  # all have it
-        numbers: I64 = index.column(f"promoted.{key}.instant_value")[places].astype(np.int64)
-        return numbers, np.ones(len(places), np.bool_)
-    at = np.minimum(np.searchsorted(holders, places.astype(holders.dtype)), len(holders) - 1)
-    has = holders[at] == places
+        numbers: I64 = index.column(f"promoted.{key}.instant_value")[rows].astype(np.int64)
+        return numbers, np.ones(len(rows), np.bool_)
+    at = np.minimum(np.searchsorted(holders, rows.astype(holders.dtype)), len(holders) - 1)
+    has = holders[at] == rows
     values = index.column(f"promoted.{key}.instant_value")[at].astype(np.int64)
     return np.where(has, values, 0), has

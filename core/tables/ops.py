@@ -275,9 +275,9 @@ def distinct(code: I64) -> tuple[I64, I64]:
     present = np.zeros(top, np.bool_)
     present[code] = True
     codes = np.flatnonzero(present)
-    place = np.zeros(top, np.int64)
-    place[codes] = np.arange(len(codes))
-    return codes, place[code]
+    at = np.zeros(top, np.int64)
+    at[codes] = np.arange(len(codes))
+    return codes, at[code]
 
 
 def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
@@ -301,8 +301,8 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "name": [key[0] for key in keys],
         "calls": np.array([row.calls for row in chosen], np.int64),
     }
-    for place, name in enumerate((*SUMS, *MEMORY_SUMS)):
-        data[name] = np.array([row.sums[place] for row in chosen], np.int64)
+    for at, name in enumerate((*SUMS, *MEMORY_SUMS)):
+        data[name] = np.array([row.sums[at] for row in chosen], np.int64)
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = np.asarray(data[total]) / np.maximum(np.asarray(data["calls"]), 1)

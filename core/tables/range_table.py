@@ -131,10 +131,10 @@ def lane_table(scope: Scope) -> Table:
         both = merge(np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts]))
         busy[lane] = busy.get(lane, 0) + both.length
     low, high = scope.range or scope.trace.span_at(scope.clocks)
-    places = sorted(counts)
+    lane_numbers = sorted(counts)
     length = max(1, high - low)
-    lanes_of = [scope.trace.lanes[place] for place in places]
-    time = np.array([busy.get(place, 0) for place in places], np.int64)
+    lanes_of = [scope.trace.lanes[at] for at in lane_numbers]
+    time = np.array([busy.get(at, 0) for at in lane_numbers], np.int64)
     return Table(
         "lanes",
         "Lanes",
@@ -143,7 +143,7 @@ def lane_table(scope: Scope) -> Table:
         {
             "lane": [safe(lane.title) for lane in lanes_of],
             "process": [safe(lane.process.title) for lane in lanes_of],
-            "count": np.array([counts[place] for place in places], np.int64),
+            "count": np.array([counts[at] for at in lane_numbers], np.int64),
             "busy_ns": time,
             "share": time / length,
         },
@@ -297,14 +297,14 @@ def _joined(
     columns: dict[str, I64], sources: I64, names: list[str], kinds: list[str]
 ) -> tuple[dict[str, I64], I64, list[str], list[str]]:
     """Join the rows of several sources that have one name and category; the first one stays in place."""
-    place: dict[tuple[str, str], int] = {}
-    slots = np.array([place.setdefault(key, len(place)) for key in zip(names, kinds)], np.int64)
-    rows = Groups(slots, len(place))
+    codes: dict[tuple[str, str], int] = {}
+    slots = np.array([codes.setdefault(key, len(codes)) for key in zip(names, kinds)], np.int64)
+    rows = Groups(slots, len(codes))
     joined = {key: rows.sums(columns[key]) for key in ("count", "total", "own")}
     longest = rows.longest(columns["most"])
     joined |= {"least": rows.least(columns["least"]), "most": rows.most(columns["most"], -1)}
     joined |= {"longest": columns["longest"][longest]}
-    return joined, sources[longest], [name for name, _ in place], [kind for _, kind in place]
+    return joined, sources[longest], [name for name, _ in codes], [kind for _, kind in codes]
 
 
 def _outermost_work(chunk: Chunk) -> AnyArray:

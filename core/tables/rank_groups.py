@@ -44,7 +44,7 @@ _SHARDS, _REPLICAS = frozenset({"shard", "fsdp", "hsdp", "sdp"}), frozenset({"re
 both together are the group of the axis.
 """
 _WORD = re.compile(r"[a-z]+")
-_PLACE = re.compile(r"([A-Z]{2}) (\d+)")
+_COORDINATE = re.compile(r"([A-Z]{2}) (\d+)")
 HOST_KEYS = ("host_name", "hostname")
 """What Kineto, and what others call the host in a trace's own keys."""
 MOST_RANKS = 1 << 20
@@ -72,7 +72,7 @@ class RankOrigin:
 
     rank: int
     host: str
-    place: str  # in the parallel layout: "TP 1 DP 0"
+    coordinates: str  # in the parallel layout: "TP 1 DP 0"
     groups: tuple[ProcessGroup, ...]
 
 
@@ -102,10 +102,10 @@ def rank_groups(origins: Mapping[int, RankOrigin], by: str, waiting: Skew) -> di
         for other in (_of_collectives(by, numbers, waiting), _of_places(origins, by)):
             labels = {source: labels.get(source) or other.get(source, "") for source in origins}
     if not any(labels.values()):
-        places = (
+        sources = (
             "host_name" if by == HOST else "pg_config, names of process groups, names of files as -TP-0-DP-1"
         )
-        raise UsageError(f"--group-by {by}: no file says so ({places})")
+        raise UsageError(f"--group-by {by}: no file says so ({sources})")
     return {source: labels.get(source) or UNKNOWN for source in origins}
 
 
@@ -229,9 +229,9 @@ def _ranks_in(runs: Runs) -> list[int]:
 def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dict[int, str]:
     """Return the groups that the collectives' own process groups are called by."""
     ranks_of: dict[str, set[int]] = {}
-    for place, (group, _) in enumerate(waiting.families):
+    for at, (group, _) in enumerate(waiting.families):
         if _is_of_axis(_words(group), axis):
-            in_family = waiting.family[waiting.who.collective] == place
+            in_family = waiting.family[waiting.who.collective] == at
             columns = np.unique(waiting.who.rank[in_family]).tolist()
             ranks_of.setdefault(group, set()).update(waiting.sources[column] for column in columns)
     return {
@@ -250,10 +250,10 @@ def _of_places(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
     key_of = {}
     rank_at: dict[str, int] = {}
     for source, origin in origins.items():
-        coordinates = dict(_PLACE.findall(origin.place))
+        coordinates = dict(_COORDINATE.findall(origin.coordinates))
         coordinates.pop("EP", None)  # experts are spread over the ranks of the other axes
         if coordinates.pop(axis.upper(), None) is not None:
-            if rank_at.setdefault(origin.place, origin.rank) != origin.rank:
+            if rank_at.setdefault(origin.coordinates, origin.rank) != origin.rank:
                 return {}
             key_of[source] = frozenset(coordinates.items())
             others.setdefault(key_of[source], []).append(origin.rank)

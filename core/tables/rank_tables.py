@@ -184,7 +184,7 @@ def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = Non
 def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
     """Return a row per step and rank, steps in order: how long it took, waited, and kept others waiting."""
     chosen = {rank.source for rank in result.worst_first[:most]}
-    turns = {(row.label, row.turn): place for place, row in enumerate(reversed(result.in_steps))}
+    turns = {(row.label, row.turn): at for at, row in enumerate(reversed(result.in_steps))}
     ordered = sorted(
         (row for row in result.in_steps if row.source in chosen),
         key=lambda row: (-turns[row.label, row.turn], result.number(row.source)),
@@ -214,10 +214,10 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
     present = [part.tolist() for part in np.split(skew.who.rank, cuts)] if len(skew) else []
     names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
     data: dict[str, Values] = {
-        "name": [names[place] for place in skew.family.tolist()],
-        "group": [groups[place] for place in skew.family.tolist()],
+        "name": [names[row] for row in skew.family.tolist()],
+        "group": [groups[row] for row in skew.family.tolist()],
         "number": skew.number,
-        "ranks": [[numbers[at] for at in places] for places in present],
+        "ranks": [[numbers[at] for at in rows] for rows in present],
         "start_ns": skew.first_start - start_ns,
         "spread_ns": skew.spread,
         "waited_ns": skew.waited,

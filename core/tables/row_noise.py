@@ -151,8 +151,8 @@ def _single_steps(table: Table, before: Summary, now: Summary) -> list[Compariso
     sides = [side.tables["steps"].numbers(key).tolist() for side in (before, now)]
     spreads = [spread_of(values) if values else None for values in sides]
     comparisons: list[Comparison | None] = []
-    for place in range(len(table)):
-        at = int(table.texts(table.columns[0].key)[place]) - 1
+    for row in range(len(table)):
+        at = int(table.texts(table.columns[0].key)[row]) - 1
         singles = [
             None if spread is None or at >= len(values) else replace(spread, median=float(values[at]))
             for spread, values in zip(spreads, sides)

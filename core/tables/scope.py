@@ -345,8 +345,8 @@ def _among(positions: I64, ascending: AnyArray) -> AnyArray:
     """Return which positions are among some ascending ones."""
     if not len(ascending):
         return np.zeros(len(positions), np.bool_)
-    place = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
-    among: AnyArray = ascending[place] == positions
+    at = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
+    among: AnyArray = ascending[at] == positions
     return among
 
 

@@ -74,8 +74,8 @@ def sections(scope: Scope, by: By = "both") -> Table:
         columns.append(column)
         data[column.key] = values
     heads = [Column(word, word, "text") for word in ("hyperfunction", "hypersection") if by in ("both", word)]
-    for place, column in enumerate(heads):
-        data[column.key] = [group[place] for group in groups]
+    for at, column in enumerate(heads):
+        data[column.key] = [group[at] for group in groups]
     return Table(
         "sections",
         "Sections",
@@ -121,7 +121,7 @@ class _Calls:
         lanes = [
             [at for at in process.lanes if self.trace.lanes[at].slices] for process in self.trace.processes
         ]
-        first = np.array([places[0] for places in lanes if len(places) > 1], np.int64)
+        first = np.array([numbers[0] for numbers in lanes if len(numbers) > 1], np.int64)
         rest = [chunk.take(~np.isin(chunk.lanes, first)) for chunk in chunks]
         if sum(map(len, rest)) == sum(map(len, chunks)) or not any(map(len, rest)):
             return chunks
@@ -133,20 +133,20 @@ class _Calls:
         texts = [""] * len(chunk)
         known, colours = (chunk.index.column(f"promoted.cname.{what}") for what in ("position", "value"))
         _, here, there = np.intersect1d(chunk.positions, known, return_indices=True)
-        for place, colour in zip(here.tolist(), colours[there].tolist()):
-            texts[place] = chunk.index.string(colour)
+        for at, colour in zip(here.tolist(), colours[there].tolist()):
+            texts[at] = chunk.index.string(colour)
         self.hypersections += texts
-        for place, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
+        for at, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
             for key, value in _flat(arguments):
                 if HYPERSECTION.search(key) and value is not None:
-                    self.hypersections[begin + place] = json_value_text(value)
+                    self.hypersections[begin + at] = json_value_text(value)
                 elif (
                     isinstance(value, int | float)
                     and not isinstance(value, bool)
                     and not IDENTITY.search(key)
                 ):
                     of, values = self.numbers.setdefault(key, ([], []))
-                    of.append(begin + place)
+                    of.append(begin + at)
                     values.append(float(value))
 
 
@@ -161,7 +161,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
     """Return what each group is called, in the order of the lanes, and which group each call is of."""
-    kinds = {text: place for place, text in enumerate(dict.fromkeys(calls.hypersections))}
+    kinds = {text: row for row, text in enumerate(dict.fromkeys(calls.hypersections))}
     kind = np.array([kinds[text] for text in calls.hypersections], np.int64)
     lanes = np.zeros(len(kind), np.int64) if by == "hypersection" else calls.lanes
     if by == "hyperfunction":

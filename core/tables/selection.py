@@ -74,19 +74,19 @@ def step_place(steps: StepSpans, step: str) -> int:
     """Return which of the steps that `tracelane steps` finds is meant, by its label or as nth:K."""
     label = step.strip()
     if match := NTH.fullmatch(label):
-        place = int(match[1])
-        if not -len(steps) <= place < len(steps):
+        row = int(match[1])
+        if not -len(steps) <= row < len(steps):
             raise UsageError(f"step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
-        return place % len(steps)
-    places = [at for at, own in enumerate(steps.labels) if own == label]
-    if not places:
+        return row % len(steps)
+    rows = [at for at, own in enumerate(steps.labels) if own == label]
+    if not rows:
         ends = f"{steps.labels[0]} to {steps.labels[-1]}"
         raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}")
-    if len(places) > 1:
+    if len(rows) > 1:
         raise UsageError(
-            f"step: {len(places):,} steps are called {label}: say which, nth:{places[0]} is the first"
+            f"step: {len(rows):,} steps are called {label}: say which, nth:{rows[0]} is the first"
         )
-    return places[0]
+    return rows[0]
 
 
 def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:

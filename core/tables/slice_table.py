@@ -61,15 +61,15 @@ class StepLabels:
         whole = Scope(scope.trace, clocks=scope.clocks, steps=scope.steps, attribute=scope.attribute)
         return cls(spans, work_by_steps(whole, spans))
 
-    def places(self, source: int, positions: I64, starts: I64) -> I64:
+    def codes_of(self, source: int, positions: I64, starts: I64) -> I64:
         """Return the place of the step of each slice in `spans.labels`, -1 for none; positions ascend."""
-        places = self.spans.holding(starts)
+        rows = self.spans.holding(starts)
         if source in self.work.work:
             work = self.work.work[source]
             at = np.minimum(np.searchsorted(work.positions, positions), max(0, len(work.positions) - 1))
             is_work = work.positions[at] == positions if len(work.positions) else np.zeros(len(at), np.bool_)
-            places = np.where(is_work, work.steps[at] if len(work.steps) else -1, places)
-        return places.astype(np.int64)
+            rows = np.where(is_work, work.steps[at] if len(work.steps) else -1, rows)
+        return rows.astype(np.int64)
 
 
 Codes: TypeAlias = tuple[AnyArray, Callable[[I64], list[str]]]
@@ -139,9 +139,9 @@ class ChunkColumns:
                 steps = self.steps
                 if steps is None:
                     return np.full(len(chunk), -1, np.int64), lambda numbers: [""] * len(numbers)
-                places = steps.places(chunk.source, chunk.positions, self.starts)
+                rows = steps.codes_of(chunk.source, chunk.positions, self.starts)
                 labels = (*steps.spans.labels, "")  # -1 is the last
-                return places, lambda numbers: [labels[n] for n in numbers.tolist()]
+                return rows, lambda numbers: [labels[n] for n in numbers.tolist()]
 
 
 def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mapping[str, Values]]:

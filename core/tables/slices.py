@@ -82,9 +82,9 @@ class Slices:
         fits = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
         return fits[self.name] if len(fits) else np.zeros(len(self), np.bool_)
 
-    def union(self, places: AnyArray | slice = slice(None)) -> Intervals:
+    def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
         """Return the time that these slices cover."""
-        return merge(self.starts[places], self.ends[places])
+        return merge(self.starts[rows], self.ends[rows])
 
     @cached_property
     def around(self) -> I64:
@@ -92,10 +92,10 @@ class Slices:
         order = np.argsort(self.positions)
         members = self.positions[order].astype(np.int64)
         above = nearest_around(self.index, self.positions, members)
-        places = np.full(len(self), -1, np.int64)
+        rows = np.full(len(self), -1, np.int64)
         inner = above != NONE
-        places[inner] = order[np.searchsorted(members, above[inner])]
-        return places
+        rows[inner] = order[np.searchsorted(members, above[inner])]
+        return rows
 
     @cached_property
     def own_ns(self) -> I64:
@@ -119,8 +119,8 @@ def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: b
     while len(todo):
         is_open = current != NONE
         todo, current = todo[is_open], current[is_open]
-        place = np.minimum(np.searchsorted(members, current), len(members) - 1)
-        hit = members[place] == current
+        at = np.minimum(np.searchsorted(members, current), len(members) - 1)
+        hit = members[at] == current
         nearest[todo[hit]] = current[hit]
         todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
     return nearest

@@ -88,16 +88,16 @@ class Steps:
             at[back] -= 1
         return np.where((at >= 0) & (times < self.ends[begun]), at, -1)
 
-    def take(self, places: I64) -> Steps:
+    def take(self, rows: I64) -> Steps:
         """Return some of the steps."""
         return replace(
             self,
-            positions=self.positions[places],
-            starts=self.starts[places],
-            ends=self.ends[places],
-            labels=tuple(self.labels[at] for at in places.tolist()),
-            groups=tuple(self.groups[at] for at in places.tolist()),
-            processes=self.processes[places],
+            positions=self.positions[rows],
+            starts=self.starts[rows],
+            ends=self.ends[rows],
+            labels=tuple(self.labels[at] for at in rows.tolist()),
+            groups=tuple(self.groups[at] for at in rows.tolist()),
+            processes=self.processes[rows],
         )
 
 
@@ -240,10 +240,10 @@ def _steps_at(
     labels, groups = [], []
     counted: dict[int, int] = {}
     for number, text in zip(process[first].tolist(), index.strings(names[first])):
-        place = counted.get(number, 0)
-        counted[number] = place + 1
+        at = counted.get(number, 0)
+        counted[number] = at + 1
         label, group = _label(text)
-        labels.append(label if label else str(place))
+        labels.append(label if label else str(at))
         groups.append(group)
     return Steps(
         source, choice, reason, positions[longest], low, high, tuple(labels), tuple(groups), process[first]
@@ -259,18 +259,18 @@ def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I6
     first: list[int] = []
     high: list[int] = []
     longest: list[int] = []
-    for place in order:
+    for at in order:
         if first:
             last = first[-1]
-            alike = processes[last] == processes[place] and names[last] == names[place]
-            if alike and starts[place] < high[-1]:
-                high[-1] = max(high[-1], int(ends[place]))
-                if lengths[place] > lengths[longest[-1]]:
-                    longest[-1] = place
+            alike = processes[last] == processes[at] and names[last] == names[at]
+            if alike and starts[at] < high[-1]:
+                high[-1] = max(high[-1], int(ends[at]))
+                if lengths[at] > lengths[longest[-1]]:
+                    longest[-1] = at
                 continue
-        first.append(place)
-        high.append(int(ends[place]))
-        longest.append(place)
+        first.append(at)
+        high.append(int(ends[at]))
+        longest.append(at)
     return np.array(first, np.int64), starts[first], np.array(high, np.int64), np.array(longest, np.int64)
 
 

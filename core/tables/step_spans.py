@@ -39,15 +39,14 @@ class StepSpans:
         """The labels, those that repeat told apart as --step takes them: "decode (nth:3)"."""
         counts = Counter(self.labels)
         return tuple(
-            label if counts[label] == 1 else f"{label} (nth:{place})"
-            for place, label in enumerate(self.labels)
+            label if counts[label] == 1 else f"{label} (nth:{at})" for at, label in enumerate(self.labels)
         )
 
     def holding(self, times: I64) -> I64:
         """Return the place of the latest step that has begun at each time and lasts yet, -1 for none."""
-        places = np.searchsorted(self.starts, times, "right") - 1
-        inside = (places >= 0) & (times < self.ends[np.maximum(places, 0)])
-        numbers: I64 = np.where(inside, places, -1)
+        rows = np.searchsorted(self.starts, times, "right") - 1
+        inside = (rows >= 0) & (times < self.ends[np.maximum(rows, 0)])
+        numbers: I64 = np.where(inside, rows, -1)
         return numbers
 
 
@@ -76,9 +75,9 @@ def step_spans(
     ordered = sorted(spans, key=spans.__getitem__)
     edges = np.array([spans[key] for key in ordered], np.int64)
     labels = tuple(label for label, _ in ordered)
-    places = {key: place for place, key in enumerate(ordered)}
+    numbers = {key: row for row, key in enumerate(ordered)}
     of_source = {
-        steps.source: (steps, np.array([places[key] for key in own], np.int64))
+        steps.source: (steps, np.array([numbers[key] for key in own], np.int64))
         for steps, own in zip(by_source, keys)
     }
     return StepSpans(by_source[0].choice, by_source[0].reason, labels, edges[:, 0], edges[:, 1], of_source)

@@ -170,7 +170,7 @@ def _spreads(scope: Scope) -> dict[str, _StepTimes]:
     from .kernels import kernels
 
     times: dict[str, dict[str, list[int]]] = {"kernels": {}, "ops": {}, "modules": {}}
-    places: list[int] = []
+    rows: list[int] = []
     steps = None
     if scope.work is None:  # of a single step nothing repeats
         steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
@@ -178,12 +178,12 @@ def _spreads(scope: Scope) -> dict[str, _StepTimes]:
         low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
         inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
         chosen = np.unique(np.linspace(0, len(inside) - 1, min(len(inside), COUNTED_STEPS)).astype(np.int64))
-        places = inside[chosen].tolist() if len(inside) > 1 else []
-    work = work_by_steps(scope, steps) if steps is not None and places else None
-    for place in places:
+        rows = inside[chosen].tolist() if len(inside) > 1 else []
+    work = work_by_steps(scope, steps) if steps is not None and rows else None
+    for at in rows:
         assert steps is not None
         scope.check()
-        step = scope_of_step(scope, steps, place, work if scope.attribute == "launch" else None)
+        step = scope_of_step(scope, steps, at, work if scope.attribute == "launch" else None)
         of_kernels = kernels(step)
         of_ops = _host_ops(step)
         for table, names, column in (
@@ -196,7 +196,7 @@ def _spreads(scope: Scope) -> dict[str, _StepTimes]:
                 sums[name] = sums.get(name, 0) + ns
             for name, ns in sums.items():
                 times[table].setdefault(name, []).append(ns)
-    return {table: _StepTimes(len(places), by_name) for table, by_name in times.items()}
+    return {table: _StepTimes(len(rows), by_name) for table, by_name in times.items()}
 
 
 def _kernels(scope: Scope, times: _StepTimes) -> Table:
@@ -242,7 +242,7 @@ def _steps(scope: Scope) -> Table:
     from .steps import steps
 
     table = steps(scope).steps
-    data: dict[str, Values] = {"place": [str(place) for place in range(1, len(table) + 1)]}
+    data: dict[str, Values] = {"place": [str(at) for at in range(1, len(table) + 1)]}
     data |= {column.key: np.asarray(table.data[column.key], np.int64) for column in STEPS[1:]}
     return Table("summary_steps", "Steps", scope.text, STEPS, data, keys=("place",))
 

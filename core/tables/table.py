@@ -207,11 +207,11 @@ class Table:
     def take(self, rows: AnyArray | slice) -> Table:
         """Return these rows, by number, by a mask, or by a slice; totals stay those of all."""
         numbers = np.arange(len(self))[rows]
-        places = numbers.tolist()
+        row_numbers = numbers.tolist()
         return replace(
             self,
             data={
-                key: [values[at] for at in places] if isinstance(values, list) else values[numbers]
+                key: [values[at] for at in row_numbers] if isinstance(values, list) else values[numbers]
                 for key, values in self.data.items()
             },
             positions=None if self.positions is None else self.positions[numbers],
@@ -287,9 +287,9 @@ class Table:
 
     def rows(self, order: I64 | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield rows as dictionaries by column key, in the given order."""
-        places = range(len(self)) if order is None else order.tolist()
+        rows = range(len(self)) if order is None else order.tolist()
         columns = [(column.key, column.unit, self.data[column.key]) for column in self.columns]
-        for row in list(places)[:limit]:
+        for row in list(rows)[:limit]:
             yield {key: _plain(values[row], unit) for key, unit, values in columns}
 
 

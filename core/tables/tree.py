@@ -148,11 +148,11 @@ class TreeBuilder:
         columns = [concatenated(column) for column in zip(*self.parts)] or [np.empty(0, np.int64)] * 7
         nodes, total, own, calls, longest, positions, sources = columns
         groups = Groups(nodes, size)
-        place = groups.longest(longest)
+        at = groups.longest(longest)
         some = groups.counts > 0
         where = np.full((3, size), -1, np.int64)
         if len(nodes):
-            where[:, some] = np.stack([longest, positions, sources])[:, place[some]]
+            where[:, some] = np.stack([longest, positions, sources])[:, at[some]]
         keys = np.array(list(self.nodes), np.int64).reshape(-1, 2)
         return CallTree(
             keys[:, 1],
@@ -353,10 +353,10 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
 def places_around(index: Index, positions: I64) -> I64:
     """Return of each slice the place of the nearest of these slices around it, ROOT where there is none."""
     above = nearest_around(index, positions, positions)
-    places = np.full(len(positions), ROOT, np.int64)
+    rows = np.full(len(positions), ROOT, np.int64)
     inner = above != NONE
-    places[inner] = np.searchsorted(positions, above[inner])
-    return places
+    rows[inner] = np.searchsorted(positions, above[inner])
+    return rows
 
 
 def _own_times(starts: I64, ends: I64, around: I64) -> I64:

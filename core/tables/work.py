@@ -75,11 +75,11 @@ class Work(Slices):
     def by_stream(self) -> Iterator[tuple[str, I64]]:
         """Yield each stream's name and its slices, as places in the columns by start."""
         for number, name in enumerate(self.stream_names):
-            places = np.flatnonzero(self.streams == number)
-            if not len(places):
+            rows = np.flatnonzero(self.streams == number)
+            if not len(rows):
                 continue
             # Rows are sorted in themselves: a stable sort only merges them.
-            yield name, places[np.argsort(self.starts[places], kind="stable")]
+            yield name, rows[np.argsort(self.starts[rows], kind="stable")]
 
 
 def work_of(scope: Scope) -> tuple[Work, ...]:
@@ -158,8 +158,8 @@ def promoted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, A
     low = int(np.searchsorted(known, keys[0]))
     if low + count <= len(known) and np.array_equal(known[low : low + count], keys):
         return values[low : low + count].astype(np.int64), np.ones(count, np.bool_)
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return values[place].astype(np.int64), known[place] == keys
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return values[at].astype(np.int64), known[at] == keys
 
 
 def rank_of(index: Index, source: int) -> int:

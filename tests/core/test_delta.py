@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.export.formats import as_csv, shown
+from tracelane.core.export.formats import as_csv, text_in_unit
 from tracelane.core.tables.breakdown import breakdown, breakdown_table
 from tracelane.core.tables.delta import delta, delta_to_first
 from tracelane.core.tables.kernels import kernels
@@ -70,7 +70,7 @@ def test_changes_sort_by_size_and_show_their_sign() -> None:
     assert table.order("total_ns_relative").tolist() == [3, 1, 0, 2]
     assert table.order("total_ns_relative", descending=False).tolist() == [1, 3, 0, 2]
     column = table.column("total_ns_delta")
-    assert [shown(column, table.value(row, column.key)) for row in (0, 3)] == ["+30 ns", "-8 ns"]
+    assert [text_in_unit(column, table.value(row, column.key)) for row in (0, 3)] == ["+30 ns", "-8 ns"]
     assert as_csv(table).splitlines()[0].split(",")[2:5] == [
         "total_ns", "total_ns_delta", "total_ns_relative",
     ]  # fmt: skip

@@ -148,8 +148,8 @@ def test_groups_by_the_names_that_vllm_gives_its_workers(tmp_path: Path) -> None
     """vLLM names the files of its workers by their places on all axes and their rank."""
     written(tmp_path, [])
     for rank in range(RANKS):
-        place = f"dp{rank // 4}_pp{rank // 2 % 2}_tp{rank % 2}_dcp0_ep0_rank{rank}"
-        (tmp_path / f"rank{rank}.json").rename(tmp_path / f"{place}.17819423313310384{rank}.pt.trace.json")
+        name = f"dp{rank // 4}_pp{rank // 2 % 2}_tp{rank % 2}_dcp0_ep0_rank{rank}"
+        (tmp_path / f"rank{rank}.json").rename(tmp_path / f"{name}.17819423313310384{rank}.pt.trace.json")
     opened = open_trace([tmp_path], index_dir=tmp_path / "new")
     for axis, group in (("tp", TP), ("pp", PP), ("dp", DP)):
         rows = list(analyse_ranks(Scope(opened, clocks=opened.clocks), group_by=axis)["groups"].rows())

@@ -15,12 +15,12 @@ MOST_SLICES = 500_000
 
 def colouring(trace: Trace, text: str) -> str:
     """Return what a text asks colours to tell: category, name or arg:KEY; UsageError for anything else."""
-    wanted = text.removeprefix("by ").strip() or USUAL
-    if wanted in (USUAL, "name"):
-        return wanted
-    key = wanted.removeprefix(BY_ARGUMENT)
-    if not wanted.startswith(BY_ARGUMENT) or not key:
-        raise UsageError(f"colours can be by category, name or arg:KEY, not {wanted!r}")
+    meaning = text.removeprefix("by ").strip() or USUAL
+    if meaning in (USUAL, "name"):
+        return meaning
+    key = meaning.removeprefix(BY_ARGUMENT)
+    if not meaning.startswith(BY_ARGUMENT) or not key:
+        raise UsageError(f"colours can be by category, name or arg:KEY, not {meaning!r}")
     if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         raise UsageError(f"{key} stands in the file only, and the trace is too large to read it for colours")
-    return wanted
+    return meaning

@@ -22,7 +22,7 @@ def base_of(trace: Trace) -> Trace:
     return trace.own if isinstance(trace, Overlay) else trace
 
 
-def over(trace: Trace, base: Trace) -> Trace:
+def with_base(trace: Trace, base: Trace) -> Trace:
     """Return another base below the logs of a trace."""
     return Overlay(base, trace.placed) if isinstance(trace, Overlay) else base
 

@@ -33,25 +33,25 @@ def with_clocks(trace: Trace, session: Session, clocks: Clocks) -> Session:
 
 def switch_device_clocks(trace: Trace, session: Session) -> Session:
     """Return the session with the devices' clocks as estimated; where they are set, taken back."""
-    wanted = chosen(trace, session)
-    if any(one.key in session.clocks.offsets for one in wanted):
-        return _as_stamped(trace, session, wanted)
-    troubled = [one for one in wanted if one.trouble]
+    devices = chosen(trace, session)
+    if any(one.key in session.clocks.offsets for one in devices):
+        return _as_stamped(trace, session, devices)
+    troubled = [one for one in devices if one.trouble]
     if not troubled:
-        raise Refusal(f"no work begins before its launch: nothing to correct of {_names(wanted)}")
+        raise Refusal(f"no work begins before its launch: nothing to correct of {_names(devices)}")
     return with_clocks(trace, session, estimated(trace, session.clocks, troubled))
 
 
 def with_offset(trace: Trace, session: Session, text: str) -> Session:
     """Return the session with seconds added to the device's times; auto: as estimated, empty: none."""
-    wanted = chosen(trace, session)
+    devices = chosen(trace, session)
     if not text:
-        return _as_stamped(trace, session, wanted)
+        return _as_stamped(trace, session, devices)
     if text == AUTO:
-        return with_clocks(trace, session, estimated(trace, session.clocks, wanted))
-    if len(wanted) > 1:
+        return with_clocks(trace, session, estimated(trace, session.clocks, devices))
+    if len(devices) > 1:
         raise Refusal("there are several devices: go to a lane of the one to be moved")
-    return with_clocks(trace, session, set_by_hand(trace, session.clocks, wanted[0].device, offset_of(text)))
+    return with_clocks(trace, session, set_by_hand(trace, session.clocks, devices[0].device, offset_of(text)))
 
 
 def device_clocks_text(trace: Trace, session: Session) -> str:
@@ -59,29 +59,29 @@ def device_clocks_text(trace: Trace, session: Session) -> str:
     moved = moved_text(trace, session.clocks)
     if not moved:
         return "devices stand as the file's clocks have them"
-    wanted = [one for one in chosen(trace, session) if one.key in session.clocks.offsets]
-    if wanted and all(session.clocks.offsets[one.key] == one.proposed_ns for one in wanted):
-        return "; ".join(one.proposal for one in wanted)
-    still = [one.trouble for one in wanted if one.trouble]
+    devices = [one for one in chosen(trace, session) if one.key in session.clocks.offsets]
+    if devices and all(session.clocks.offsets[one.key] == one.proposed_ns for one in devices):
+        return "; ".join(one.proposal for one in devices)
+    still = [one.trouble for one in devices if one.trouble]
     return "; ".join([moved, *still])
 
 
 def chosen(trace: Trace, session: Session) -> Sequence[DeviceClock]:
     """Return the device whose lane is focused, else all."""
-    found = device_clocks(trace, session.clocks)
-    if not found:
+    clocks = device_clocks(trace, session.clocks)
+    if not clocks:
         raise Refusal("the trace holds no device work")
     focus = session.focus
-    focused = [one for one in found if focus is not None and one.key == (focus.lane.source, focus.lane.pid)]
-    return focused or found
+    focused = [one for one in clocks if focus is not None and one.key == (focus.lane.source, focus.lane.pid)]
+    return focused or clocks
 
 
-def _as_stamped(trace: Trace, session: Session, wanted: Sequence[DeviceClock]) -> Session:
+def _as_stamped(trace: Trace, session: Session, devices: Sequence[DeviceClock]) -> Session:
     clocks = session.clocks
-    for one in wanted:
+    for one in devices:
         clocks = clocks.shifted(one.key, 0)
     if clocks == session.clocks:
-        raise Refusal(f"{_names(wanted)} stands as the file's clocks have it")
+        raise Refusal(f"{_names(devices)} stands as the file's clocks have it")
     return with_clocks(trace, session, clocks)
 
 

@@ -53,7 +53,7 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
     if _is_host(trace, identity):
         targets += _under(trace, identity)
     if not targets:
-        targets = [Target(*found) for found in device_work_of_id(trace, identity, MOST)]
+        targets = [Target(*work) for work in device_work_of_id(trace, identity, MOST)]
     if not targets:
         raise Refusal("the trace does not say that this launched anything")
     return _distinct(targets)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.query.titles import names_rank
-from tracelane.core.trace import Lane, Process, Trace
+from tracelane.core.trace import Lane, Trace
 
 from ..draw.frames import PYTHON
 from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggle_fold
@@ -58,7 +58,7 @@ def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
     """Fold or open what a line stands for; the focus stays on something that is to be seen."""
     changed = toggle_fold(session, line, trace)
-    return _settled(trace, changed, height)
+    return _in_sight(trace, changed, height)
 
 
 def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
@@ -67,15 +67,15 @@ def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Sessi
     line = focused_line(layout, session)
     key = line.fold_key
     if line.kind is LineKind.QUIET:
-        return _settled(trace, replace(session, show_quiet=True), height)
+        return _in_sight(trace, replace(session, show_quiet=True), height)
     if key is None:
         raise Refusal("nothing to expand here")
     if key in session.unfolded:
-        return _settled(trace, replace(session, unfolded=session.unfolded - {key}), height)
+        return _in_sight(trace, replace(session, unfolded=session.unfolded - {key}), height)
     changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
     if not line.folded and _lines(layout_of(trace, changed, layout)) == _lines(layout):
         raise Refusal("all of it is to be seen already")
-    return _settled(trace, changed, height)
+    return _in_sight(trace, changed, height)
 
 
 def _lines(layout: Layout) -> list[Line | None]:
@@ -117,7 +117,7 @@ def fold_process(trace: Trace, session: Session, layout: Layout, height: int) ->
     title = replace(
         line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded
     )
-    return _settled(trace, toggle_fold(session, title, trace), height)
+    return _in_sight(trace, toggle_fold(session, title, trace), height)
 
 
 def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
@@ -129,15 +129,15 @@ def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
         pinned = tuple(other for other in session.pinned if other != key)
     else:
         pinned = (*session.pinned, key)
-    return _settled(trace, replace(session, pinned=pinned), height)
+    return _in_sight(trace, replace(session, pinned=pinned), height)
 
 
 def next_preset(trace: Trace, session: Session) -> Session:
     """Show the lanes of the next preset that shows others than this one."""
     names = list(PRESETS)
-    place = names.index(preset_of(session))
+    at = names.index(preset_of(session))
     before = _order(trace, session)
-    for name in (*names[place + 1 :], *names[:place]):
+    for name in (*names[at + 1 :], *names[:at]):
         changed = replace(session, preset=name, scroll=0)
         if (order := _order(trace, changed)) and order != before:
             return changed
@@ -177,16 +177,16 @@ def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session
         hidden = replace(session, hidden_processes=session.hidden_processes | {process_key(line.process)})
     else:
         raise Refusal("nothing to hide here")
-    return _settled(trace, _without_hidden(hidden, after), height)
+    return _in_sight(trace, _without_hidden(hidden, after), height)
 
 
 def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
     """Hide all lanes whose title is that of the focused one, digits aside."""
     session = with_focus(session, layout, height)
     name = alike(_lane(layout, session).title)
-    after = _neighbour(layout, session, apart=name)
+    after = _neighbour(layout, session, unlike=name)
     hidden = replace(session, hidden_alike=(*session.hidden_alike, name))
-    return _settled(trace, _without_hidden(hidden, after), height)
+    return _in_sight(trace, _without_hidden(hidden, after), height)
 
 
 def lane_pattern(text: str) -> Pattern:
@@ -202,16 +202,16 @@ def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
         lane_pattern(pattern)
         if not only_lanes(trace, pattern):
             raise Refusal(f"no lane matches {pattern}")
-    return _settled(trace, replace(session, only=pattern, scroll=0), height)
+    return _in_sight(trace, replace(session, only=pattern, scroll=0), height)
 
 
 def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
     """Hide the lanes whose title matches, and the ranks whose title does."""
-    found = lane_pattern(pattern)
-    hits = found.matches_in([lane.title for lane in trace.lanes])
+    titles = lane_pattern(pattern)
+    hits = titles.matches_in([lane.title for lane in trace.lanes])
     keys = {lane_key(lane) for lane, hit in zip(trace.lanes, hits) if hit}
     heads = rank_heads(trace).values()
-    ranks = {process_key(head) for head in heads if names_rank(found, head.title)}
+    ranks = {process_key(head) for head in heads if names_rank(titles, head.title)}
     if not keys and not ranks:
         raise Refusal(f"no lane matches {pattern}")
     if len(keys) == len(trace.lanes) or (ranks and len(ranks) == len(heads)):
@@ -221,12 +221,12 @@ def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> 
         hidden_lanes=session.hidden_lanes | keys,
         hidden_processes=session.hidden_processes | ranks,
     )
-    return _settled(trace, hidden, height)
+    return _in_sight(trace, hidden, height)
 
 
 def show_all(trace: Trace, session: Session, height: int) -> Session:
     """Show everything that was hidden."""
-    shown = replace(
+    everything = replace(
         session,
         hidden_lanes=frozenset(),
         hidden_processes=frozenset(),
@@ -234,7 +234,7 @@ def show_all(trace: Trace, session: Session, height: int) -> Session:
         only="",
         show_quiet=True,
     )
-    return _settled(trace, shown, height)
+    return _in_sight(trace, everything, height)
 
 
 def hidden_things(trace: Trace, session: Session) -> list[HiddenThing]:
@@ -274,7 +274,7 @@ def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], h
         else:
             left = tuple(name for name in session.hidden_alike if name != thing.key)
             session = replace(session, hidden_alike=left)
-    return _settled(trace, session, height)
+    return _in_sight(trace, session, height)
 
 
 def _lane(layout: Layout, session: Session) -> Lane:
@@ -284,22 +284,21 @@ def _lane(layout: Layout, session: Session) -> Lane:
     return line.lane
 
 
-def _neighbour(layout: Layout, session: Session, apart: str = "") -> RowKey | None:
-    """Return the row nearest below, else above, the focused one in a lane that stays."""
+def _neighbour(layout: Layout, session: Session, unlike: str = "") -> RowKey | None:
+    """Return the row nearest below, else above, the focused one in a lane that stays: not of a name."""
     y = focus_line(layout, session)
     if y is None or session.focus is None:
         return None
     own = layout.line(y)
+    own_lane = None if own is None else own.lane
     for direction in (1, -1):
-        place = y + direction
-        while (line := layout.line(place)) is not None:
-            key = focusable(line, layout)
-            same = (
-                own is not None and line.lane is not None and own.lane is not None and line.lane == own.lane
-            )
-            if key is not None and not same and not (apart and line.lane and alike(line.lane.title) == apart):
+        at = y + direction
+        while (line := layout.line(at)) is not None:
+            key, lane = focusable(line, layout), line.lane
+            goes = lane is not None and (lane == own_lane or (unlike and alike(lane.title) == unlike))
+            if key is not None and not goes:
                 return key
-            place += direction
+            at += direction
     return None
 
 
@@ -308,30 +307,10 @@ def _without_hidden(session: Session, after: RowKey | None) -> Session:
     return replace(session, focus=after, selection=None)
 
 
-def _settled(trace: Trace, session: Session, height: int) -> Session:
+def _in_sight(trace: Trace, session: Session, height: int) -> Session:
     """Return the session scrolled so that its focus is to be seen in the layout it now has."""
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, height)
     if scroll != session.scroll:
         session = replace(session, scroll=scroll)
     return in_view(session, layout, height)
-
-
-__all__ = [
-    "HiddenThing",
-    "Process",
-    "expand",
-    "focused_line",
-    "fold",
-    "fold_process",
-    "hidden_things",
-    "hide",
-    "hide_alike",
-    "hide_matching",
-    "line_folded",
-    "only",
-    "pin",
-    "show_all",
-    "shown_again",
-    "with_focus",
-]

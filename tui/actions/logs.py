@@ -22,7 +22,7 @@ def with_first_metrics(trace: object, session: Session) -> Session:
     """Return the session with the less telling metrics of the logs hidden; H lists them."""
     if not isinstance(trace, Overlay):
         return session
-    hidden = {lane_key(trace.lanes[place]) for _, place, metric in trace.metrics() if not metric.is_default}
+    hidden = {lane_key(trace.lanes[at]) for _, at, metric in trace.metrics() if not metric.is_default}
     return replace(session, hidden_lanes=session.hidden_lanes | hidden)
 
 
@@ -68,7 +68,7 @@ def log_clock_text(trace: Trace, session: Session) -> str:
 
 def focused_on(trace: Overlay, session: Session, source: int, height: int) -> Session:
     """Return the session with a log's first lane focused and in sight."""
-    first = next((place for of, place, _ in trace.metrics() if of == source), None)
+    first = next((at for of, at, _ in trace.metrics() if of == source), None)
     if first is None:
         return session
     session = replace(session, focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)

@@ -75,17 +75,17 @@ def baseline(scene: Scene) -> Session:
     step at the cursor, the selection; the one that is the baseline already is dropped.
     """
     session = scene.session
-    kept = aimed_span(scene) or session.range or _noted(scene) or _step(scene) or _selected(scene)
-    if kept is None:
+    span = aimed_span(scene) or session.range or _noted(scene) or _step(scene) or _selected(scene)
+    if span is None:
         raise Refusal("no range, no selection and no step at the cursor: v begins a range")
-    return replace(session, baseline=None if session.baseline == kept else kept, anchor=None)
+    return replace(session, baseline=None if session.baseline == span else span, anchor=None)
 
 
 def _step(scene: Scene) -> tuple[int, int] | None:
     """Return the time of the step at the cursor."""
     session = scene.session
-    found = step_at(step_marks(scene.trace, session.clocks, session.steps), session.cursor)
-    return None if found is None else (found.start, found.end)
+    step = step_at(step_marks(scene.trace, session.clocks, session.steps), session.cursor)
+    return None if step is None else (step.start, step.end)
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:

@@ -22,10 +22,10 @@ def switch_alignment(trace: Trace, session: Session) -> Session:
     alignment = trace.alignment
     if not alignment.ranks:
         raise Refusal("there are not two ranks to align")
-    wanted = alignment.stamped if is_aligned(trace, session.clocks) else alignment.clocks
+    target = alignment.stamped if is_aligned(trace, session.clocks) else alignment.clocks
     clocks = session.clocks
     for source in alignment.ranks:
-        clocks = clocks.shifted((source, ""), wanted.offset(source))
+        clocks = clocks.shifted((source, ""), target.offset(source))
     if clocks == session.clocks:
         raise Refusal(f"nothing to switch: {alignment.text}")
     return replace(session, clocks=clocks)

@@ -75,10 +75,10 @@ def along(
         other = thing_before(trace, session.clocks, thing)
         if other is not None:
             return select(trace, replace(session, cursor=other.start), layout, height, other)
-    place: int | None = thing.index + step
+    at: int | None = thing.index + step
     if left is not None and thing.row.kind is RowKind.SLICES:
-        place = left.neighbour(thing.row.source, thing.row.number, thing.index + step - direction, direction)
-    other = thing_in(trace, session.clocks, thing.row, place)
+        at = left.neighbour(thing.row.source, thing.row.number, thing.index + step - direction, direction)
+    other = thing_in(trace, session.clocks, thing.row, at)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.
@@ -112,7 +112,7 @@ def at_cursor(
     if row is None:
         raise Refusal("there are no lanes")
     line = layout.y_of(row)
-    if line is None or (shown := layout.line(line)) is None or shown.kind is not LineKind.ROW:
+    if line is None or (focused := layout.line(line)) is None or focused.kind is not LineKind.ROW:
         raise Refusal("this line stands for several rows: Space opens it")
     whole = row_of(layout, row)
     if left is not None and whole is not None and whole.kind is RowKind.SLICES:
@@ -180,10 +180,10 @@ def lane_moved(
         return _focused(trace, session, layout, height, first_row(layout, session, height), left)
     own = session.focus.lane
     y += direction
-    found: RowKey | None = None
+    target: RowKey | None = None
     while (line := layout.line(y)) is not None:
         key = focusable(line, layout)
-        if found is not None and key is not None and key.lane != found.lane:
+        if target is not None and key is not None and key.lane != target.lane:
             break
         if (
             key is not None
@@ -191,13 +191,13 @@ def lane_moved(
             and line.kind is not LineKind.MORE
             and not _emptied(session, layout, key, left)
         ):
-            found = key
+            target = key
             if direction > 0 or key.depth == 0:
                 break
         y += direction
-    if found is None:
+    if target is None:
         raise Refusal("the last lane" if direction > 0 else "the first lane")
-    return _focused(trace, session, layout, height, found, left)
+    return _focused(trace, session, layout, height, target, left)
 
 
 def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
@@ -271,16 +271,16 @@ def _nearest_visible(
     if filtered is None:
         thing = nearest_thing(trace, session.clocks, row, session.cursor)
     else:
-        place = filtered.nearest(row.source, row.number, session.cursor)
-        thing = thing_in(trace, session.clocks, row, place)
+        at = filtered.nearest(row.source, row.number, session.cursor)
+        thing = thing_in(trace, session.clocks, row, at)
     if thing is None or _is_visible(thing, session):
         return thing
     # The cursor lies in a gap and nearer to its end out of view: what ends the gap in view comes next to it.
     towards = 1 if thing.end <= session.cursor else -1
-    beside: int | None = thing.index + towards
+    neighbour: int | None = thing.index + towards
     if filtered is not None:
-        beside = filtered.neighbour(row.source, row.number, thing.index, towards)
-    other = thing_in(trace, session.clocks, row, beside)
+        neighbour = filtered.neighbour(row.source, row.number, thing.index, towards)
+    other = thing_in(trace, session.clocks, row, neighbour)
     return other if other is not None and _is_visible(other, session) else None
 
 

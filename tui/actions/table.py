@@ -68,8 +68,8 @@ def other_ruler(scene: Scene) -> Session:
     from ..clock import wall_offset
 
     kinds = RULERS if wall_offset(scene.trace, scene.session.clocks) is not None else RULERS[:2]
-    place = kinds.index(scene.session.ruler) if scene.session.ruler in kinds else 0
-    return replace(scene.session, ruler=kinds[(place + 1) % len(kinds)])
+    at = kinds.index(scene.session.ruler) if scene.session.ruler in kinds else 0
+    return replace(scene.session, ruler=kinds[(at + 1) % len(kinds)])
 
 
 def _along(direction: int) -> Move:
@@ -96,8 +96,8 @@ def _step(direction: int) -> Move:
         if before.range is None or before.range not in ((step.start, step.end) for step in steps):
             return session
         # A range that is a step goes on to the next one with the cursor.
-        found = step_at(steps, session.cursor)
-        return session if found is None else replace(session, range=(found.start, found.end), anchor=None)
+        step = step_at(steps, session.cursor)
+        return session if step is None else replace(session, range=(step.start, step.end), anchor=None)
 
     return move
 

@@ -164,10 +164,10 @@ def reset(trace: Timeline, session: Session) -> Session:
     opening = view_of(*trace.opening_span, width)
     everything = view_of(*trace.span, width)
     view = everything if session.viewport == opening else opening
-    shown = keep_cursor(replace(session, viewport=view, scroll=0))
-    if shown == session:
+    changed = keep_cursor(replace(session, viewport=view, scroll=0))
+    if changed == session:
         raise Refusal("this is the whole trace")
-    return shown
+    return changed
 
 
 def go_to(trace: Timeline, session: Session, time: int) -> Session:

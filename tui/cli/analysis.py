@@ -251,7 +251,7 @@ def _doctor_text(printed: Printout) -> str:
 
 
 def _summary_text(printed: Printout) -> str:
-    from tracelane.core.export.formats import shown
+    from tracelane.core.export.formats import text_in_unit
     from tracelane.core.tables.table import Column
     from tracelane.tui.text.table import table_text
 
@@ -259,7 +259,7 @@ def _summary_text(printed: Printout) -> str:
     width = max(map(len, metrics.texts("name")), default=0)
     lines = [safe(f"{metrics.title}: {metrics.scope}")]
     for row in metrics.rows(printed.order, printed.limit):
-        value = shown(Column("value", "value", row["unit"]), row["value"])
+        value = text_in_unit(Column("value", "value", row["unit"]), row["value"])
         lines.append(f"{row['name']:{width}}  {value}")
     return "\n\n".join(["\n".join(lines), *(table_text(table, printed.style) for table in others)])
 

@@ -131,7 +131,7 @@ def _print(tables: Sequence[Table], form: str) -> None:
 
 
 def _text(table: Table) -> str:
-    from tracelane.core.export.formats import shown
+    from tracelane.core.export.formats import text_in_unit
     from tracelane.tui.draw.glyphs import glyphs_for
     from tracelane.tui.text.plot import plot_text
     from tracelane.tui.text.table import table_text
@@ -139,6 +139,6 @@ def _text(table: Table) -> str:
     column = table.columns[1]
     width = terminal_width()
     numbers = [None if row["value"] is None else row["value"] for row in table.rows()]
-    plot = plot_text(numbers, lambda value: shown(column, value), width, glyphs_for().ascii)
+    plot = plot_text(numbers, lambda value: text_in_unit(column, value), width, glyphs_for().ascii)
     text = table_text(table, table_style().plain)
     return f"{text}\n\n{plot}" if plot else text

@@ -53,13 +53,14 @@ class Limit:
 
     def text(self, metric: Metric) -> str:
         """Return the limit and the metric in words."""
-        from tracelane.core.export.formats import shown
+        from tracelane.core.export.formats import text_in_unit
         from tracelane.core.tables.table import Column
 
         column = Column(metric.name, metric.name, metric.unit)
-        value = "nothing of it in the trace" if metric.value is None else shown(column, metric.value)
+        value = "nothing of it in the trace" if metric.value is None else text_in_unit(column, metric.value)
         bound = int(self.value) if self.value.is_integer() else self.value
-        return f"{self.metric} {value}, {'at most' if self.at_most else 'at least'} {shown(column, bound)}"
+        side = "at most" if self.at_most else "at least"
+        return f"{self.metric} {value}, {side} {text_in_unit(column, bound)}"
 
 
 def parse_limit(text: str, at_most: bool) -> Limit:

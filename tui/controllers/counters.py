@@ -11,7 +11,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
-from ..actions.counters import NO_LANES, base_of, computed_lanes, over, toggle_computed_lanes
+from ..actions.counters import NO_LANES, base_of, computed_lanes, toggle_computed_lanes, with_base
 from ..actions.focus import in_view
 from ..jobs import background
 from ..session import InstantId, RowKey, Session
@@ -88,13 +88,13 @@ class CounterController:
         session = self.store.session
         if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
             session = replace(session, selection=None)
-        self.store.trace = over(self.store.trace, base)
+        self.store.trace = with_base(self.store.trace, base)
         self.store.session = replace(session, clocks=clocks_with(session.clocks, base))
         self.store.announce_trace()
         self.compute_wanted_lanes()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
-        self.store.trace = over(self.store.trace, base)
+        self.store.trace = with_base(self.store.trace, base)
         lanes = computed_lanes(self.store.trace, kind)
         if lanes:
             clocks = clocks_with(self.store.session.clocks, base)

@@ -9,7 +9,7 @@ from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.units import format_ns
-from tracelane.core.export.formats import shown
+from tracelane.core.export.formats import text_in_unit
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
@@ -167,7 +167,7 @@ def hit_columns(found: HitTable) -> list[ColumnView]:
             if key == "start_ns":
                 start = int(table.data[key][row])
                 return ("-" if start < 0 else "+") + format_ns(abs(start), 9)
-            return shown(table.column(key), table.value(row, key))
+            return text_in_unit(table.column(key), table.value(row, key))
 
         keys = found.ranks[column.key] if text else np.asarray(table.data[column.key])
         columns.append(

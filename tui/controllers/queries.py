@@ -15,7 +15,7 @@ from tracelane.core.logs.query_lanes import QUERY_LANE, with_query_lane, without
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
-from ..actions.counters import base_of, computed_lanes, over
+from ..actions.counters import base_of, computed_lanes, with_base
 from ..actions.focus import in_view
 from ..actions.refusal import Refusal
 from ..jobs import background
@@ -184,7 +184,7 @@ class QueryController:
 
     def _show_base(self, base: WithCounters, title: str | None) -> None:
         """Show a trace with other computed lanes, the one of a title in view."""
-        self.store.trace = over(self.store.trace, base)
+        self.store.trace = with_base(self.store.trace, base)
         lane = None if title is None else self._lane_of(title)
         session = self.store.session
         session = replace(session, selection=None, clocks=clocks_with(session.clocks, base))

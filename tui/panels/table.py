@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
-from tracelane.core.export.formats import is_left, shown_in
+from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.delta import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
@@ -140,10 +140,10 @@ def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
     least = len(column.title) + 2  # with the arrow of the sorting
     if text:
         values = table.data[column.key][:MEASURED]
-        longest = max((len(shown_in(table, column, value)) for value in values), default=0)
+        longest = max((len(text_in_cell(table, column, value)) for value in values), default=0)
         least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
     elif len(table) <= FEW:
-        written = (shown_in(table, column, table.value(row, column.key)) for row in range(len(table)))
+        written = (text_in_cell(table, column, table.value(row, column.key)) for row in range(len(table)))
         least = max(least, max(map(len, written), default=0))
     else:
         least = max(WIDTHS[column.unit], least)
@@ -152,7 +152,7 @@ def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
 
     def cell_text(row: int) -> str:
         value = table.value(row, column.key)
-        return shown_in(table, column, value) + (_arrow(value) if column.change else "")
+        return text_in_cell(table, column, value) + (_arrow(value) if column.change else "")
 
     def style(row: int) -> str:
         return ("", MORE, LESS)[_sign(table.value(row, column.key))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.export.formats import shown
+from tracelane.core.export.formats import text_in_unit
 from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, Difference, MetricChange
 from tracelane.core.tables.noise import TEST
@@ -98,4 +98,4 @@ def change_text(change: MetricChange) -> str:
 
 
 def _value(change: MetricChange, value: Value, signed: bool = False) -> str:
-    return shown(Column("", "", change.metric.unit, change=signed), value)
+    return text_in_unit(Column("", "", change.metric.unit, change=signed), value)

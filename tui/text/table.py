@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
-from tracelane.core.export.formats import is_left, shown_in
+from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.table import Column, Table
 
 GAP = 2
@@ -58,7 +58,7 @@ def table_text(
     """
     columns = table.drawn_columns
     rows = [
-        [safe(shown_in(table, column, row[column.key])) for column in columns]
+        [safe(text_in_cell(table, column, row[column.key])) for column in columns]
         for row in table.rows(order, limit)
     ]
     sizes = [

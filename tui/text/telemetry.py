@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.export.formats import shown
+from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.zones import offset_text
 from tracelane.core.tables.table import Table, Value
 
@@ -84,4 +84,4 @@ def _cell(table: Table, key: str, value: Value, zero: int) -> str:
         return format_ns(value)
     if column.unit == "number" and isinstance(value, int | float):
         return f"{value:.4g}"
-    return safe(shown(column, value))
+    return safe(text_in_unit(column, value))
