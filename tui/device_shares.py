@@ -18,10 +18,10 @@ def device_shares(scope: Scope) -> list[DeviceShare]:
 
     trace = scope.trace
     devices = breakdown(scope).devices
-    shares = {(one.source, one.device): one.share(one.busy_ns) for one in devices}
+    shares = {(one.source, one.device): one.busy_share for one in devices}
     if trace.has_outliers:
         near = breakdown(replace(scope, range=trace.opening_span)).devices
-        shares = {(one.source, one.device): one.share(one.busy_ns) for one in near}
+        shares = {(one.source, one.device): one.busy_share for one in near}
     has_ranks = bool(rank_titles(trace.members))
     return [
         DeviceShare(

@@ -17,7 +17,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import slice_at
 from .devices import Device, devices
-from .op_memory import HOST_TYPES, memory_records, promoted_of_instants
+from .op_sums import HOST_TYPES, memory_records, promoted_of_instants
 from .scope import Scope
 from .work import rank_of
 

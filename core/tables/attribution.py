@@ -18,13 +18,14 @@ window; the latter is the second view here (`by window`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
+from ..base.errors import UsageError
 from ..base.intervals import merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
@@ -34,8 +35,11 @@ from .groups import category_mask
 from .host import trace_starts
 from .scope import Scope, StepWork
 from .step_choice import Steps
-from .step_spans import StepSpans
+from .step_spans import StepSpans, step_spans
+from .table import Column, Table, concat
 from .work import Work, work_of
+
+STEP = Column("step", "Step", "text")
 
 
 class StepRule(IntEnum):
@@ -184,6 +188,27 @@ def scope_of_step(scope: Scope, spans: StepSpans, at: int, work: WorkBySteps | N
     if scope.attribute == "window":
         return narrowed
     return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(at))
+
+
+def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
+    """Return the tables of all steps that lie in the scope's range wholly, one below the other, with the step
+    as first column: each as `make` returns it for that step alone. UsageError where there are no steps.
+    """
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
+    if steps is None:
+        raise UsageError("this trace has no steps, and nothing in it repeats")
+    low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
+    labels, tables = [], []
+    work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
+    for at, label in enumerate(steps.titles):
+        if low <= int(steps.starts[at]) and int(steps.ends[at]) <= high:
+            labels.append(label)
+            tables.append(make(scope_of_step(scope, steps, at, work)))
+    if not tables:
+        raise UsageError(f"no step lies in the range wholly; there are {len(steps):,}, {steps.choice}")
+    table = concat(tables, STEP, labels)
+    notes = (f"steps are {steps.choice}: {steps.reason}", *table.notes)
+    return replace(table, title=f"{table.title} by step", scope=scope.text, notes=notes)
 
 
 def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from .devices import kernel_types
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .scope import Scope
-from .table import Column, Table, Tables
+from .table import Column, Table, Tables, row_of_object
 from .work import KindRule, Work, work_of
 
 DEVICE = (
@@ -110,14 +109,30 @@ class DeviceTimes:
         """The part of it in which something runs but no compute."""
         return self.kernel_time_ns - self.idle_ns - self.compute_ns
 
-    def share(self, ns: int) -> float | None:
-        """Return a part of the kernel time as a share of 1; None when there is none."""
-        return ns / self.kernel_time_ns if self.kernel_time_ns else None
+    @property
+    def busy_share(self) -> float | None:
+        """The busy part of the kernel time as a share of 1; None when there is none."""
+        return ratio(self.busy_ns, self.kernel_time_ns)
+
+    @property
+    def idle_share(self) -> float | None:
+        """The idle part of the kernel time."""
+        return ratio(self.idle_ns, self.kernel_time_ns)
+
+    @property
+    def compute_share(self) -> float | None:
+        """The part of the kernel time in which compute runs."""
+        return ratio(self.compute_ns, self.kernel_time_ns)
+
+    @property
+    def non_compute_share(self) -> float | None:
+        """The part of the kernel time in which something runs but no compute."""
+        return ratio(self.non_compute_ns, self.kernel_time_ns)
 
     @property
     def comm_compute_overlap_share(self) -> float | None:
         """How much of the communication is hidden behind compute; None without communication."""
-        return self.comm_compute_overlap_ns / self.comm_ns if self.comm_ns else None
+        return ratio(self.comm_compute_overlap_ns, self.comm_ns)
 
 
 @dataclass(frozen=True)
@@ -216,7 +231,12 @@ def breakdown_metrics(scope: Scope) -> list[Metric]:
 
 def breakdown_table(result: Breakdown) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
-    rows = [_row(device, result.origin) for device in result.devices]
+    rows = [
+        row_of_object(
+            COLUMNS, device, start_ns=device.start - result.origin, end_ns=device.end - result.origin
+        )
+        for device in result.devices
+    ]
     jumps = [(device.source, device.longest) for device in result.devices]
     keys = ("rank", "label")
     return Table.from_rows("devices", "Device time", result.scope, COLUMNS, rows, jumps, keys=keys)
@@ -225,7 +245,7 @@ def breakdown_table(result: Breakdown) -> Table:
 def type_table(result: Breakdown) -> Table:
     """Return a row per device and combination of types, by the time in which exactly these run."""
     rows = [
-        {**_labels(device), "type": types, "ns": ns, "share": ns / device.busy_ns}
+        {**row_of_object(DEVICE, device), "type": types, "ns": ns, "share": ns / device.busy_ns}
         for device in result.devices
         for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
     ]
@@ -235,42 +255,8 @@ def type_table(result: Breakdown) -> Table:
 def stream_table(result: Breakdown) -> Table:
     """Return a row per stream."""
     rows = [
-        {**_labels(device), **_stream_row(stream)} for device in result.devices for stream in device.streams
+        row_of_object(STREAM_COLUMNS, stream, **row_of_object(DEVICE, device))
+        for device in result.devices
+        for stream in device.streams
     ]
     return Table.from_rows("streams", "Streams", result.scope, STREAM_COLUMNS, rows)
-
-
-def _labels(device: DeviceTimes) -> dict[str, Any]:
-    return {"rank": device.rank, "device": device.device, "label": device.label}
-
-
-def _row(device: DeviceTimes, origin: int) -> dict[str, Any]:
-    return {
-        **_labels(device),
-        "slices": device.slices,
-        "kernel_time_ns": device.kernel_time_ns,
-        "busy_ns": device.busy_ns,
-        "idle_ns": device.idle_ns,
-        "idle_share": device.share(device.idle_ns),
-        "compute_ns": device.compute_ns,
-        "compute_share": device.share(device.compute_ns),
-        "non_compute_ns": device.non_compute_ns,
-        "non_compute_share": device.share(device.non_compute_ns),
-        "comm_ns": device.comm_ns,
-        "memory_ns": device.memory_ns,
-        "comm_compute_overlap_ns": device.comm_compute_overlap_ns,
-        "comm_compute_overlap_share": device.comm_compute_overlap_share,
-        "start_ns": device.start - origin,
-        "end_ns": device.end - origin,
-    }
-
-
-def _stream_row(stream: StreamTimes) -> dict[str, Any]:
-    return {
-        "stream": stream.stream,
-        "slices": stream.slices,
-        "kernel_time_ns": stream.kernel_time_ns,
-        "busy_ns": stream.busy_ns,
-        "idle_ns": stream.idle_ns,
-        "sum_ns": stream.sum_ns,
-    }

@@ -17,8 +17,7 @@ from ..index.store import Index
 from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text
 from ..read.promoted import PROMOTED, Kind
-from .attribution import work_by_steps
-from .by_step import STEP
+from .attribution import STEP, work_by_steps
 from .devices import kernel_types
 from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES

@@ -18,15 +18,14 @@ import numpy.typing as npt
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION
-from .by_step import by_step
+from .attribution import by_step
 from .cached import cached_table
 from .devices import WORK, device_word
 from .groups import category_mask
 from .metrics import Metric
-from .op_device import op_device_times, work_positions
 from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
-from .op_memory import ANYWHERE, MEMORY, memory_of
+from .op_sums import ANYWHERE, MEMORY, memory_of, op_device_times, work_positions
 from .scope import Scope
 from .table import Column, Table, Tables, Value, Values
 

@@ -12,7 +12,7 @@ from ..base.arrays import AnyArray
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import Ranks, RankTimes, ranks
 from .scope import Scope
-from .table import Column, Table, Tables, Values
+from .table import Column, Table, Tables, Values, row_of_object
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
 RANK_COLUMNS = (
@@ -190,15 +190,7 @@ def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = 
         key=lambda row: (-turns[row.label, row.turn], result.number(row.source)),
     )
     rows = [
-        {
-            "step": row.label,
-            "rank": result.number(row.source),
-            "wall_ns": row.wall_ns,
-            "own_ns": row.own_ns,
-            "waited_ns": row.waited_ns,
-            "kept_waiting_ns": row.kept_waiting_ns,
-        }
-        for row in ordered
+        row_of_object(IN_STEP_COLUMNS, row, step=row.label, rank=result.number(row.source)) for row in ordered
     ]
     jumps = [(row.source, row.position) for row in ordered]
     title = "Ranks step by step"
@@ -244,16 +236,13 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
 def rank_steps_table(result: Ranks) -> Table:
     """Return a row per step that several ranks have; Enter leads to the slowest rank's."""
     rows = [
-        {
-            "step": step.label,
-            "ranks": step.ranks,
-            "wall_ns": step.wall_ns,
-            "slowest": result.number(step.slowest),
-            "slowest_own_ns": step.slowest_own_ns,
-            "fastest_own_ns": step.fastest_own_ns,
-            "awaited": "" if step.awaited is None else str(result.number(step.awaited)),
-            "kept_waiting_ns": step.kept_waiting_ns,
-        }
+        row_of_object(
+            STEP_COLUMNS,
+            step,
+            step=step.label,
+            slowest=result.number(step.slowest),
+            awaited="" if step.awaited is None else str(result.number(step.awaited)),
+        )
         for step in result.steps
     ]
     jumps = [(step.slowest, step.position) for step in result.steps]
@@ -268,30 +257,16 @@ def _median(values: Sequence[int | None]) -> int | None:
 
 
 def _row(rank: RankTimes) -> dict[str, Any]:
-    return {
-        "rank": rank.rank,
-        "host": rank.host,
-        "path": rank.path,
-        "steps": rank.steps,
-        "step_ns": rank.step_ns,
-        "compute_ns": rank.compute_ns,
-        "comm_ns": rank.comm_ns,
-        "idle_ns": rank.idle_ns,
-        "kernels": rank.kernels,
-        "waited_ns": rank.waited_ns,
-        "last": rank.last,
-        "kept_waiting_ns": rank.kept_waiting_ns,
-        "offset_ns": rank.clock.offset_ns,
-        "residual_ns": rank.clock.residual_ns,
-        "correction_ns": rank.clock.correction_ns,
-        "residual_median_ns": rank.clock.median_ns,
-        "residual_p95_ns": rank.clock.p95_ns,
-        "matched": rank.clock.matched,
-        "kernel_time_ns": rank.kernel_time_ns,
-        "busy_ns": rank.busy_ns,
-        "memory_ns": rank.memory_ns,
-        "collectives": rank.collectives,
-    }
+    return row_of_object(
+        RANK_COLUMNS,
+        rank,
+        offset_ns=rank.clock.offset_ns,
+        residual_ns=rank.clock.residual_ns,
+        correction_ns=rank.clock.correction_ns,
+        residual_median_ns=rank.clock.median_ns,
+        residual_p95_ns=rank.clock.p95_ns,
+        matched=rank.clock.matched,
+    )
 
 
 def _together(result: Ranks) -> AnyArray:

@@ -259,14 +259,14 @@ ANALYSES = (
                 "group_by",
                 "Rows: the values of an argument.",
                 metavar="arg:KEY",
-                check="kernel_arguments:argument_key",
+                check="kernels:argument_key",
             ),
             Option(
                 "column",
                 "Add the sum and mean of an argument; with --runs, its value.",
                 (),
                 metavar="arg:KEY",
-                check="kernel_arguments:argument_key",
+                check="kernels:argument_key",
             ),
             Option(
                 "runs",

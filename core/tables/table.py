@@ -348,6 +348,16 @@ class Tables:
         return self[self.totals_of or self.names[0]].totals
 
 
+def row_of_object(columns: Sequence[Column], item: object, **others: Any) -> dict[str, Any]:
+    """Return the row of an object: its attributes that are called as the columns are, `others` in place of
+    those that are given.
+    """
+    return {
+        column.key: others[column.key] if column.key in others else getattr(item, column.key)
+        for column in columns
+    }
+
+
 def concat(tables: Sequence[Table], label: Column, labels: Sequence[str]) -> Table:
     """Return the rows of tables of one kind below each other, and of which table each is as first column.
 

@@ -13,12 +13,17 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core import open_trace
-from tracelane.core.tables.attribution import StepsOfWork, scope_of_step, steps_of_work, work_by_steps
-from tracelane.core.tables.by_step import by_step
+from tracelane.core.tables.attribution import (
+    StepsOfWork,
+    by_step,
+    scope_of_step,
+    steps_of_work,
+    work_by_steps,
+)
 from tracelane.core.tables.instances import instances
 from tracelane.core.tables.kernels import OUTSIDE, kernels
 from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.op_device import work_positions
+from tracelane.core.tables.op_sums import work_positions
 from tracelane.core.tables.scope import Attribute, Scope
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.step_spans import step_spans

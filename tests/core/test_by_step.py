@@ -15,7 +15,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
-from tracelane.core.tables.by_step import by_step
+from tracelane.core.tables.attribution import by_step
 from tracelane.core.tables.kernels import OUTSIDE, kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope

@@ -18,7 +18,7 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tracelane.core.base.arrays import I64
 from tracelane.core.index.store import Index
 from tracelane.core.query.launches import launches_of
-from tracelane.core.tables.op_device import work_positions
+from tracelane.core.tables.op_sums import work_positions
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.steps import ROLES, step_columns

@@ -61,21 +61,15 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
 
 def _is_host(trace: Trace, identity: SliceId) -> bool:
     """Tell whether a slice is an op, an annotation or a Python frame: what launches through others."""
-    index = trace.indexes[identity.source]
-    position = index.position_of(identity.ordinal)
-    if position is None:
-        return False
-    category = index.categories[int(index.column("slices.category")[position])]
-    return category in OPS | ANNOTATIONS | {"python_function"}
+    detail = trace.detail(identity)
+    return detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}
 
 
 def _under(trace: Trace, identity: SliceId) -> list[Target]:
     """Return the device slices that launches within a slice's time on its lane started, by start."""
     launched = trace.kernels_under(identity)
-    if launched is None:
-        return []
-    ordinals = trace.indexes[identity.source].column("slices.ordinal")[launched.kernels[:MOST]]
-    return [Target(SliceId(identity.source, ordinal), "launch") for ordinal in ordinals.tolist()]
+    positions = [] if launched is None else launched.kernels[:MOST].tolist()
+    return [Target(trace.id_at(identity.source, position), "launch") for position in positions]
 
 
 def _distinct(targets: list[Target]) -> list[Target]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
-from .logs import with_first_metrics
+from .counters import with_first_metrics
 from .refusal import Refusal
 
 SLICE_SHARE = 0.8
@@ -56,6 +56,9 @@ class StepLike(Protocol):
         ...
 
 
+Move: TypeAlias = Callable[[Timeline, Session], Session]
+
+
 def first_session(trace: Timeline, width: int) -> Session:
     """Return what is shown at first: the opening span over `width` cells, the cursor in its middle."""
     view = view_of(*trace.opening_span, width)
@@ -99,44 +102,20 @@ def panned(trace: Timeline, session: Session, share: float) -> Session:
     return keep_cursor(replace(session, viewport=view))
 
 
-def zoom_in(trace: Timeline, session: Session) -> Session:
-    """Zoom in a step about the cursor."""
-    return zoomed(trace, session, ZOOM_STEP, keep_cursor(session).cursor)
+def _zoom(factor: float) -> Move:
+    """Return the move that zooms by a factor about the cursor."""
+    return lambda trace, session: zoomed(trace, session, factor, keep_cursor(session).cursor)
 
 
-def zoom_out(trace: Timeline, session: Session) -> Session:
-    """Zoom out a step about the cursor."""
-    return zoomed(trace, session, 1 / ZOOM_STEP, keep_cursor(session).cursor)
+def _pan(share: float) -> Move:
+    """Return the move that pans by a share of the view, towards the start where it is negative."""
+    return lambda trace, session: panned(trace, session, share)
 
 
-def zoom_in_far(trace: Timeline, session: Session) -> Session:
-    """Zoom in tenfold about the cursor."""
-    return zoomed(trace, session, ZOOM_LEAP, keep_cursor(session).cursor)
-
-
-def zoom_out_far(trace: Timeline, session: Session) -> Session:
-    """Zoom out tenfold about the cursor."""
-    return zoomed(trace, session, 1 / ZOOM_LEAP, keep_cursor(session).cursor)
-
-
-def pan_left(trace: Timeline, session: Session) -> Session:
-    """Pan 30 % towards the start."""
-    return panned(trace, session, -PAN_STEP)
-
-
-def pan_right(trace: Timeline, session: Session) -> Session:
-    """Pan 30 % towards the end."""
-    return panned(trace, session, PAN_STEP)
-
-
-def page_left(trace: Timeline, session: Session) -> Session:
-    """Pan a whole view towards the start."""
-    return panned(trace, session, -1.0)
-
-
-def page_right(trace: Timeline, session: Session) -> Session:
-    """Pan a whole view towards the end."""
-    return panned(trace, session, 1.0)
+zoom_in, zoom_out = _zoom(ZOOM_STEP), _zoom(1 / ZOOM_STEP)
+zoom_in_far, zoom_out_far = _zoom(ZOOM_LEAP), _zoom(1 / ZOOM_LEAP)
+pan_left, pan_right = _pan(-PAN_STEP), _pan(PAN_STEP)
+page_left, page_right = _pan(-1.0), _pan(1.0)
 
 
 def trace_start(trace: Timeline, session: Session) -> Session:

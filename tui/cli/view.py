@@ -219,7 +219,7 @@ def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) ->
 def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.core.tables.device_clocks import with_device_clocks
-    from tracelane.tui.actions.devices import with_clocks
+    from tracelane.tui.actions.clocks import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.clock import time_frame
     from tracelane.tui.draw.only import only_lanes

@@ -11,7 +11,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.core.trace.worker import clock_troubles
 
-from ..actions import devices
+from ..actions import clocks
 from ..jobs import background
 from ..session import Session
 from ..session_store import SessionStore
@@ -40,15 +40,15 @@ class DeviceClockController:
 
     def do_device_clock(self) -> None:
         """Move devices so that no work begins before its launch, or take that back."""
-        self._to(devices.switch_device_clocks(self.store.trace, self.store.session))
+        self._to(clocks.switch_device_clocks(self.store.trace, self.store.session))
 
     def set_device_offset(self, text: str) -> None:
         """Add so many seconds to a device's times; auto: as estimated; empty: as stamped."""
-        self._to(devices.with_offset(self.store.trace, self.store.session, text))
+        self._to(clocks.with_offset(self.store.trace, self.store.session, text))
 
     def _to(self, session: Session) -> None:
         self.store.go(session)
-        self.app.say(devices.device_clocks_text(self.store.trace, self.store.session))
+        self.app.say(clocks.device_clocks_text(self.store.trace, self.store.session))
 
     @background("device clocks", exclusive=False)
     def look_at_device_clocks(self) -> None:

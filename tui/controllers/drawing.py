@@ -15,7 +15,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 from ..actions import focus, view
-from ..actions.logs import on_log
+from ..actions.clocks import on_log
 from ..device_shares import device_shares, slowest_rank
 from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, far_off_text, header_of
 from ..draw.layout import layout_of

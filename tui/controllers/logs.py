@@ -10,7 +10,8 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.logs.nearby import nearby_logs
 from tracelane.core.logs.overlay import Overlay
 
-from ..actions import logs
+from ..actions import clocks
+from ..actions.counters import with_first_metrics
 from ..jobs import background
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -46,13 +47,13 @@ class LogController:
         self._nudge(1)
 
     def _nudge(self, direction: int) -> None:
-        self.store.go(logs.nudged(self.store.trace, self.store.session, direction), "nudge")
-        self.app.say(logs.log_clock_text(self.store.trace, self.store.session))
+        self.store.go(clocks.nudged(self.store.trace, self.store.session, direction), "nudge")
+        self.app.say(clocks.log_clock_text(self.store.trace, self.store.session))
 
     def set_lag(self, text: str) -> None:
         """Set by how many seconds a log's clock runs ahead; empty: as proposed."""
-        self.store.go(logs.with_lag(self.store.trace, self.store.session, text))
-        self.app.say(logs.log_clock_text(self.store.trace, self.store.session))
+        self.store.go(clocks.with_lag(self.store.trace, self.store.session, text))
+        self.app.say(clocks.log_clock_text(self.store.trace, self.store.session))
 
     def do_smi(self) -> None:
         """Ask for a log; one that lies beside the trace is proposed."""
@@ -82,10 +83,10 @@ class LogController:
         self.store.trace = overlay
         source = overlay.log_sources[-1]
         before = self.store.session
-        session = logs.with_first_metrics(overlay, before)
+        session = with_first_metrics(overlay, before)
         hidden = {key for key in session.hidden_lanes if key.source == source}
         session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
-        self.store.session = logs.focused_on(overlay, session, source, self.store.lane_lines)
+        self.store.session = clocks.focused_on(overlay, session, source, self.store.lane_lines)
         self.store.announce_trace()
         one = overlay.placed[-1]
         self.app.say(

@@ -17,7 +17,7 @@ from tracelane.core.logs.counters import files_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.tables.registry import PANELS
 
-from ..actions.logs import read_out
+from ..actions.clocks import read_out
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..jobs import background

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tracelane.core.index.captures import ranks_text
 
-from ..actions import ranks
+from ..actions import clocks
 from ..actions.refusal import Refusal
 from ..screens.pick import PickScreen
 from ..session_store import SessionStore
@@ -31,8 +31,8 @@ class RankController:
 
     def do_rank_clocks(self) -> None:
         """Take back what collectives corrected of the ranks' clocks, or correct them again."""
-        self.store.go(ranks.switch_alignment(self.store.trace, self.store.session))
-        self.app.say(ranks.clocks_text(self.store.trace, self.store.session))
+        self.store.go(clocks.switch_alignment(self.store.trace, self.store.session))
+        self.app.say(clocks.clocks_text(self.store.trace, self.store.session))
 
     def do_captures(self) -> None:
         """List the captures; choosing one closes this trace and opens it."""

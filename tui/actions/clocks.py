@@ -1,0 +1,190 @@
+"""Moves of clocks: of ranks as their collectives correct them, of devices as their launches ask, of logs.
+
+And what a log says at the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracelane.core.base.clock import Clocks
+from tracelane.core.logs.overlay import Overlay, PlacedLog
+from tracelane.core.logs.zones import SECOND
+from tracelane.core.tables.device_clocks import (
+    AUTO,
+    DeviceClock,
+    device_clocks,
+    estimated,
+    moved_text,
+    offset_of,
+    set_by_hand,
+)
+from tracelane.core.trace import Trace
+
+from ..draw.layout import Layout, lane_key
+from ..session import RowKey, Session
+from ..things import Thing, nearest_thing, row_of
+from .focus import in_view
+from .refusal import Refusal
+from .view import keep_cursor, limits, view_of
+
+FURTHEST_S = 1e9
+NO_LOG = "no log lies over this trace: :smi FILE opens one"
+
+
+def focused_log(trace: Trace, session: Session) -> tuple[PlacedLog, int]:
+    """Return the log whose lane is focused, else the only one, and its source."""
+    if not isinstance(trace, Overlay):
+        raise Refusal(NO_LOG)
+    sources = trace.log_sources
+    focus = -1 if session.focus is None else session.focus.lane.source
+    if focus not in sources and len(sources) > 1:
+        raise Refusal("several logs lie over this trace: go to a lane of the one to be moved")
+    source = focus if focus in sources else sources[0]
+    return trace.placed[source - sources[0]], source
+
+
+def nudged(trace: Trace, session: Session, direction: int) -> Session:
+    """Move a log by one of its sampling intervals, later (+1) or earlier (-1)."""
+    one, source = focused_log(trace, session)
+    offset = session.clocks.offset(source) + direction * (one.log.interval_ns or SECOND)
+    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+
+
+def with_lag(trace: Trace, session: Session, text: str) -> Session:
+    """Set by how many seconds a log's clock runs ahead of the trace's; empty: as proposed."""
+    one, source = focused_log(trace, session)
+    offset = 0
+    if text:
+        try:
+            lag = float(text.removesuffix("s"))
+        except ValueError:
+            raise Refusal(f"seconds are wanted, such as 0.25, not {text!r}") from None
+        if not abs(lag) < FURTHEST_S:
+            raise Refusal("that is further than any clock is wrong")
+        offset = round((one.proposal.lag_s - lag) * SECOND)
+    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+
+
+def log_clock_text(trace: Trace, session: Session) -> str:
+    """Return the clock of the focused or only log in words."""
+    one, source = focused_log(trace, session)
+    return one.clock_text(session.clocks, source)
+
+
+def focused_on(trace: Overlay, session: Session, source: int, height: int) -> Session:
+    """Return the session with a log's first lane focused and in sight."""
+    first = next((at for of, at, _ in trace.metrics() if of == source), None)
+    if first is None:
+        return session
+    session = replace(session, focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)
+    return in_view(session, Layout(trace, session), height)
+
+
+def on_log(trace: Trace, session: Session) -> bool:
+    """Tell whether the focused row is a log's."""
+    focus = session.focus
+    return isinstance(trace, Overlay) and focus is not None and focus.lane.source in trace.log_sources
+
+
+def read_out(trace: Trace, session: Session, layout: Layout) -> Thing | None:
+    """Return the sample at the cursor on the focused row of a log; None on other rows."""
+    if session.focus is None or not on_log(trace, session):
+        return None
+    row = row_of(layout, session.focus)
+    return None if row is None else nearest_thing(trace, session.clocks, row, session.cursor)
+
+
+def with_clocks(trace: Trace, session: Session, clocks: Clocks) -> Session:
+    """Return the session under other clocks; a view of what is not there any more becomes one of all."""
+    low, high = limits(trace, clocks)
+    view = session.viewport
+    if view.end <= low or view.start >= high:
+        view = view_of(low, high, view.width)
+    return keep_cursor(replace(session, clocks=clocks, viewport=view.kept_within((low, high))))
+
+
+def switch_device_clocks(trace: Trace, session: Session) -> Session:
+    """Return the session with the devices' clocks as estimated; where they are set, taken back."""
+    devices = chosen(trace, session)
+    if any(one.key in session.clocks.offsets for one in devices):
+        return _as_stamped(trace, session, devices)
+    troubled = [one for one in devices if one.trouble]
+    if not troubled:
+        raise Refusal(f"no work begins before its launch: nothing to correct of {_names(devices)}")
+    return with_clocks(trace, session, estimated(trace, session.clocks, troubled))
+
+
+def with_offset(trace: Trace, session: Session, text: str) -> Session:
+    """Return the session with seconds added to the device's times; auto: as estimated, empty: none."""
+    devices = chosen(trace, session)
+    if not text:
+        return _as_stamped(trace, session, devices)
+    if text == AUTO:
+        return with_clocks(trace, session, estimated(trace, session.clocks, devices))
+    if len(devices) > 1:
+        raise Refusal("there are several devices: go to a lane of the one to be moved")
+    return with_clocks(trace, session, set_by_hand(trace, session.clocks, devices[0].device, offset_of(text)))
+
+
+def device_clocks_text(trace: Trace, session: Session) -> str:
+    """Return in words how the devices' clocks stand."""
+    moved = moved_text(trace, session.clocks)
+    if not moved:
+        return "devices stand as the file's clocks have them"
+    devices = [one for one in chosen(trace, session) if one.key in session.clocks.offsets]
+    if devices and all(session.clocks.offsets[one.key] == one.proposed_ns for one in devices):
+        return "; ".join(one.proposal for one in devices)
+    still = [one.trouble for one in devices if one.trouble]
+    return "; ".join([moved, *still])
+
+
+def chosen(trace: Trace, session: Session) -> Sequence[DeviceClock]:
+    """Return the device whose lane is focused, else all."""
+    clocks = device_clocks(trace, session.clocks)
+    if not clocks:
+        raise Refusal("the trace holds no device work")
+    focus = session.focus
+    focused = [one for one in clocks if focus is not None and one.key == (focus.lane.source, focus.lane.pid)]
+    return focused or clocks
+
+
+def _as_stamped(trace: Trace, session: Session, devices: Sequence[DeviceClock]) -> Session:
+    clocks = session.clocks
+    for one in devices:
+        clocks = clocks.shifted(one.key, 0)
+    if clocks == session.clocks:
+        raise Refusal(f"{_names(devices)} stands as the file's clocks have it")
+    return with_clocks(trace, session, clocks)
+
+
+def _names(devices: Sequence[DeviceClock]) -> str:
+    return ", ".join(one.title for one in devices)
+
+
+def is_aligned(trace: Trace, clocks: Clocks) -> bool:
+    """Tell whether the ranks stand as their collectives correct them."""
+    corrected = trace.alignment.clocks
+    return all(clocks.offset(source) == corrected.offset(source) for source in trace.alignment.ranks)
+
+
+def switch_alignment(trace: Trace, session: Session) -> Session:
+    """Return the session with the ranks' correction taken back, or made again; other clocks stay."""
+    alignment = trace.alignment
+    if not alignment.ranks:
+        raise Refusal("there are not two ranks to align")
+    target = alignment.stamped if is_aligned(trace, session.clocks) else alignment.clocks
+    clocks = session.clocks
+    for source in alignment.ranks:
+        clocks = clocks.shifted((source, ""), target.offset(source))
+    if clocks == session.clocks:
+        raise Refusal(f"nothing to switch: {alignment.text}")
+    return replace(session, clocks=clocks)
+
+
+def clocks_text(trace: Trace, session: Session) -> str:
+    """Return in words how the ranks' clocks stand."""
+    if is_aligned(trace, session.clocks):
+        return trace.alignment.text
+    return "ranks stand as their files' clocks have them; the command again aligns them"
