@@ -97,7 +97,7 @@ def report(
     whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
     parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
     parts += [f"## Ops, as PyTorch prints them\n\n{markdown_block(printed.ops)}"]
-    parts += [_table("Kernels", kernels(scope, "short"), "nothing ran on a device", ROWS)]
+    parts += [_table("Kernels", kernels(scope), "nothing ran on a device", ROWS)]
     if printed.telemetry:
         parts.append(f"## Telemetry\n\n{markdown_block(printed.telemetry)}")
     example = example_of(scope)

@@ -144,8 +144,8 @@ class AnalysisMethods(ABC):
     ) -> Table:
         """List the device work by name: how often it ran, its total, mean, median and longest time.
 
-        by: Rows; short: names without paths, templates and generated suffixes; kind: GEMM, attention, copy …;
-            step: where they start.
+        by: Rows; short: names as short as tells them apart, also in JSON; kind: GEMM, attention, copy …;
+            step: the one that launched them.
         group_by: Rows: the values of an argument.
         column: Add the sum and mean of an argument; with runs, its value.
         runs: List the runs of the kernels whose name matches, and their histogram.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
-from ..base.short_names import short_name
+from ..base.short_names import short_names
 from ..tables.attendance import medians
 from ..tables.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
@@ -164,8 +164,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
         if len(names) != len(of) or any(len(values) != len(names) for values in columns.values()):
             raise rank.shelf.damaged(f"the kernels of {rank.title} do not agree with each other")
-        texts_by = of if by == "type" else [short_name(name) for name in names] if by == "short" else names
-        codes.append(labels.codes(texts_by))
+        codes.append(labels.codes(of if by == "type" else names))
         types.append(kinds.codes(of))
         ranks.append(np.full(len(names), number, np.int64))
         for key, values in columns.items():
@@ -176,7 +175,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     place_of = np.concatenate([np.empty(0, np.int64), *ranks]).astype(np.int64)
     size = len(labels)
     totals, counts = _sums(code, joined["total_ns"], size), _sums(code, joined["count"], size)
-    # Of each name and rank one entry: several full names may share a short one.
+    # Of each name and rank one entry: of a type many names are one.
     keys = code * max(1, len(store.ranks)) + place_of
     pairs, pair = np.unique(keys, return_inverse=True)
     per_rank = _sums(pair.astype(np.int64), joined["total_ns"], len(pairs))
@@ -187,7 +186,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     titles = list(kinds)
     low, high = _extremes(code, kind, size)
     data: dict[str, Values] = {
-        "name": list(labels),
+        "name": short_names(list(labels)) if by == "short" else list(labels),
         "type": [titles[a] if a == b else MIXED for a, b in zip(low.tolist(), high.tolist())],
         "ranks": on_ranks,
         "count": counts,

@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import F64, I64, AnyArray
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
-from ..base.short_names import short_name
+from ..base.short_names import short_names
 from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text, number_of
 from .attribution import work_by_steps, work_in_windows
@@ -89,7 +89,7 @@ def kernels(
     scope: Scope, by: GroupBy | str = "name", rule: KindRule = kernel_types, arguments: Sequence[str] = ()
 ) -> Table:
     """Return the device work of a scope by name, short name, stream, type, kind, step or argument (as
-    `arg:KEY`); most time first, with sum and mean of further arguments.
+    `arg:KEY`); most time first, with sum and mean of further arguments. Short names join no two names.
 
     A step has the work that was launched in it, by window the part of all work that lies in its time on the
     host (steps that overlap share it); what no step has stands apart.
@@ -101,7 +101,7 @@ def kernels(
     step_codes: list[I64] = []
     if by == "step":
         works, step_codes = _by_step(scope, works, labels)
-    rows = {"name": _by_name(str), "short": _by_name(short_name), "stream": _by_stream}
+    rows = {"name": _by_name(str), "short": _by_name(_short_forms(works)), "stream": _by_stream}
     if by.startswith(ARG):
         rows[by] = by_argument(argument_key(by))
     types = [np.minimum(work.kinds(rule), len(KERNEL_TYPES)) for work in works]
@@ -222,6 +222,12 @@ def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:
         return labels.codes([label(text) for text in work.index.strings(numbers)])[rows]
 
     return codes
+
+
+def _short_forms(works: Sequence[Work]) -> Callable[[str], str]:
+    """Return what gives the short form of each name of some work, by which no two of them are the same."""
+    names = sorted({text for work in works for text in work.texts})
+    return dict(zip(names, short_names(names))).__getitem__
 
 
 def _names_of(groups: Groups, codes: AnyArray, names: Sequence[str]) -> list[str]:

@@ -250,8 +250,8 @@ ANALYSES = (
         (
             Option(
                 "by",
-                "Rows; short: names without paths, templates and generated suffixes; kind: GEMM, attention, "
-                "copy …; step: where they start.",
+                "Rows; short: names as short as tells them apart, also in JSON; kind: GEMM, attention, "
+                "copy …; step: the one that launched them.",
                 "name",
                 ("name", "short", "stream", "type", "kind", "step"),
             ),
@@ -277,7 +277,7 @@ ANALYSES = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
         tab="table",
-        panels=(TablePanel("kernels", "Kernel", "kernels", NO_WORK, "total_ns", (("by", "short"),)),),
+        panels=(TablePanel("kernels", "Kernel", "kernels", NO_WORK, "total_ns"),),
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
