@@ -130,13 +130,18 @@ def _split(header: LogHeader, lines: Sequence[bytes]) -> list[list[bytes]]:
         return [line.split() for line in lines]
     separator = header.separator
     if any(b'"' in line for line in lines):
-        texts = [line.decode("latin-1") for line in lines]
         delimiter = separator.decode()
-        return [
-            [cell.strip().encode("latin-1") for cell in next(csv.reader([t], delimiter=delimiter), [])]
-            for t in texts
-        ]
+        rows = (_quoted_cells(line.decode("latin-1"), delimiter) for line in lines)
+        return [[cell.strip().encode("latin-1") for cell in row] for row in rows]
     return [line.rstrip().split(separator) for line in lines]
+
+
+def _quoted_cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line with quotes; one with a cell that no reader of CSV takes is cut plainly."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a cell is longer than 128 KiB
+        return line.rstrip().split(delimiter)
 
 
 def _wrong_length(header: LogHeader, row: Sequence[bytes], cut: bool) -> str:

@@ -22,6 +22,16 @@ def log_of(tmp_path: Path, text: str) -> TelemetryLog:
     return open_log(path)
 
 
+def test_a_cell_that_no_reader_of_csv_takes(tmp_path: Path) -> None:
+    """A cell of quotes that is longer than Python takes is no number; the other cells of its row are read."""
+    rows = "".join(f"2026-06-20 09:32:0{second},{second},1\n" for second in range(1, 4))
+    log = log_of(
+        tmp_path, "timestamp,power.draw [W],x\n" + rows + "2026-06-20 09:32:04,4," + '"' * 400_000 + "\n"
+    )
+    (device,) = log.devices
+    assert log.series(device, "power.draw").value.tolist() == [1, 2, 3, 4]
+
+
 def test_nvidia_smi_query(tmp_path: Path) -> None:
     """Units of header and cells, N/A, words and milliseconds of an nvidia-smi log are understood."""
     log = log_of(

@@ -18,6 +18,8 @@ LINES = "\rcr\ttab\nnewline"
 MARKUP = "[red]MK[/red][](http://evil)<img src=x>`|**b**$accent=1+1@x"
 HOSTILE = CONTROLS + INVISIBLE + LINES + MARKUP
 FILE_NAME = "n" + CONTROLS.replace("\0", "").replace("/", "") + "\u202e[red]x\n\tz"
+SEPARATORS = '\0,;|\t\n\r"'
+"""Characters that would end a cell of a log, or the log."""
 COLOUR = "38;5;199"
 """A colour that tracelane never draws in."""
 
@@ -91,8 +93,8 @@ def write_ranks(folder: Path) -> list[Path]:
 
 
 def write_log(path: Path) -> Path:
-    """Write a telemetry log with hostile headings and lines that cannot be read."""
-    text = HOSTILE.replace("\0", "").replace(",", "").replace("\n", "").replace("\r", "")
+    """Write a telemetry log with hostile headings and a line that cannot be read."""
+    text = "".join(each for each in HOSTILE if each not in SEPARATORS)
     rows = (f"2026-06-20 07:10:{second:02d},{second * 3},{second}{text}\n" for second in range(60))
     path.write_text(f"timestamp,power.draw [W]{text},util{text}\n" + "".join(rows) + f"what{text},x\n")
     return path
