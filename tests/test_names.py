@@ -49,8 +49,6 @@ NOT_YET_CLEAN = {
     "core/remote": 1,
     "core/sql": 3,
     "core/store": 50,
-    "core/tables/doctor": 8,
-    "core/tables/findings": 60,
     "screenshots": 1,
     "tests": 30,
     "tests/core": 320,

@@ -36,6 +36,11 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def count_of(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: "1 call", "1,200 calls"; `plural` where an s is not enough."""
+    return f"{format_count(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
 def format_bytes(count: float) -> str:
     """Return a size in binary units: "512 B", "4.0 KiB", "1.25 GiB"."""
     if abs(count) < 1024:

@@ -11,6 +11,7 @@ from ..base.ids import SliceId
 from ..base.units import format_ns
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of
+from ..tables.findings.ranks import imbalance_text
 from ..tables.findings.rules import RULES
 from ..tables.findings.table import NOT_JUDGED, findings_table
 from ..tables.table import Table, Tables
@@ -51,7 +52,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
         for finding in judged.findings:
             if finding.rule != IMBALANCE:
                 moved = _moved_evidence(finding.evidence, number, int(store.offsets[number]))
-                own = replace(finding, sources=(number,), place=rank.title, evidence=moved)
+                own = replace(finding, sources=(number,), of_file=rank.title, evidence=moved)
                 by_rule.setdefault(finding.rule, []).append(own)
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
@@ -109,10 +110,8 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         for row in worst.tolist()
     )
     title = store.ranks[number].title
-    text = (
-        f"{title.capitalize()} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
-        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(skew.caused[column]))} for it, added up"
-    )
+    others, caused = len(skew.sources) - 1, int(skew.caused[column])
+    text = imbalance_text(title.capitalize(), len(rows), len(skew), others, caused)
     return Finding(
         rule=rule.id,
         title=rule.title,
@@ -127,5 +126,5 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         in_steps=0,
         of_steps=0,
         sources=(number,),
-        place=title,
+        of_file=title,
     )

@@ -16,7 +16,7 @@ from tracelane.core.tables import cached
 from tracelane.core.tables.findings.forms import claim_text, findings_markdown, findings_object, findings_of
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
-from tracelane.core.tables.findings.saved import kept_findings, saved_findings
+from tracelane.core.tables.findings.saved import saved_findings, stored_findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
@@ -27,12 +27,12 @@ SMALL = "small_bmm__branch-baseline__adnan-cdx-spyre-dev-pf_2285565.178194260566
 EXPECTED: dict[str, tuple[list[str], str]] = {
     # Losses in order, and why one would say so by hand.
     AIU + JAMIE: (
-        ["transfer-bound", "host-hotspot", "device-hotspot"],
+        ["transfer-bound", "device-hotspot"],
         "blocking copies fill 460 of 484 ms on the host, most in aten::_copy_from; the AIU's kernels take "
         "22.8 ms (its allocations are no work), 16.4 of them sdsc_fused_bmm_mul_silu_0",
     ),
     AIU + SMALL: (
-        ["transfer-bound", "host-hotspot", "launch-gaps", "compiled-overhead", "device-hotspot"],
+        ["transfer-bound", "launch-gaps", "compiled-overhead", "device-hotspot"],
         "3 ms of the host's time, in which the AIU's kernels take 0.19 ms; copies block 2.2 ms, most in "
         "aten::_copy_from, 155 of 1,010 µs in regions are lookups",
     ),
@@ -182,17 +182,17 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Found once, they are read next time; a range is not kept, damage or another version is found anew."""
     trace = trace_of([note(0, 100, "a"), *launched(0, 1, 10, 90)], tmp_path)
     scope = Scope(trace)
-    assert kept_findings(scope) is None
+    assert stored_findings(scope) is None
     found = saved_findings(scope)
-    assert kept_findings(scope) == found == findings(scope)
+    assert stored_findings(scope) == found == findings(scope)
     (file,) = (tmp_path / "derived").iterdir()
     assert saved_findings(Scope(trace, (0, 50_000))) != found
     assert list((tmp_path / "derived").iterdir()) == [file]
     file.write_text("{}")
-    assert kept_findings(scope) is None
-    assert saved_findings(scope) == found == kept_findings(scope)
+    assert stored_findings(scope) is None
+    assert saved_findings(scope) == found == stored_findings(scope)
     monkeypatch.setattr(cached, "code_hash", lambda: "other")
-    assert kept_findings(scope) is None
+    assert stored_findings(scope) is None
 
 
 def test_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -246,6 +246,82 @@ PATTERNS = {
 }
 
 
+UNITS = {
+    # What the same calls are called on devices of other makers.
+    "ROCm": {"cudaLaunchKernel": "hipLaunchKernel", "cudaDeviceSynchronize": "hipDeviceSynchronize"},
+    "XPU": {
+        "cudaLaunchKernel": "urEnqueueKernelLaunch",
+        "cudaDeviceSynchronize": "urQueueFinish",
+        "cudaStreamSynchronize": "urEventWait",
+        "cudaMemcpyAsync": "urEnqueueUSMMemcpy",
+        "Memcpy DtoD (Device -> Device)": "zeCommandListAppendMemoryCopy(D2D)",
+        GEMM: "gemm_kernel",
+        "cuda_runtime": "xpu_runtime",
+    },
+    "MTIA": {"cudaDeviceSynchronize": "mtiaDeviceSynchronize", "cuda_runtime": "mtia_runtime"},
+    "AIU": {
+        "cudaLaunchKernel": "aiuLaunchControlBlocks",
+        "cudaDeviceSynchronize": "aiuScheduleWait",
+        "cudaStreamSynchronize": "aiuScheduleWait",
+        "cuda_runtime": "privateuse1_runtime",
+    },
+}
+
+
+def renamed(tape: Recording, names: dict[str, str]) -> Recording:
+    """Return a recording with other names of calls, kernels and categories."""
+    events = [
+        event
+        | {"name": names.get(event["name"], event["name"])}
+        | ({"cat": names.get(event["cat"], event["cat"])} if "cat" in event else {})
+        for event in tape.events
+    ]
+    return Recording(events)
+
+
+def merged(tape: Recording, late: float) -> Recording:
+    """Return two ranks of one job in one file: the recording twice, with the same ids."""
+    other = [event | {"pid": event["pid"] + 50, "ts": event.get("ts", 0) + late} for event in tape.events]
+    return Recording([*tape.events, *other])
+
+
+def in_pairs(tape: Recording) -> Recording:
+    """Return the recording with a begin and an end in place of each complete event."""
+    rows: list[tuple[float, int, float, Event]] = []
+    for event in tape.events:
+        if event["ph"] != "X":
+            rows.append((event.get("ts", 0), 2, 0, event))
+            continue
+        plain = {key: value for key, value in event.items() if key != "dur"}
+        end = event["ts"] + event["dur"]
+        rows.append((event["ts"], 1, -event["dur"], plain | {"ph": "B"}))
+        rows.append((end, 0, -event["ts"], plain | {"ph": "E", "ts": end}))
+    return Recording([row[-1] for row in sorted(rows, key=lambda row: row[:3])])
+
+
+def annotated(tape: Recording) -> Recording:
+    """Return the recording with each step drawn over the device, too."""
+    steps = [event for event in tape.events if str(event.get("name", "")).startswith("ProfilerStep")]
+    drawn = [
+        step | {"cat": "gpu_user_annotation", "pid": 0, "tid": 7, "ts": step["ts"] + 9} for step in steps
+    ]
+    return Recording([*tape.events, *drawn])
+
+
+def on_two_threads(tape: Recording) -> Recording:
+    """Return the recording with each step marked on two threads."""
+    steps = [event for event in tape.events if str(event.get("name", "")).startswith("ProfilerStep")]
+    return Recording([*tape.events, *(step | {"tid": 2} for step in steps)])
+
+
+FORMS = {
+    "in pairs": in_pairs,
+    "annotated": annotated,
+    "on two threads": on_two_threads,
+    "as iterations": lambda tape: renamed(tape, {f"ProfilerStep#{n}": f"iteration_{n}" for n in range(20)}),
+}
+
+
 def _findings(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, dict[str, Any]]:
     assert main(["findings", str(path), "--json", "--index-dir", str(path.parent / "index"), *more]) == 0
     return {row["rule"]: row for row in flat(json.loads(capsys.readouterr().out))["findings"]}
@@ -281,6 +357,45 @@ def test_other_numbers(pattern: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == steps
     assert "device-clock" not in rows
     assert rule not in _findings(_written(lacking, tmp_path / "b" / "trace.json"), capsys)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "pattern", ["overhead", "compute", "hidden copy", "gap once", "uneven", "graph breaks"]
+)
+def test_other_forms(pattern: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How a trace is written changes neither what is named nor the number of steps."""
+    rule, steps, having, lacking = PATTERNS[pattern]
+    (tmp_path / "lacking").mkdir()
+    rows = _findings(_written(FORMS[form](having), tmp_path / "trace.json"), capsys)
+    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == steps
+    assert rule not in _findings(_written(FORMS[form](lacking), tmp_path / "lacking" / "trace.json"), capsys)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("pattern", ["synchronisation at the end", "transfers", "hidden copy", "gap once"])
+def test_other_devices(pattern: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What waits and copies is known by the names of each maker's runtime."""
+    rule, steps, having, lacking = PATTERNS[pattern]
+    (tmp_path / "lacking").mkdir()
+    rows = _findings(_written(renamed(having, UNITS[unit]), tmp_path / "trace.json"), capsys)
+    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == steps
+    lacks = _findings(_written(renamed(lacking, UNITS[unit]), tmp_path / "lacking" / "trace.json"), capsys)
+    assert rule not in lacks
+
+
+@pytest.mark.parametrize("late", [0, 7, 300])
+@pytest.mark.parametrize("pattern", ["overhead", "compute", "hidden copy", "gap once", "bmm", "graph breaks"])
+def test_ranks_in_one_file(
+    pattern: str, late: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two ranks merged into one file count their steps each, and what one of them lacks both lack."""
+    rule, (hit, total), having, lacking = PATTERNS[pattern]
+    (tmp_path / "lacking").mkdir()
+    rows = _findings(_written(merged(having, late), tmp_path / "trace.json"), capsys)
+    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == (2 * hit, 2 * total)
+    rows = _findings(_written(merged(lacking, late), tmp_path / "lacking" / "trace.json"), capsys)
+    assert rule not in rows
 
 
 def test_which_step_has_the_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Findings
-from tracelane.core.tables.findings.saved import kept_findings
+from tracelane.core.tables.findings.saved import stored_findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace.worker import findings_by_worker
 
@@ -56,7 +56,7 @@ class FindingsController:
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
         key = self._whole
-        kept = kept_findings(self._scope(key))
+        kept = stored_findings(self._scope(key))
         if kept is not None:
             self._have_findings(key, kept)
         else:

@@ -1,4 +1,4 @@
-"""One file as the doctor's rules see it; everything is made when it is asked for first."""
+"""One file as the doctor's rules see it; everything is computed when first used."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ class Recording:
         lost = any(clock.device == work.device and clock.stampless for clock in self.clocks)
         in_file = self.index.column("slices.start")[work.positions]
         for name, every in work.by_stream():
-            places = every[in_file[every] != 0] if lost else every
+            rows = every[in_file[every] != 0] if lost else every
             yield Stream(
                 f"{work.title}, stream {name}",
-                work.positions[places],
-                work.starts[places],
-                work.ends[places],
-                is_copy[places],
-                sides.launches[places],
-                sides.starts[places],
+                work.positions[rows],
+                work.starts[rows],
+                work.ends[rows],
+                is_copy[rows],
+                sides.launches[rows],
+                sides.starts[rows],
             )
 
     @cached_property
@@ -124,15 +124,15 @@ class Recording:
     def named(self, *texts: str) -> I64:
         """Return the positions of the slices of these names."""
         numbers = [number for text in texts for number in self.index.string_numbers(text)]
-        found: I64 = np.flatnonzero(np.isin(self.index.column("slices.name"), numbers))
-        return found
+        positions: I64 = np.flatnonzero(np.isin(self.index.column("slices.name"), numbers))
+        return positions
 
     def of_categories(self, *categories: str) -> I64:
         """Return the positions of the slices of these categories."""
         mask = np.array([category in categories for category in self.index.categories], np.bool_)
         column = self.index.column("slices.category")
-        found: I64 = np.flatnonzero(mask[column]) if mask.any() else np.empty(0, np.int64)
-        return found
+        positions: I64 = np.flatnonzero(mask[column]) if mask.any() else np.empty(0, np.int64)
+        return positions
 
     def starts(self, positions: AnyArray) -> I64:
         """Return when slices begin, trace time in ns."""
@@ -149,6 +149,6 @@ class Recording:
 
     def exhibit(self, label: str, position: int) -> Exhibit:
         """Return a slice as a place to look at."""
-        places = np.array([position], np.int64)
+        one = np.array([position], np.int64)
         ordinal = int(self.index.column("slices.ordinal")[position])
-        return Exhibit(label, int(self.starts(places)[0]), int(self.ends(places)[0]), ordinal)
+        return Exhibit(label, int(self.starts(one)[0]), int(self.ends(one)[0]), ordinal)

@@ -26,7 +26,7 @@ PYTORCH = "PyTorch, torch.profiler"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a rule found in one file; `severity` where it is not the rule's own."""
+    """What a rule says of one file; `severity` where it is not the rule's own."""
 
     count: int
     text: str
@@ -54,7 +54,7 @@ class DoctorRule:
         return self.test.format(**{key: _limit_text(key, limit) for key, limit in self.limits.items()})
 
     def __call__(self, recording: Recording) -> Diagnosis | None:
-        """Return what the rule finds in a file; None for nothing."""
+        """Return what the rule says of a file; None for nothing."""
         return self.judge(recording, self.limits)
 
 

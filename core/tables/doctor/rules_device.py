@@ -8,11 +8,12 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...base.kineto import LAUNCH_FLOWS, RUNTIME
-from ...base.units import format_count, format_ns
+from ...base.units import count_of, format_count, format_ns
 from ...index.format import NONE
 from .recording import Exhibit, Recording, Stream
 from .rule import AIUPTI, KINETO, OWN, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
 
+BEGIN = ("kernel begins", "kernels begin")
 FIRST = 3
 """So many places are named as evidence."""
 
@@ -34,7 +35,7 @@ def kernel_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnos
     if not pairs:
         return None
     severity: Severity | None = "error" if recording.is_aiu else None
-    text = f"{format_count(len(pairs))} kernels begin before the kernel before them on their stream ends"
+    text = f"{count_of(len(pairs), *BEGIN)} before the one before on the stream ends"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
 
 
@@ -55,7 +56,9 @@ def host_stamped_copies(recording: Recording, limits: Mapping[str, float]) -> Di
     if not pairs:
         return None
     return Diagnosis(
-        len(pairs), f"{format_count(len(pairs))} copies overlap kernels", _pairs(recording, pairs)
+        len(pairs),
+        count_of(len(pairs), "copy overlaps a kernel", "copies overlap kernels"),
+        _pairs(recording, pairs),
     )
 
 
@@ -76,7 +79,7 @@ def duplicate_starts(recording: Recording, limits: Mapping[str, float]) -> Diagn
     if not pairs:
         return None
     severity: Severity | None = "error" if recording.is_aiu else None
-    text = f"{format_count(len(pairs))} kernels begin in the same ns as the one before them on their stream"
+    text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the one before on the stream"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
 
 
@@ -97,7 +100,8 @@ def zero_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnos
         positions += stream.positions[kernels & (stream.ends == stream.starts)].tolist()
     if len(positions) <= limits["share"] * total:
         return None
-    text = f"{format_count(len(positions))} of {format_count(total)} kernels take no time"
+    takes = "takes" if len(positions) == 1 else "take"
+    text = f"{format_count(len(positions))} of {count_of(total, 'kernel')} {takes} no time"
     return Diagnosis(len(positions), text, _slices(recording, "takes no time", positions))
 
 
@@ -122,7 +126,7 @@ def out_of_order(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
         pairs += [(int(stream.positions[known[at - 1]]), int(stream.positions[known[at]])) for at in late]
     if not pairs:
         return None
-    text = f"{format_count(len(pairs))} kernels begin after others of their stream that were launched later"
+    text = f"{count_of(len(pairs), *BEGIN)} after others of the stream that were launched later"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs))
 
 
@@ -162,7 +166,8 @@ def zero_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
     if not stampless:
         return None
     count = sum(clock.stampless for clock in stampless)
-    text = f"{format_count(count)} kernels and copies stand at 0 in the file: their times are lost"
+    what = count_of(count, "kernel or copy stands", "kernels and copies stand")
+    text = f"{what} at 0 in the file: when they ran is lost"
     return Diagnosis(count, text, tuple(Exhibit("the device's work", *clock.extent) for clock in stampless))
 
 
@@ -176,15 +181,17 @@ def zero_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
 )
 def clock_offset(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Host and device never meet in time."""
-    apart = [
+    distant = [
         clock
         for clock in recording.clocks
         if not clock.early and (clock.apart_ns < 0 or clock.apart_ns >= limits["least_ns"])
     ]
-    if not apart:
+    if not distant:
         return None
-    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in apart)
-    return Diagnosis(len(apart), text, tuple(Exhibit("the device's work", *clock.extent) for clock in apart))
+    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in distant)
+    return Diagnosis(
+        len(distant), text, tuple(Exhibit("the device's work", *clock.extent) for clock in distant)
+    )
 
 
 @doctor_rule(
@@ -209,8 +216,8 @@ def ends_late(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
     if not late:
         return None
     furthest = int(recording.ends(np.array(late)).max()) - last
-    what = f"{format_count(len(late))} kernels and copies"
-    text = f"{what} end up to {format_ns(furthest)} after the host's last event"
+    what = count_of(len(late), "kernel or copy ends", "kernels and copies end up to")
+    text = f"{what} {format_ns(furthest)} after the host's last event"
     return Diagnosis(len(late), text, _slices(recording, "ends late", late))
 
 
@@ -232,7 +239,7 @@ def ambiguous_launches(recording: Recording, limits: Mapping[str, float]) -> Dia
     positions = positions[~behind]  # those are for before-launch
     if not len(positions):
         return None
-    text = f"the launch of {format_count(len(positions))} kernels and copies is ambiguous"
+    text = f"the launch of {count_of(len(positions), 'kernel or copy', 'kernels and copies')} is ambiguous"
     return Diagnosis(
         len(positions), text, _slices(recording, "launched by one of several", positions.tolist())
     )
@@ -254,7 +261,8 @@ def lost_kernels(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
     starts, lost = (sum(int(kind[key]) for kind in kinds) for key in ("starts", "orphan_starts"))
     if not lost:
         return None
-    text = f"{format_count(lost)} of {format_count(starts)} launches have no device work"
+    of_launches = count_of(starts, "launch", "launches")
+    text = f"{format_count(lost)} of {of_launches} {'has' if lost == 1 else 'have'} no device work"
     few = lost <= max(limits["calls"], limits["share"] * starts)
     return Diagnosis(lost, text, severity="note" if few else None)
 
@@ -286,7 +294,7 @@ def device_stops_early(recording: Recording, limits: Mapping[str, float]) -> Dia
         return None
     text = (
         f"the device's events stop {format_ns(end - last)} before the end, "
-        f"while {format_count(len(after))} more launches follow"
+        f"while {count_of(len(after), 'more launch follows', 'more launches follow')}"
     )
     return Diagnosis(len(after), text, _slices(recording, "launch without work", after[:1].tolist()))
 
@@ -307,7 +315,7 @@ def blank_names(recording: Recording, limits: Mapping[str, float]) -> Diagnosis 
     ]
     if not blank:
         return None
-    text = f"{format_count(len(blank))} kernels and copies have no name"
+    text = f"{count_of(len(blank), 'kernel or copy has', 'kernels and copies have')} no name"
     return Diagnosis(len(blank), text, _slices(recording, "without a name", blank))
 
 
@@ -339,9 +347,9 @@ def _overlaps(stream: Stream, first: I64, second: I64, least: float) -> list[tup
         before = np.searchsorted(stream.starts[first], stream.starts[second], "right") - 1
     some = np.flatnonzero(before >= 0)
     until = np.minimum(reach[before[some]], stream.ends[second[some]])
-    places = some[until - stream.starts[second[some]] > least]
-    earlier = stream.positions[first[holder[before[places]]]]
-    return list(zip(earlier.tolist(), stream.positions[second[places]].tolist()))
+    overlapping = some[until - stream.starts[second[some]] > least]
+    earlier = stream.positions[first[holder[before[overlapping]]]]
+    return list(zip(earlier.tolist(), stream.positions[second[overlapping]].tolist()))
 
 
 def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.arrays import AnyArray
 from ...base.kineto import OPS, RUNTIME
-from ...base.units import format_count, format_ns
+from ...base.units import count_of, format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import slice_at
@@ -33,7 +33,7 @@ def unreadable(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
     """Events are lost to damage."""
     count = event_terms(recording.index)["unreadable"]
     return (
-        Diagnosis(count, f"{_events(count)} could not be read", _problems(recording, "unreadable"))
+        Diagnosis(count, f"{count_of(count, 'event')} could not be read", _problems(recording, "unreadable"))
         if count
         else None
     )
@@ -51,7 +51,9 @@ def repaired(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | N
     count = int(recording.index.read_report["repaired"])
     if not count:
         return None
-    return Diagnosis(count, f"{_events(count)} had to be repaired", _problems(recording, "repaired"))
+    return Diagnosis(
+        count, f"{count_of(count, 'event')} had to be repaired", _problems(recording, "repaired")
+    )
 
 
 @doctor_rule(
@@ -121,7 +123,9 @@ def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
     """Events were read without their arguments."""
     count = int(recording.index.read_report["oversized"])
     return (
-        Diagnosis(count, f"{_events(count)} read without arguments", _problems(recording, "oversized"))
+        Diagnosis(
+            count, f"{count_of(count, 'event')} read without arguments", _problems(recording, "oversized")
+        )
         if count
         else None
     )
@@ -137,7 +141,11 @@ def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 def not_objects(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """There are numbers, texts or lists where events should be."""
     count = event_terms(recording.index)["not_objects"]
-    return Diagnosis(count, f"{format_count(count)} elements are no objects") if count else None
+    return (
+        Diagnosis(count, f"{count_of(count, 'element is no object', 'elements are no objects')}")
+        if count
+        else None
+    )
 
 
 @doctor_rule(
@@ -150,7 +158,7 @@ def not_objects(recording: Recording, limits: Mapping[str, float]) -> Diagnosis 
 def without_time(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Times are missing, null, not finite or no number."""
     count = event_terms(recording.index)["without_time"]
-    return Diagnosis(count, f"{_events(count)} without a usable time") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} without a usable time") if count else None
 
 
 @doctor_rule(
@@ -179,7 +187,7 @@ def event_sum(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Slices end before they begin."""
     count = read_report_count(recording.index, "negative_durations")
-    return Diagnosis(count, f"{_events(count)} with a negative duration") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} with a negative duration") if count else None
 
 
 @doctor_rule(
@@ -192,7 +200,7 @@ def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Dia
 def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Complete events say not how long they took."""
     count = read_report_count(recording.index, "missing_durations")
-    return Diagnosis(count, f"{_events(count)} without a duration") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} without a duration") if count else None
 
 
 @doctor_rule(
@@ -211,7 +219,7 @@ def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
         return None
     flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
     positions = recording.index.column("flags.position")[flagged][:FIRST]
-    text = f"{format_count(begins)} begins without an end, {format_count(ends)} ends without a begin"
+    text = f"{count_of(begins, 'begin')} without an end, {count_of(ends, 'end')} without a begin"
     return Diagnosis(begins + ends, text, _slices(recording, "begin without an end", positions))
 
 
@@ -226,7 +234,9 @@ def mismatched_ends(recording: Recording, limits: Mapping[str, float]) -> Diagno
     """Names of begins and ends differ."""
     count = read_report_count(recording.index, "mismatched_ends")
     return (
-        Diagnosis(count, f"{format_count(count)} ends name another slice than they close") if count else None
+        Diagnosis(count, f"{count_of(count, 'end names', 'ends name')} another slice than the one closed")
+        if count
+        else None
     )
 
 
@@ -241,7 +251,11 @@ def clamped_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
     """Times lie centuries away."""
     evidence = _problems(recording, "clamped time")
     count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
-    return Diagnosis(count, f"{_events(count)} with a time too large to keep", evidence) if count else None
+    return (
+        Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
+        if count
+        else None
+    )
 
 
 @doctor_rule(
@@ -266,7 +280,7 @@ def far_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
     if gaps[at] <= max(limits["least_ns"], limits["times"] * length):
         return None
     where = Exhibit("a gap between events", int(starts[at]), int(starts[at + 1]))
-    text = f"{_events(few)} lie {format_ns(int(gaps[at]))} from all others"
+    text = f"{count_of(few, 'event lies', 'events lie')} {format_ns(int(gaps[at]))} from all others"
     return Diagnosis(few, text, (where,))
 
 
@@ -301,24 +315,25 @@ def outside_parent(recording: Recording, limits: Mapping[str, float]) -> Diagnos
     ]
     if not out:
         return None
-    text = f"{format_count(len(out))} ops and calls reach out of one that holds their begin"
+    what = count_of(len(out), "op or call reaches", "ops and calls reach")
+    text = f"{what} out of the one in which {'it begins' if len(out) == 1 else 'they begin'}"
     return Diagnosis(len(out), text, _slices(recording, "reaches out", np.array(out[:FIRST])))
 
 
-LOOKED_AT = 2_000
+MEASURED = 2_000
 """So many overlapping slices are measured; where there are more, the first tell enough."""
 
 
 def _within(index: Index, lane: Lane, positions: AnyArray) -> list[int]:
     """Return those of the positions, ascending, that are slices of a lane."""
-    found: list[int] = []
+    inside: list[int] = []
     for number in lane.rows:
         row = index.rows[number]
         if row["kind"] == RowKind.SLICES:
             first = int(row["first"])
             low, high = np.searchsorted(positions, [first, first + int(row["count"])])
-            found += positions[low:high].tolist()
-    return found[:LOOKED_AT]
+            inside += positions[low:high].tolist()
+    return inside[:MEASURED]
 
 
 def _reach_ns(index: Index, lane: Lane, position: int) -> int:
@@ -341,10 +356,6 @@ def _is_call(index: Index, positions: AnyArray) -> AnyArray:
     nests = np.array([category in OPS | RUNTIME for category in index.categories], np.bool_)
     mask: AnyArray = nests[index.column("slices.category")[positions]]
     return mask
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{format_count(count)} events"
 
 
 def _problems(recording: Recording, kind: str) -> tuple[Exhibit, ...]:

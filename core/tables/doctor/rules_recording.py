@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...base.intervals import merge
-from ...base.units import format_count, format_ns, format_share
+from ...base.units import count_of, format_count, format_ns, format_share
 from .recording import Exhibit, Recording
 from .rule import AIUPTI, KINETO, OWN, PYTORCH, Diagnosis, doctor_rule
 
@@ -37,7 +37,9 @@ def steps_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
         later += own[1:][steps.starts[own[1:]] < reach[:-1]].tolist()
     if not later:
         return None
-    text = f"{format_count(len(later))} of {format_count(len(steps))} steps begin before the one before ends"
+    begin = "begins" if len(later) == 1 else "begin"
+    of_steps = count_of(len(steps), "step")
+    text = f"{format_count(len(later))} of {of_steps} {begin} before the one before ends"
     evidence = (
         Exhibit(f"step {steps.labels[at]}", int(steps.starts[at]), int(steps.ends[at]))
         for at in later[:FIRST]
@@ -81,7 +83,8 @@ def buffer_flushes(recording: Recording, limits: Mapping[str, float]) -> Diagnos
     if not len(flushes):
         return None
     total = merge(recording.starts(flushes), recording.ends(flushes)).length
-    text = f"{format_count(len(flushes))} requests and flushes of buffers, {format_ns(total)} together"
+    what = count_of(len(flushes), "request or flush of a buffer", "requests and flushes of buffers")
+    text = f"{what}, {format_ns(total)} altogether"
     evidence = tuple(recording.exhibit(recording.name(at), at) for at in flushes[:FIRST].tolist())
     return Diagnosis(len(flushes), text, evidence)
 
@@ -111,7 +114,9 @@ def profiler_errors(recording: Recording, limits: Mapping[str, float]) -> Diagno
     lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
     if not lines:
         return None
-    return Diagnosis(len(lines), f"{format_count(len(lines))} errors of the profiler", _quoted(lines))
+    return Diagnosis(
+        len(lines), count_of(len(lines), "error of the profiler", "errors of the profiler"), _quoted(lines)
+    )
 
 
 @doctor_rule(

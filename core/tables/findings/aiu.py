@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from ...base.units import format_ns, format_share
+from ...base.units import count_of, format_ns, format_share
 from ..op_events import RUNTIME
-from .facts import SourceFacts, counted, share
+from .facts import SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import AIU, OWN, Limits, rule
 
@@ -95,10 +93,10 @@ def _family(
     facts: SourceFacts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
 ) -> Outcome:
     host = facts.host
-    places = host.places(pattern, RUNTIME)
-    if not len(places):
+    rows = host.matching(pattern, RUNTIME)
+    if not len(rows):
         return None
-    claim = host.union(places)
+    claim = host.union(rows)
     if spare_busy:
         if not facts.works:
             return facts.no_device
@@ -106,10 +104,8 @@ def _family(
     part = share(claim.length, facts.span_ns)
     if part < limits["share"]:
         return None
-    longest = int(places[np.argmax((host.ends - host.starts)[places])])
-    name = host.label(int(host.name[longest]))
     text = (
         f"{what} takes {format_ns(claim.length)}, {format_share(part)} of the time looked at, in "
-        f"{counted(len(places), 'call')}"
+        f"{count_of(len(rows), 'call')}"
     )
-    return Observation(text, (facts.on_host(f"the longest: {name}", longest),), claim)
+    return Observation(text, (facts.longest_on_host("the longest", rows),), claim)

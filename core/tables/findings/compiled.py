@@ -8,15 +8,17 @@ from collections import Counter
 import numpy as np
 
 from ...base.intervals import merge
-from ...base.units import format_ns, format_share
+from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
+from ...query.lookup import processes_of
+from ..attribution import steps_at_times
 from ..compile_calls import FUNCTION as FUNCTION_NAME
 from ..compile_calls import GRAPH, LOOKUP, REGION, calls
 from ..compile_phases import PHASES, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
 from ..slices import nearest_around
-from .facts import SourceFacts, counted, share
+from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, OWN, PYTORCH, Limits, rule
 
@@ -45,7 +47,7 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     """A compiled region lies in another, or one model runs as several compiled functions."""
     host = facts.host
-    regions = host.places(REGIONS, OP)
+    regions = host.matching(REGIONS, OP)
     if not len(regions):
         return _several_functions(facts)
     above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
@@ -54,14 +56,16 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     top = nearest_around(facts.index, host.positions[inner], host.positions[outer])
     broken = outer[np.isin(host.positions[outer], top)]
-    claim = host.union(broken).without(host.union(host.places(GRAPHS)))
-    functions = host.places(FUNCTION, OP)
+    claim = host.union(broken).without(host.union(host.matching(GRAPHS)))
+    functions = host.matching(FUNCTION, OP)
     around = nearest_around(facts.index, host.positions[functions], host.positions[outer])
     count = int(np.isin(around, host.positions[broken]).sum())
     graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
     text = (
-        f"{len(inner):,} compiled regions lie within {len(broken):,} others (graph breaks or disabled "
-        f"regions){graphs}; {format_ns(claim.length)} of the outer ones are outside compiled graphs"
+        f"{count_of(len(inner), 'compiled region lies', 'compiled regions lie')} within "
+        f"{count_of(len(broken), 'other')} (graph breaks or disabled regions){graphs}; "
+        f"{format_ns(claim.length)} of the outer {'one lies' if len(broken) == 1 else 'ones lie'} outside "
+        "compiled graphs"
     )
     name, inside = (host.label(int(host.name[which[0]])) for which in (broken, inner))
     evidence = (
@@ -74,19 +78,24 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
 def _several_functions(facts: SourceFacts) -> Outcome:
     """Compiled functions of which several run in a step, or one after another without a backward between."""
     host = facts.host
-    functions, backwards = host.places(FUNCTION, OP), host.places(BACKWARD, OP)
+    functions, backwards = host.matching(FUNCTION, OP), host.matching(BACKWARD, OP)
     nested = nearest_around(facts.index, host.positions[functions], np.sort(host.positions[functions]))
     functions = functions[nested == NONE]
     functions = functions[np.argsort(host.starts[functions], kind="stable")]
     if len(functions) < 2:
         return None
     starts = host.starts[functions]
-    # A pass: what no end of a step and no backward pass parts.
-    turn = np.searchsorted(np.sort(host.starts[backwards]), starts)
+    # A pass: what no end of a step and no backward pass of its process parts.
+    process = processes_of(facts.index, host.positions[functions])
+    of_backwards = processes_of(facts.index, host.positions[backwards])
+    turn = np.zeros(len(functions), np.int64)
+    for one in np.unique(process).tolist():
+        before = np.sort(host.starts[backwards[of_backwards == one]])
+        turn[process == one] = np.searchsorted(before, starts[process == one])
+    turn += process * (len(backwards) + 1)
     if facts.steps is not None:
-        at = np.searchsorted(facts.steps.starts, starts, "right") - 1
-        inside = (at >= 0) & (starts < facts.steps.ends[np.maximum(at, 0)])
-        functions, turn, at = functions[inside], turn[inside], at[inside]
+        at = steps_at_times(facts.steps, starts, process)
+        functions, turn, at = functions[at >= 0], turn[at >= 0], at[at >= 0]
         turn = turn * (len(facts.steps) + 1) + at
     elif not len(backwards):
         return NotJudged("without steps or backward passes nothing tells how many graphs one pass has")
@@ -97,11 +106,13 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     broken = functions[np.isin(which, several)]
     first = np.array([host.starts[functions[which == one]].min() for one in several.tolist()], np.int64)
     last = np.array([host.ends[functions[which == one]].max() for one in several.tolist()], np.int64)
-    claim = merge(first, last).without(host.union(host.places(GRAPHS)))
+    claim = merge(first, last).without(host.union(host.matching(GRAPHS)))
+    typical = int(np.median(count[several]))
+    of_passes = count_of(len(passes), "pass", "passes")
     text = (
-        f"In {len(several):,} of {len(passes):,} passes several compiled functions run one after another, "
-        f"{int(np.median(count[several])):,} where one is expected (graph breaks, or parts compiled one by "
-        f"one); {format_ns(claim.length)} lie between them"
+        f"In {len(several):,} of {of_passes} several compiled functions run one "
+        f"after another, {typical:,} where one is expected (graph breaks, or parts compiled one by one); "
+        f"{format_ns(claim.length)} lie between them"
     )
     evidence = (
         facts.on_host("the first function of a pass", int(broken[0])),
@@ -125,9 +136,9 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     if not frames:
         return None
     worst = max(frames, key=lambda one: max(one.runs))
-    others = f"; {counted(len(frames) - 1, 'more frame')} alike" if len(frames) > 1 else ""
+    others = f"; {count_of(len(frames) - 1, 'more frame')} alike" if len(frames) > 1 else ""
     versions = ", ".join(f"{worst.frame}/{number}" for number in worst.runs)
-    times_compiled = f"was compiled at least {max(worst.runs) + 1} times"
+    times_compiled = f"was compiled at least {count_of(max(worst.runs) + 1, 'time')}"
     text = f"Frame {worst.frame} {times_compiled}: {versions} run in the trace{others}"
     evidence, times = [], []
     for number in [number for number in worst.runs if number]:
@@ -189,11 +200,11 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is done before compiled graphs takes a good part of the compiled regions."""
     host = facts.host
-    around = host.places(AROUND, OP)
+    around = host.matching(AROUND, OP)
     if not len(around):
         return None
     claim = host.union(around)
-    whole = claim.union(host.union(host.places(REGIONS, OP))).length
+    whole = claim.union(host.union(host.matching(REGIONS, OP))).length
     part = share(claim.length, whole)
     if part < limits["share"]:
         return None
@@ -203,8 +214,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{format_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
         f"stands before the graphs, most into {top}"
     )
-    longest = int(around[np.argmax((host.ends - host.starts)[around])])
-    return Observation(text, (facts.on_host("the longest", longest),), claim)
+    return Observation(text, (facts.longest_on_host("the longest", around),), claim)
 
 
 @rule(
@@ -224,24 +234,29 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     """Compiled graphs call addmm or bmm, or an eager product became one."""
     host = facts.host
-    places, graphs, written = host.places(MATRIX, OP), host.places(GRAPHS), host.places(WRITTEN, OP)
-    if not len(places):
+    rows, graphs, written = host.matching(MATRIX, OP), host.matching(GRAPHS), host.matching(WRITTEN, OP)
+    if not len(rows):
         return None
-    compiled = nearest_around(facts.index, host.positions[places], np.sort(host.positions[graphs])) != NONE
-    around = nearest_around(facts.index, host.positions[places], np.sort(host.positions[written]))
+    compiled = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[graphs])) != NONE
+    around = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[written]))
     became = np.flatnonzero((around != NONE) & ~compiled)
     sentences = []
     if compiled.any():
-        count = np.bincount(host.name[places[compiled]], minlength=len(host.texts))
-        calls = [f"{host.texts[name]} {int(count[name]):,} times" for name in np.flatnonzero(count).tolist()]
+        count = np.bincount(host.name[rows[compiled]], minlength=len(host.texts))
+        calls = [
+            f"{host.texts[name]} {count_of(int(count[name]), 'time')}"
+            for name in np.flatnonzero(count).tolist()
+        ]
         sentences.append(f"Compiled graphs call {' and '.join(calls)}")
     if len(became):
         names = facts.index.column("slices.name")[around[became]]
-        pairs = Counter(zip(facts.index.strings(names), (host.texts[n] for n in host.name[places[became]])))
-        changes = [f"{outer} became {inner} {n:,} times" for (outer, inner), n in pairs.most_common()]
+        pairs = Counter(zip(facts.index.strings(names), (host.texts[n] for n in host.name[rows[became]])))
+        changes = [
+            f"{outer} became {inner} {count_of(n, 'time')}" for (outer, inner), n in pairs.most_common()
+        ]
         sentences.append(", ".join(changes))
     if not sentences:
         return None
-    hits = places[compiled | (around != NONE)]
+    hits = rows[compiled | (around != NONE)]
     text = "; ".join(sentences)
     return Observation(text, (facts.on_host("the first", int(hits[0])),), times=host.starts[hits])

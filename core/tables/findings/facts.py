@@ -13,11 +13,13 @@ from ...base.arrays import I64, U32, AnyArray
 from ...base.ids import SliceId
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.short_names import short_name
+from ...base.units import count_of
 from ...index.format import NONE
 from ...index.store import Index
 from ..attribution import steps_of_work
+from ..devices import kernel_kinds
 from ..host import LaunchSide, launch_sides, trace_starts
-from ..kinds import KERNEL_TYPES, KernelType
+from ..kinds import KERNEL_TYPES, KernelType, kind_table
 from ..op_events import OP, RUNTIME
 from ..scope import Scope
 from ..skew import Skew, skew
@@ -36,10 +38,15 @@ from .host_columns import (
     HostSlices,
     host_of,
 )
+from .rule import Need
 
 MEMORY = KERNEL_TYPES.index("memory")
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """What stands on a device's lanes while it waits for something else."""
+
+
+NO_HOST = NotJudged("the trace holds no host slices")
+NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
 
 
 class CaptureFacts:
@@ -94,13 +101,13 @@ class SourceFacts:
 
     @cached_property
     def waits(self) -> I64:
-        """Places of the host's calls that wait for the device."""
-        return self.host.places(WAITS, RUNTIME)
+        """Rows of the host's calls that wait for the device."""
+        return self.host.matching(WAITS, RUNTIME)
 
     @cached_property
     def profiler(self) -> I64:
-        """Places of the profiler's own slices."""
-        return self.host.places(PROFILER, RUNTIME)
+        """Rows of the profiler's own slices."""
+        return self.host.matching(PROFILER, RUNTIME)
 
     @cached_property
     def profiling(self) -> Intervals:
@@ -109,20 +116,20 @@ class SourceFacts:
 
     @cached_property
     def transfers(self) -> I64:
-        """Places of the host's copies to and from a device that it waits for: calls that last until their
+        """Rows of the host's copies to and from a device that it waits for: calls that last until their
         copy is done, and operators that copy in which such a call, a synchronisation or a launch of DMA lies.
         """
         host = self.host
-        calls = np.union1d(host.places(BLOCKING_COPIES, RUNTIME), self._calls_until_copied())
-        ops = host.places(COPY_OPS, OP)
-        blocks = np.union1d(np.union1d(calls, self.waits), host.places(MOVES_DATA, RUNTIME))
+        calls = np.union1d(host.matching(BLOCKING_COPIES, RUNTIME), self._calls_until_copied())
+        ops = host.matching(COPY_OPS, OP)
+        blocks = np.union1d(np.union1d(calls, self.waits), host.matching(MOVES_DATA, RUNTIME))
         members = np.sort(host.positions[ops])
         around = nearest_around(self.index, host.positions[blocks], members)
         holds = np.isin(host.positions[ops], self._with_ancestors(around[around != NONE], members))
         return np.union1d(calls, ops[holds])
 
     def _calls_until_copied(self) -> I64:
-        """Return the places of calls that end after the copy that they started: from pageable memory, say."""
+        """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
         calls = [np.empty(0, np.uint32)]
         for work, side in zip(self.works, self.sides):
             copies = np.flatnonzero((work.kinds() == MEMORY) & (side.launches != NONE))
@@ -146,7 +153,7 @@ class SourceFacts:
         """
         host = self.host
         calls = np.flatnonzero(host.kinds == RUNTIME)
-        copies = np.concatenate([self.transfers, self.waits, host.places(ANY_COPY, RUNTIME)])
+        copies = np.concatenate([self.transfers, self.waits, host.matching(ANY_COPY, RUNTIME)])
         others = np.setdiff1d(calls, copies)
         members = np.sort(host.positions[self.transfers])
         within = others[nearest_around(self.index, host.positions[others], members) != NONE]
@@ -175,7 +182,7 @@ class SourceFacts:
         return busy.union(self.host.union(held).without(self.profiling))
 
     def _busy_without(self, idle: I64) -> Intervals:
-        """Return the time in which some thread has an active slice, and none of these places."""
+        """Return the time in which some thread has an active slice, and none of these slices."""
         host = self.host
         waiting = np.zeros(len(host), np.bool_)
         waiting[idle] = True
@@ -188,7 +195,7 @@ class SourceFacts:
         return busy
 
     def _held_by_profiler(self) -> I64:
-        """Return the places of calls that last until the profiler is done: a launch waits for its buffer."""
+        """Return the rows of calls that last until the profiler is done: a launch waits for its buffer."""
         host = self.host
         calls = np.flatnonzero(self.active & (host.kinds == RUNTIME))
         ends = np.sort(host.ends[self.profiler])
@@ -217,11 +224,17 @@ class SourceFacts:
         busy = (work.take(~work.named(NOT_BUSY)) for work in work_of(self.scope))
         return tuple(work for work in busy if len(work))
 
+    def lacking(self, need: Need) -> NotJudged | None:
+        """Return what the source lacks for a rule that needs slices of this side, None for nothing."""
+        if need == "device":
+            return None if self.works else self.no_device
+        return None if len(self.host) else NO_HOST
+
     @property
     def no_device(self) -> NotJudged:
         """Why nothing can be said about the devices."""
         if self.stray:
-            return NotJudged(f"device work ({counted(self.stray, 'piece')}) has times far from all others")
+            return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
         return NotJudged("the trace holds no device work")
 
     @cached_property
@@ -279,10 +292,30 @@ class SourceFacts:
         return np.unique(positions[order[at[at < len(order)]]])
 
     def steps_of(self, positions: AnyArray) -> I64:
-        """Return the place of the step that launched each of these pieces of work, ascending; -1 for none."""
+        """Return the row of the step that launched each of these pieces of work, ascending; -1 for none."""
         if self.steps is None:
             return np.full(len(positions), -1, np.int64)
         return steps_of_work(self.scope, self.steps, positions).steps
+
+    @cached_property
+    def works_of_processes(self) -> tuple[tuple[I64, tuple[Work, ...]], ...]:
+        """The rows of the steps of each process that marks steps, and the devices that it launches to."""
+        steps = self.steps
+        if steps is None:
+            return ()
+        processes = np.unique(steps.processes)
+        if len(processes) == 1:
+            return ((np.arange(len(steps)), self.works),)
+        by_process: dict[int, list[Work]] = {}
+        for work in self.works:
+            rows = self.steps_of(work.positions)
+            launching = steps.processes[rows[rows >= 0]]
+            if len(launching):
+                by_process.setdefault(int(np.bincount(launching).argmax()), []).append(work)
+        return tuple(
+            (np.flatnonzero(steps.processes == process), tuple(by_process.get(process, ())))
+            for process in processes.tolist()
+        )
 
     @property
     def device_is(self) -> str:
@@ -341,14 +374,20 @@ class SourceFacts:
         ordinal = int(self.index.column("slices.ordinal")[position])
         return Evidence(label, start, end, SliceId(self.source, ordinal))
 
-    def on_host(self, label: str, place: int) -> Evidence:
+    def on_host(self, label: str, row: int) -> Evidence:
         """Return a slice of the host as evidence."""
         host = self.host
-        return self.slice(label, int(host.positions[place]), int(host.starts[place]), int(host.ends[place]))
+        return self.slice(label, int(host.positions[row]), int(host.starts[row]), int(host.ends[row]))
 
-    def on_device(self, label: str, work: Work, place: int) -> Evidence:
+    def longest_on_host(self, label: str, rows: I64) -> Evidence:
+        """Return the longest of these slices of the host as evidence, the label with its name."""
+        host = self.host
+        longest = int(rows[np.argmax((host.ends - host.starts)[rows])])
+        return self.on_host(f"{label}: {host.label(int(host.name[longest]))}", longest)
+
+    def on_device(self, label: str, work: Work, row: int) -> Evidence:
         """Return a piece of device work as evidence."""
-        return self.slice(label, int(work.positions[place]), int(work.starts[place]), int(work.ends[place]))
+        return self.slice(label, int(work.positions[row]), int(work.starts[row]), int(work.ends[row]))
 
     def longest_windows(self, label: str, times: Intervals, count: int = 3) -> tuple[Evidence, ...]:
         """Return the longest stretches of a set of time as evidence, longest first."""
@@ -365,9 +404,10 @@ def union_of(sets: list[Intervals]) -> Intervals:
     return merge(np.concatenate([one.starts for one in sets]), np.concatenate([one.ends for one in sets]))
 
 
-def counted(count: int, noun: str, several: str = "") -> str:
-    """Return a number with its noun: "1 call", "1,200 calls"; `several` where an s is not enough."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+def of_kind(work: Work, kind: str) -> AnyArray:
+    """Return which pieces of work are of a kind of the table of kinds."""
+    mask: AnyArray = work.kinds(kernel_kinds) == kind_table().names.index(kind)
+    return mask
 
 
 def share(part: int, whole: int) -> float:

@@ -69,7 +69,7 @@ class Finding:
     in_steps: int
     of_steps: int
     sources: tuple[int, ...]
-    place: str = ""  # of several files the one spoken of: its rank, else its name
+    of_file: str = ""  # of several files the one spoken of: its rank, else its name
 
     @property
     def recurrence(self) -> str:

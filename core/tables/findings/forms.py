@@ -14,24 +14,24 @@ from .finding import Evidence, Finding, Findings
 SCHEMA = 1
 
 
-def findings_object(found: Findings, origin: int) -> dict[str, Any]:
+def findings_object(findings: Findings, origin: int) -> dict[str, Any]:
     """Return the JSON object; times of evidence are ns since the origin (trace time)."""
     return {
         "schema": SCHEMA,
         "table": "findings",
-        "scope": found.scope,
-        "rows": [finding_row(finding, origin) for finding in found.findings],
-        "not_judged": [{"rule": rule, "reason": reason} for rule, reason in found.not_judged],
+        "scope": findings.scope,
+        "rows": [finding_row(finding, origin) for finding in findings.findings],
+        "not_judged": [{"rule": rule, "reason": reason} for rule, reason in findings.not_judged],
     }
 
 
-def findings_of(told: dict[str, Any], origin: int) -> Findings:
+def findings_of(form: dict[str, Any], origin: int) -> Findings:
     """Return the findings of such an object; KeyError, TypeError or ValueError where it is none."""
-    if told["schema"] != SCHEMA:
+    if form["schema"] != SCHEMA:
         raise ValueError("another schema")
-    rows = tuple(_finding(row, origin) for row in told["rows"])
-    missing = tuple((str(entry["rule"]), str(entry["reason"])) for entry in told["not_judged"])
-    return Findings(str(told["scope"]), rows, missing)
+    rows = tuple(_finding(row, origin) for row in form["rows"])
+    missing = tuple((str(entry["rule"]), str(entry["reason"])) for entry in form["not_judged"])
+    return Findings(str(form["scope"]), rows, missing)
 
 
 def findings_from(tables: Tables, order: I64 | None = None, limit: int | None = None) -> Findings:
@@ -47,18 +47,18 @@ def findings_from(tables: Tables, order: I64 | None = None, limit: int | None = 
     )
 
 
-def findings_markdown(found: Findings) -> str:
+def findings_markdown(findings: Findings) -> str:
     """Return the findings as a numbered list, for an issue or a report."""
-    lines = [f"**Findings** ({markdown_words(found.scope)})", ""]
-    if not found.findings:
+    lines = [f"**Findings** ({markdown_words(findings.scope)})", ""]
+    if not findings.findings:
         lines.append("Nothing found.")
-    for number, finding in enumerate(found.findings, 1):
+    for number, finding in enumerate(findings.findings, 1):
         claim, text = markdown_words(claim_text(finding)), markdown_words(finding.text)
         lines.append(f"{number}. **{markdown_words(finding.title)}** ({claim}): {text}.")
         lines.append(f"   Usually helps: {finding.helps}")
         lines.append(f"   (`{finding.rule}`: {finding.threshold}; from: {finding.origin})")
-    if found.not_judged:
-        missing = [f"`{rule}`: {markdown_words(why)}" for rule, why in found.not_judged]
+    if findings.not_judged:
+        missing = [f"`{rule}`: {markdown_words(why)}" for rule, why in findings.not_judged]
         lines += ["", "Not judged: " + "; ".join(missing) + "."]
     return "\n".join(lines) + "\n"
 
@@ -72,11 +72,11 @@ def claim_text(finding: Finding) -> str:
         parts.insert(0, f"{format_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
     else:
         parts.insert(0, "claims no time")
-    if finding.place:
-        word, files = ("on", "ranks") if finding.place.startswith("rank ") else ("in", "files")
+    if finding.of_file:
+        word, files = ("on", "ranks") if finding.of_file.startswith("rank ") else ("in", "files")
         count = len(finding.sources)
         several = f"{word} {count} {files}, most " if count > 1 else ""
-        parts.append(f"{several}{word} {finding.place}")
+        parts.append(f"{several}{word} {finding.of_file}")
     return "; ".join(parts)
 
 
@@ -93,23 +93,23 @@ def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
         "in_steps": finding.in_steps,
         "of_steps": finding.of_steps,
         "sources": list(finding.sources),
-        "place": finding.place,
+        "place": finding.of_file,
         "threshold": finding.threshold,
         "from": finding.origin,
         "helps": finding.helps,
-        "evidence": [_shown(evidence, origin) for evidence in finding.evidence],
+        "evidence": [_evidence_row(evidence, origin) for evidence in finding.evidence],
     }
 
 
-def _shown(evidence: Evidence, origin: int) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _evidence_row(evidence: Evidence, origin: int) -> dict[str, Any]:
+    row: dict[str, Any] = {
         "label": evidence.label,
         "start_ns": evidence.start - origin,
         "end_ns": evidence.end - origin,
     }
     if evidence.slice is not None:
-        told |= {"source": evidence.slice.source, "ordinal": evidence.slice.ordinal}
-    return told
+        row |= {"source": evidence.slice.source, "ordinal": evidence.slice.ordinal}
+    return row
 
 
 def _finding(row: dict[str, Any], origin: int) -> Finding:
@@ -117,7 +117,7 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         rule=str(row["rule"]),
         title=str(row["title"]),
         text=str(row["finding"]),
-        evidence=tuple(_evidence(told, origin) for told in row["evidence"]),
+        evidence=tuple(_evidence(entry, origin) for entry in row["evidence"]),
         claimed_ns=int(row["claimed_ns"]),
         share=float(row["share"]),
         note=bool(row["note"]),
@@ -127,10 +127,10 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         in_steps=int(row["in_steps"]),
         of_steps=int(row["of_steps"]),
         sources=tuple(int(source) for source in row["sources"]),
-        place=str(row["place"]),
+        of_file=str(row["place"]),
     )
 
 
-def _evidence(told: dict[str, Any], origin: int) -> Evidence:
-    place = SliceId(int(told["source"]), int(told["ordinal"])) if "ordinal" in told else None
-    return Evidence(str(told["label"]), int(told["start_ns"]) + origin, int(told["end_ns"]) + origin, place)
+def _evidence(row: dict[str, Any], origin: int) -> Evidence:
+    slice_id = SliceId(int(row["source"]), int(row["ordinal"])) if "ordinal" in row else None
+    return Evidence(str(row["label"]), int(row["start_ns"]) + origin, int(row["end_ns"]) + origin, slice_id)

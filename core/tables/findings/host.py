@@ -7,11 +7,11 @@ import re
 import numpy as np
 
 from ...base.arrays import AnyArray
-from ...base.units import format_ns, format_share
+from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..op_events import OP, RUNTIME
-from .device import NO_HOST
-from .facts import SourceFacts, counted, share
+from .device import transfer_bound
+from .facts import NO_HOST, SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule
 
@@ -23,8 +23,8 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
     "host-hotspot",
     "One operator dominates the host",
     (
-        "one operator or call (no wait) takes at least {share} of the host's self time, and at least {times} "
-        "times as much as the next"
+        "one operator or call takes at least {share} of the host's self time, and at least {times} times as "
+        "much as the next (waits aside, and blocking copies where they bound the trace: transfer-bound)"
     ),
     origin=f"{GUIDE} (hotspot); the limits are {OWN}",
     helps="Look at where it is called from, and whether it must run that often or at all.",
@@ -33,23 +33,27 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
     host = facts.host
-    own = np.flatnonzero(_working(facts))
-    if not len(own):
+    working = _working(facts)
+    if not working.any():
         return NO_HOST
+    whole = int(host.self_ns[working].sum())
+    if isinstance(transfer_bound(facts), Observation):
+        working[facts.transfers] = False
+    own = np.flatnonzero(working)
     total = host.sums(own, host.self_ns)
-    top, whole = int(np.argmax(total)), int(total.sum())
+    top = int(np.argmax(total))
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    places = own[host.name[own] == top]
+    rows = own[host.name[own] == top]
     name = host.label(top)
     text = (
         f"{name} takes {format_share(part)} of the host's own time: {format_ns(int(total[top]))} in "
-        f"{counted(len(places), 'call')}"
+        f"{count_of(len(rows), 'call')}"
     )
-    longest = int(places[np.argmax(host.self_ns[places])])
-    claim = host.union(places)
+    longest = int(rows[np.argmax(host.self_ns[rows])])
+    claim = host.union(rows)
     return Observation(
         text,
         (facts.on_host(f"its longest call: {name}", longest),),
@@ -84,8 +88,8 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     if not cheap.any():
         return None
     top = int(np.argmax(np.where(cheap, total, -1)))
-    places = own[host.name[own] == top]
-    claim = host.union(places)
+    rows = own[host.name[own] == top]
+    claim = host.union(rows)
     if claim.length < limits["share"] * facts.host_busy.length:
         return None
     name = host.label(top)
@@ -93,7 +97,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} is called {int(count[top]):,} times, {format_ns(int(total[top]) // int(count[top]))} each, "
         f"{format_ns(claim.length)} altogether"
     )
-    first = int(places[np.argmin(host.starts[places])])
+    first = int(rows[np.argmin(host.starts[rows])])
     return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
 
 
@@ -118,7 +122,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     if not dear.any():
         return None
     top = int(np.argmax(np.where(dear, total, -1)))
-    places = own[host.name[own] == top]
+    rows = own[host.name[own] == top]
     child = _dearest_child(facts, top)
     if child is None:
         return None
@@ -128,12 +132,8 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} takes {format_ns(int(total[top]))}, of which {itself} itself: the time is in its children, "
         f"most in {host.label(int(host.name[child]))}"
     )
-    longest = int(places[np.argmax((host.ends - host.starts)[places])])
-    evidence = (
-        facts.on_host(f"its longest call: {name}", longest),
-        facts.on_host("the dearest child", child),
-    )
-    return Observation(text, evidence, host.union(places))
+    evidence = (facts.longest_on_host("its longest call", rows), facts.on_host("the dearest child", child))
+    return Observation(text, evidence, host.union(rows))
 
 
 @rule(
@@ -146,11 +146,10 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
         "tensor, blocking copies."
     ),
     limits={"share": 0.5},
+    needs=("device",),
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for a device that does nothing."""
-    if not facts.works:
-        return facts.no_device
     host = facts.host
     waits = facts.waits
     if not len(waits):
@@ -166,10 +165,10 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = idle.intersection(host.union(bad))
     worst = int(waits[np.argmax(lost)])
     name = host.label(int(host.name[worst]))
+    whole = host.union(bad).length
     text = (
-        f"In {counted(len(bad), 'call')} the host waits {format_ns(host.union(bad).length)} for the device, "
-        f"which does nothing in {format_share(share(claim.length, host.union(bad).length))} of that time; "
-        f"longest in {name}"
+        f"In {count_of(len(bad), 'call')} the host waits {format_ns(whole)} for the device, which does "
+        f"nothing in {format_share(share(claim.length, whole))} of that time; longest in {name}"
     )
     return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
 
@@ -185,18 +184,17 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     """The steps wait for input."""
     host = facts.host
-    places = host.places(LOADER)
-    if not len(places):
+    rows = host.matching(LOADER)
+    if not len(rows):
         return None
     if facts.steps is None:
         return NotJudged("the trace has no steps")
-    claim = host.union(places).intersection(facts.judged)
+    claim = host.union(rows).intersection(facts.judged)
     part = share(claim.length, facts.judged.length)
     if part <= limits["share"]:
         return None
-    longest = int(places[np.argmax((host.ends - host.starts)[places])])
     text = f"The data loader takes {format_share(part)} of the step time: {format_ns(claim.length)}"
-    return Observation(text, (facts.on_host("the longest", longest),), claim)
+    return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
 
 
 @rule(
@@ -211,13 +209,11 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
     """The profiler's own work."""
-    places, host = facts.profiler, facts.host
-    if not len(places):
+    if not len(facts.profiler):
         return None
-    longest = int(places[np.argmax((host.ends - host.starts)[places])])
-    name = host.label(int(host.name[longest]))
-    text = f"The profiler itself takes {format_ns(facts.profiling.length)}, longest in {name}"
-    return Observation(text, (facts.on_host(f"the longest: {name}", longest),), facts.profiling)
+    count = count_of(len(facts.profiler), "call")
+    text = f"The profiler itself takes {format_ns(facts.profiling.length)} in {count}"
+    return Observation(text, (facts.longest_on_host("the longest", facts.profiler),), facts.profiling)
 
 
 def _working(facts: SourceFacts) -> AnyArray:

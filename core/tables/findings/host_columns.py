@@ -19,15 +19,16 @@ from ..slices import Slices
 OTHER = 255
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
-WAITS = re.compile(
-    r"^((cuda|hip|cu|xpu|ze)\w*Synchronize|synchronize(Stream)?|(cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD)?"
-    r"|aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity))$"
-)
-"""Calls in which the host waits for the device."""
 BLOCKING_COPIES = re.compile(
-    r"^((cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?|cuMemcpy(HtoD|DtoH|DtoD)?(_v2)?)$"
+    r"^((cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz)?|cuMemcpy(HtoD|DtoH|DtoD)?(_v2)?)$"
 )
 """Calls that copy and return when the copy is done."""
+WAITS = re.compile(
+    r"^(cuda|hip|cu|xpu|ze|mtia|syn|acl)\w*Synchronize(_\w+)?$|^synchronize(Stream|Device|Event)?$"
+    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|"
+    + BLOCKING_COPIES.pattern
+)
+"""Calls in which the host waits for the device."""
 COPY_OPS = re.compile(
     r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
 )
@@ -36,7 +37,7 @@ MOVES_DATA = re.compile(
     r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
 )
 """Calls that start a copy for which the operator around them waits: on an AIU such operators block."""
-ANY_COPY = re.compile(r"memcpy|MemoryCopy|" + MOVES_DATA.pattern, re.IGNORECASE)
+ANY_COPY = re.compile(r"memcpy|MemoryCopy|MemBuffer(Read|Write)|" + MOVES_DATA.pattern, re.IGNORECASE)
 """Calls that copy, whether one waits for them or not."""
 PROFILER = re.compile(
     r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
@@ -57,14 +58,14 @@ class HostSlices(Slices):
         text = self.texts[name]
         return safe(text) if len(text) <= LONG_NAME else short_name(text)
 
-    def places(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
-        """Return the places of the slices (of a kind) whose name fits; each distinct name is asked once."""
-        good = np.zeros(len(self.texts), np.bool_)
+    def matching(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
+        """Return the rows of the slices (of a kind) whose name fits; each distinct name is asked once."""
+        fits = np.zeros(len(self.texts), np.bool_)
         names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
-        good[[name for name in names if pattern.search(self.texts[name])]] = True
-        if not good.any():
+        fits[[name for name in names if pattern.search(self.texts[name])]] = True
+        if not fits.any():
             return np.empty(0, np.int64)
-        mask = good[self.name]
+        mask = fits[self.name]
         return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
 
     @cached_property
@@ -77,9 +78,9 @@ class HostSlices(Slices):
             names[kind] = np.flatnonzero(seen).tolist()
         return names
 
-    def sums(self, places: I64, values: I64) -> I64:
+    def sums(self, rows: I64, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""
-        return Groups(self.name[places], len(self.texts)).sums(values[places])
+        return Groups(self.name[rows], len(self.texts)).sums(values[rows])
 
 
 def host_of(scope: Scope) -> HostSlices:

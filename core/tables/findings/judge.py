@@ -86,11 +86,11 @@ def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Findin
         hit,
         total,
         (facts.source,),
-        _place(facts),
+        _file_of(facts),
     )
 
 
-def _place(facts: SourceFacts) -> str:
+def _file_of(facts: SourceFacts) -> str:
     """Return which of several files is meant: by its rank, else by its name; "" where it is the only one."""
     if len(facts.scope.trace.indexes) < 2:
         return ""
@@ -104,8 +104,8 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
     if steps is None:
         return 0, 0
     if observation.work is not None and facts.scope.attribute == "launch":
-        places = facts.steps_of(observation.work)
-        return len(np.unique(places[places >= 0])), len(steps)
+        at = facts.steps_of(observation.work)
+        return len(np.unique(at[at >= 0])), len(steps)
     claim = observation.claim
     times = np.sort(claim.starts if observation.times is None else observation.times)
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)

@@ -10,23 +10,23 @@ import numpy as np
 from ...base.arrays import I64, U32, AnyArray
 from ...base.intervals import merge
 from ...base.short_names import short_name
-from ...base.units import format_ns, format_share
+from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, promoted_of
 from ..slices import nearest_around
 from ..work import Work
-from .device import NO_LAUNCHES
-from .facts import SourceFacts, counted, share, union_of
+from .facts import NO_LAUNCHES, SourceFacts, of_kind, share, union_of
 from .finding import Evidence, Observation, Outcome
 from .rule import GUIDE, HTA, OWN, PYTORCH, Limits, rule
 
 COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
+COMMUNICATION = KERNEL_TYPES.index("communication")
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
-PRODUCT = re.compile(r"gemm|gemv|matmul|cutlass|xmma|^Cijk_|\bmm_|_mm\b|nvjet", re.IGNORECASE)
-"""Names of matrix products as BLAS libraries write them."""
-ADDMM = re.compile(r"^aten::(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
-WITHIN_DEVICE = re.compile(r"^(Memcpy DtoD|CopyDeviceToDevice)", re.IGNORECASE)
+ADDMM = re.compile(r"^(aten::|extern_kernels\.)(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
+WITHIN_DEVICE = re.compile(
+    r"^(Memcpy (DtoD|D2D)|CopyDeviceToDevice|hipMemcpyDtoD|\w*MemoryCopy\(D2D\))", re.IGNORECASE
+)
 TRITON = re.compile(r"^triton_")
 
 
@@ -38,19 +38,21 @@ TRITON = re.compile(r"^triton_")
         "least {times} times as much as the next"
     ),
     origin=f"{GUIDE} (hotspot); the limits are {OWN}",
-    helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
+    helps=(
+        "This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often. A "
+        "collective lasts while one rank waits for another: see `tracelane ranks`."
+    ),
     limits={"share": 0.5, "times": 2},
+    needs=("device",),
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the device time."""
-    if not facts.works:
-        return facts.no_device
     labels: dict[str, int] = {}
     codes = []
     for work in facts.works:
-        places, numbers = work.distinct_names
+        rows, numbers = work.distinct_names
         own = [labels.setdefault(short_name(raw), len(labels)) for raw in facts.index.strings(numbers)]
-        codes.append(np.array(own, np.int64)[places])
+        codes.append(np.array(own, np.int64)[rows])
     total = np.zeros(len(labels), np.int64)
     for work, code in zip(facts.works, codes):
         np.add.at(total, code, np.where(work.kinds() == MEMORY, 0, work.durations))
@@ -65,6 +67,8 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     times = "in one run" if count == 1 else f"in {count:,} runs"
     name = list(labels)[top]
     text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
+    if any((work.kinds()[at] == COMMUNICATION).any() for work, at in zip(facts.works, runs)):
+        text += "; it is communication, and waits for other ranks, too"
     evidence = (_longest(facts, runs, f"its longest run: {name}"),)
     return Observation(text, evidence, claim, work=_positions(facts, runs))
 
@@ -82,19 +86,18 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         "cold cache after a copy."
     ),
     limits={"count": 3, "times": 2},
+    needs=("device",),
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel take very different times."""
-    if not facts.works:
-        return facts.no_device
     best: Observation | None = None
     alike = 0
     for work in facts.works:
-        places = np.flatnonzero(work.kinds() == COMPUTE)
-        if not len(places):
+        rows = np.flatnonzero(work.kinds() == COMPUTE)
+        if not len(rows):
             continue
-        code = _shapes(facts, work, places)
-        duration = work.durations[places]
+        code = _shapes(facts, work, rows)
+        duration = work.durations[rows]
         quick = _lower_quartiles(code, duration)
         slow = (duration > limits["times"] * quick[code]) & (quick[code] > 0)
         slow &= np.bincount(code)[code] >= limits["count"]
@@ -105,11 +108,11 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         alike += int(np.count_nonzero(lost))
         top = int(np.argmax(lost))
         if best is None or int(lost[top]) > best.claimed_ns:
-            runs = places[code == top]
-            best = _uneven(facts, work, runs, places[slow & (code == top)], int(quick[top]), int(lost[top]))
+            runs = rows[code == top]
+            best = _uneven(facts, work, runs, rows[slow & (code == top)], int(quick[top]), int(lost[top]))
     if best is None:
         return None
-    more = f"; {counted(alike - 1, 'more kernel')} alike" if alike > 1 else ""
+    more = f"; {count_of(alike - 1, 'more kernel')} alike" if alike > 1 else ""
     return replace(best, text=best.text + more)
 
 
@@ -127,7 +130,8 @@ def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int,
     worst = int(slow[np.argmax(duration[slow])])
     name = short_name(facts.index.string(int(work.names[worst])))
     text = (
-        f"{name}: {len(slow):,} of {counted(len(runs), 'run')} take up to {format_ns(int(duration[worst]))}, "
+        f"{name}: {len(slow):,} of {len(runs):,} runs {'takes' if len(slow) == 1 else 'take up to'} "
+        f"{format_ns(int(duration[worst]))}, "
         f"the quick ones {format_ns(quick_ns)} (median {format_ns(float(np.median(duration[runs])))})"
     )
     evidence = (facts.on_device(f"the slowest run of {name}", work, worst),)
@@ -145,11 +149,10 @@ def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int,
     origin=f"{HTA}'s launch statistics; the limits are {OWN}",
     helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
     limits={"share": 0.5, "count": 20},
+    needs=("device",),
 )
 def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     """Launching takes longer than what is launched."""
-    if not facts.works:
-        return facts.no_device
     launches, starts, launched = [], [], []
     for work, side in zip(facts.works, facts.sides):
         at = np.flatnonzero(side.launches != NONE)
@@ -191,15 +194,15 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     """A library asks for the occupancy before it launches."""
-    places = facts.host.places(OCCUPANCY, RUNTIME)
-    if not len(places):
+    rows = facts.host.matching(OCCUPANCY, RUNTIME)
+    if not len(rows):
         return None
-    claim = facts.host.union(places)
+    claim = facts.host.union(rows)
     text = (
-        f"{len(places):,} launches were preceded by a query for the kernel's occupancy: matrix products or "
-        "convolutions whose library adapts the launch to the device"
+        f"{count_of(len(rows), 'launch was', 'launches were')} preceded by a query for the kernel's "
+        "occupancy: matrix products or convolutions whose library adapts the launch to the device"
     )
-    first = int(places[np.argmin(facts.host.starts[places])])
+    first = int(rows[np.argmin(facts.host.starts[rows])])
     return Observation(text, (facts.on_host("the first query", first),), claim)
 
 
@@ -214,22 +217,21 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     helps=(
         "A fused epilogue avoids the copy: linear with a one-dimensional bias, torch.compile, max-autotune."
     ),
+    needs=("device",),
 )
 def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """A copy within the device puts the bias of an addmm in place, right before its product."""
-    if not facts.works:
-        return facts.no_device
-    addmm = facts.host.positions[facts.host.places(ADDMM, OP)]
+    addmm = facts.host.positions[facts.host.matching(ADDMM, OP)]
     starts, ends, pairs, copies = [], [], [], []
     copied = False
     for work, side in zip(facts.works, facts.sides):
-        is_copy, is_product = (_named(facts, work, pattern) for pattern in (WITHIN_DEVICE, PRODUCT))
+        is_copy, is_product = _named(facts, work, WITHIN_DEVICE), of_kind(work, "gemm")
         copied |= bool(is_copy.any())
         if not is_copy.any() or not len(addmm):
             continue
-        for _, places in work.by_stream():
-            at = np.flatnonzero(is_copy[places[:-1]] & is_product[places[1:]])
-            copy, product = places[at], places[at + 1]
+        for _, rows in work.by_stream():
+            at = np.flatnonzero(is_copy[rows[:-1]] & is_product[rows[1:]])
+            copy, product = rows[at], rows[at + 1]
             both = (side.launches[copy] != NONE) & (side.launches[product] != NONE)
             copy, product = copy[both], product[both]
             one = nearest_around(facts.index, side.launches[copy].astype(np.int64), addmm)
@@ -245,7 +247,8 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = merge(np.concatenate(starts), np.concatenate(ends))
     work, copy_at, product_at = pairs[0]
     count = sum(len(part) for part in starts)
-    text = f"{count:,} copies within the device stand right before the matrix product of the same addmm"
+    what = count_of(count, "copy within the device stands", "copies within the device stand")
+    text = f"{what} right before the matrix product of the same addmm"
     evidence = (facts.on_device("a copy", work, copy_at), facts.on_device("its product", work, product_at))
     return Observation(text, evidence, claim, work=np.unique(np.concatenate(copies)))
 
@@ -257,25 +260,25 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     origin=f"{GUIDE}; {PYTORCH}",
     helps="The name holds the fused operators; the CPU slice of the same name launched it.",
     note=True,
+    needs=("device",),
 )
 def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     """Kernels that Triton compiled."""
-    if not facts.works:
-        return facts.no_device
     masks = [_named(facts, work, TRITON) for work in facts.works]
-    places = [np.flatnonzero(mask) for mask in masks]
-    count = sum(len(at) for at in places)
+    rows = [np.flatnonzero(mask) for mask in masks]
+    count = sum(len(at) for at in rows)
     if not count:
         return None
-    ns = sum(int(work.durations[at].sum()) for work, at in zip(facts.works, places))
+    ns = sum(int(work.durations[at].sum()) for work, at in zip(facts.works, rows))
     whole = sum(int(work.durations.sum()) for work in facts.works)
-    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, places)])
-    text = f"{count:,} runs of Triton kernels take {format_share(share(ns, whole))} of the device time"
-    evidence = [_longest(facts, places, "the longest run")]
-    calls = facts.host.places(TRITON, OP)
+    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, rows)])
+    what = count_of(count, "run of a Triton kernel takes", "runs of Triton kernels take")
+    text = f"{what} {format_share(share(ns, whole))} of the device time"
+    evidence = [_longest(facts, rows, "the longest run")]
+    calls = facts.host.matching(TRITON, OP)
     if len(calls):
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
-    return Observation(text, tuple(evidence), claim, work=_positions(facts, places))
+    return Observation(text, tuple(evidence), claim, work=_positions(facts, rows))
 
 
 @rule(
@@ -298,45 +301,47 @@ def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     ours = np.isin(target, facts.host.positions.astype(target.dtype)) & bound
     if not ours.any():
         return None
-    place = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
-    text = f"{int(ours.sum()):,} backward operators are linked with the forward ones they belong to"
+    row = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
+    linked = int(ours.sum())
+    text = f"{count_of(linked, 'backward operator is', 'backward operators are')} linked with the forward "
+    text += f"{'one it belongs' if linked == 1 else 'ones they belong'} to"
     times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]
-    return Observation(text, (facts.on_host("the first backward operator", place),), times=times)
+    return Observation(text, (facts.on_host("the first backward operator", row),), times=times)
 
 
 def _named(facts: SourceFacts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
     """Return which pieces of work have a name that fits, raw or short."""
-    places, numbers = work.distinct_names
+    rows, numbers = work.distinct_names
     texts = facts.index.strings(numbers)
-    good = [bool(pattern.search(raw) or pattern.search(short_name(raw))) for raw in texts]
-    return np.array(good, np.bool_)[places]
+    fits = [bool(pattern.search(raw) or pattern.search(short_name(raw))) for raw in texts]
+    return np.array(fits, np.bool_)[rows]
 
 
-def _shapes(facts: SourceFacts, work: Work, places: I64) -> I64:
+def _shapes(facts: SourceFacts, work: Work, rows: I64) -> I64:
     """Return a number from 0 for each combination of name, grid and block of pieces of work."""
-    code: I64 = np.unique(work.names[places], return_inverse=True)[1]
-    order = np.argsort(work.positions[places], kind="stable")
+    code: I64 = np.unique(work.names[rows], return_inverse=True)[1]
+    order = np.argsort(work.positions[rows], kind="stable")
     for key in ("grid", "block"):
-        values = np.empty(len(places), np.int64)
-        values[order] = promoted_of(facts.index, key, work.positions[places][order].astype(np.int64))
+        values = np.empty(len(rows), np.int64)
+        values[order] = promoted_of(facts.index, key, work.positions[rows][order].astype(np.int64))
         _, which = np.unique(values, return_inverse=True)
         _, code = np.unique(code * (int(which.max()) + 1) + which, return_inverse=True)
     return code
 
 
-def _positions(facts: SourceFacts, places: list[I64]) -> U32:
-    """Return the positions of the work at these places of each device, ascending."""
-    positions: U32 = np.unique(np.concatenate([work.positions[at] for work, at in zip(facts.works, places)]))
+def _positions(facts: SourceFacts, rows: list[I64]) -> U32:
+    """Return the positions of the work in these rows of each device, ascending."""
+    positions: U32 = np.unique(np.concatenate([work.positions[at] for work, at in zip(facts.works, rows)]))
     return positions
 
 
-def _longest(facts: SourceFacts, places: list[I64], label: str) -> Evidence:
+def _longest(facts: SourceFacts, rows: list[I64], label: str) -> Evidence:
     best = None
-    for work, at in zip(facts.works, places):
+    for work, at in zip(facts.works, rows):
         if len(at):
-            place = int(at[np.argmax(work.durations[at])])
-            ns = int(work.durations[place])
+            row = int(at[np.argmax(work.durations[at])])
+            ns = int(work.durations[row])
             if best is None or ns > best[0]:
-                best = ns, work, place
+                best = ns, work, row
     assert best is not None
     return facts.on_device(label, best[1], best[2])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...base.intervals import merge
-from ...base.units import format_bytes, format_ns, format_share
+from ...base.units import count_of, format_bytes, format_ns, format_share
 from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
-from .facts import SourceFacts, counted, share, union_of
+from .facts import SourceFacts, share, union_of
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import OWN, TENSORBOARD, Limits, rule
 from .steps import NO_STEPS
@@ -71,8 +71,8 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is allocated grows with every step."""
-    found = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
-    if not found:
+    known = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
+    if not known:
         return NO_RECORDS
     steps = facts.steps
     if steps is None:
@@ -80,7 +80,7 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     if len(steps) < limits["steps"]:
         return NotJudged(f"the trace has less than {limits['steps']:g} steps")
     worst: tuple[int, Allocator] | None = None
-    for one in found:
+    for one in known:
         at = np.searchsorted(one.times, steps.ends, "right") - 1
         level = np.where(at >= 0, one.total[np.maximum(at, 0)], one.total[0] - one.changes[0])
         grown = int(level[-1] - level[0])
@@ -104,28 +104,27 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     "the device copies from or to pageable memory of the host, as the copies' names say",
     origin="PyTorch, performance tuning guide (pinned memory)",
     helps="Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
+    needs=("device",),
 )
 def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies from or to pageable memory."""
-    if not facts.works:
-        return facts.no_device
     sets, count = [], 0
     longest: tuple[int, Evidence] | None = None
     for work in facts.works:
-        places, numbers = work.distinct_names
-        good = [PAGEABLE.search(text) is not None for text in facts.index.strings(numbers)]
-        at = np.flatnonzero(np.array(good, np.bool_)[places])
+        rows, numbers = work.distinct_names
+        fits = [PAGEABLE.search(text) is not None for text in facts.index.strings(numbers)]
+        at = np.flatnonzero(np.array(fits, np.bool_)[rows])
         sets.append(merge(work.starts[at], work.ends[at]))
         count += len(at)
         if len(at):
-            place = int(at[np.argmax(work.durations[at])])
-            ns = int(work.durations[place])
+            row = int(at[np.argmax(work.durations[at])])
+            ns = int(work.durations[row])
             if longest is None or ns > longest[0]:
-                longest = ns, facts.on_device("the longest", work, place)
+                longest = ns, facts.on_device("the longest", work, row)
     if longest is None:
         return None
     claim = union_of(sets)
-    text = f"{counted(count, 'copy of pageable memory', 'copies of pageable memory')} take"
+    text = f"{count_of(count, 'copy of pageable memory', 'copies of pageable memory')} take"
     text += f"{'s' if count == 1 else ''} {format_ns(claim.length)}"
     return Observation(text, (longest[1],), claim)
 
@@ -133,14 +132,14 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 def _sizes(facts: SourceFacts) -> dict[int, int]:
     """Return the bytes of memory of each device by its number, as far as the file tells."""
     envelope: Any = facts.index.manifest.get("envelope") or {}
-    told = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
-    found = {}
-    for one in told if isinstance(told, list) else ():
+    properties = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
+    sizes = {}
+    for one in properties if isinstance(properties, list) else ():
         if isinstance(one, dict):
             number, size = one.get("id"), one.get("totalGlobalMem")
             if isinstance(number, int) and isinstance(size, int) and size > 0:
-                found[number] = size
-    return found
+                sizes[number] = size
+    return sizes
 
 
 def _at_peak(facts: SourceFacts, use: AllocatorUse) -> Evidence:

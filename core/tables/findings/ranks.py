@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.intervals import merge
-from ...base.units import format_ns
+from ...base.units import count_of, format_ns
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import HTA, OWN, Limits, rule
 
-SHOWN = 3
-"""Collectives that are shown as evidence."""
+EVIDENCE = 3
+"""Collectives that are named as evidence."""
 
 
 @rule(
@@ -40,7 +40,7 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     if share(claim.length, facts.span_ns) < limits["share"]:
         return None
     rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
-    entries = skew.last_entry[rows[:SHOWN]]
+    entries = skew.last_entry[rows[:EVIDENCE]]
     evidence = tuple(
         facts.slice(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
@@ -51,8 +51,14 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         )
         for row, entry in zip(rows.tolist(), entries.tolist())
     )
-    text = (
-        f"{facts.rank_title} comes last to {len(rows):,} of {len(skew):,} collectives: the other"
-        f" {len(skew.sources) - 1:,} ranks wait {format_ns(int(caused[column]))} for it, added up"
-    )
+    others, waited = len(skew.sources) - 1, int(caused[column])
+    text = imbalance_text(facts.rank_title, len(rows), len(skew), others, waited)
     return Observation(text, evidence, claim, times=skew.last_start[rows])
+
+
+def imbalance_text(rank: str, late: int, collectives: int, others: int, waited_ns: int) -> str:
+    """Return the sentence about the rank that comes last to collectives, and how long others wait for it."""
+    who = f"the other rank waits {format_ns(waited_ns)} for it"
+    if others > 1:
+        who = f"the other {others:,} ranks wait {format_ns(waited_ns)} for it, added up"
+    return f"{rank} comes last to {late:,} of {count_of(collectives, 'collective')}: {who}"

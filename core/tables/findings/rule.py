@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...base.units import format_ns
 from .finding import Outcome
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Limits: TypeAlias = Mapping[str, float]
 Judge: TypeAlias = "Callable[[SourceFacts, Limits], Outcome]"
+Need: TypeAlias = Literal["device", "host"]
 
 OWN = "our own choice"
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -39,15 +40,20 @@ class Rule:
     limits: Limits = field(default_factory=dict)
     note: bool = False  # a fact for reading on, no loss
     always: bool = False  # however little time it claims
+    needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
 
     def __call__(self, facts: SourceFacts) -> Outcome:
-        """Return what the rule says of one source."""
+        """Return what the rule says of one source, or what the source lacks."""
+        for need in self.needs:
+            lacking = facts.lacking(need)
+            if lacking is not None:
+                return lacking
         return self.judge(facts, self.limits)
 
     @property
     def threshold(self) -> str:
         """The test with its limits filled in."""
-        return self.test.format(**{key: _shown(key, limit) for key, limit in self.limits.items()})
+        return self.test.format(**{key: _limit_text(key, limit) for key, limit in self.limits.items()})
 
 
 def rule(
@@ -60,12 +66,13 @@ def rule(
     limits: Limits | None = None,
     note: bool = False,
     always: bool = False,
+    needs: tuple[Need, ...] = (),
 ) -> Callable[[Judge], Rule]:
     """Make a rule of the function that judges a source by these limits."""
-    return lambda judge: Rule(id, title, test, origin, helps, judge, dict(limits or {}), note, always)
+    return lambda judge: Rule(id, title, test, origin, helps, judge, dict(limits or {}), note, always, needs)
 
 
-def _shown(key: str, limit: float) -> str:
+def _limit_text(key: str, limit: float) -> str:
     if key.endswith("share"):
         return f"{limit * 100:g} %"
     return format_ns(limit) if key.endswith("_ns") else f"{limit:g}"

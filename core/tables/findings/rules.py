@@ -10,6 +10,7 @@ from . import (
     clocks,
     compiled,
     device,
+    gaps,
     host,
     kernels,
     memory,
@@ -21,6 +22,7 @@ from .rule import Rule
 FILES: Final = (
     ranks,
     device,
+    gaps,
     kernels,
     memory,
     host,

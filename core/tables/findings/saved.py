@@ -1,4 +1,4 @@
-"""Findings of a whole trace kept beside its index, so that opening it again shows them at once."""
+"""Findings of a whole trace, stored beside its index: opening it again shows them at once."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ NAME = "findings"
 
 
 def saved_findings(scope: Scope) -> Findings:
-    """Return the findings of a scope; those of a whole trace are kept."""
+    """Return the findings of a scope; those of a whole trace are computed once and stored."""
     from .judge import findings  # all the rules, which reading findings does not need
 
     if not is_whole(scope):
         return findings(scope)
-    found = kept_findings(scope)
-    if found is None:
-        found = findings(scope)
-        write_cached(cache_file(scope, NAME), findings_object(found, 0))
-    return found
+    stored = stored_findings(scope)
+    if stored is None:
+        stored = findings(scope)
+        write_cached(cache_file(scope, NAME), findings_object(stored, 0))
+    return stored
 
 
-def kept_findings(scope: Scope) -> Findings | None:
-    """Return the findings kept of a whole trace, None where there are none; takes no time."""
+def stored_findings(scope: Scope) -> Findings | None:
+    """Return the findings stored of a whole trace, None where there are none; takes no time."""
     if not is_whole(scope):
         return None
     try:

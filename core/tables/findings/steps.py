@@ -7,12 +7,11 @@ import numpy as np
 from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.safe_text import safe
-from ...base.units import format_ns, format_share
+from ...base.units import count_of, format_ns, format_share
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..step_choice import Steps
 from .baseline import Baseline
-from .device import NO_HOST
-from .facts import SourceFacts, counted, share
+from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .host import LOADER
 from .rule import GUIDE, OWN, Limits, rule
@@ -71,7 +70,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(notes):
         return NotJudged("the trace holds no annotations")
     running = (host.kinds == OP) | (host.kinds == RUNTIME)
-    running[host.places(LOADER)] = True  # an annotation in newer traces, and has a rule of its own
+    running[host.matching(LOADER)] = True  # an annotation in newer traces, and has a rule of its own
     operators = np.flatnonzero(running)
     late: list[I64] = []
     for lane in np.unique(host.lanes[notes]).tolist():
@@ -79,26 +78,26 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
         starts = np.sort(host.starts[operators[host.lanes[operators] == lane]])
         if not len(starts):
             continue
-        place = np.minimum(np.searchsorted(starts, host.starts[here]), len(starts) - 1)
-        first = starts[place]
+        row = np.minimum(np.searchsorted(starts, host.starts[here]), len(starts) - 1)
+        first = starts[row]
         inside = (first >= host.starts[here]) & (first < host.ends[here])
         gap = first - host.starts[here]
         whole = host.ends[here] - host.starts[here]
-        good = inside & (gap >= limits["gap_ns"]) & (gap >= limits["share"] * whole)
-        late.append(np.stack([here[good], first[good]]))
-    places, firsts = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
-    if not len(places):
+        fits = inside & (gap >= limits["gap_ns"]) & (gap >= limits["share"] * whole)
+        late.append(np.stack([here[fits], first[fits]]))
+    rows, firsts = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
+    if not len(rows):
         return None
-    claim = merge(host.starts[places], firsts)
-    worst = int(np.argmax(firsts - host.starts[places]))
-    place = int(places[worst])
-    gap, whole = int(firsts[worst] - host.starts[place]), int(host.ends[place] - host.starts[place])
-    name = host.label(int(host.name[place]))
+    claim = merge(host.starts[rows], firsts)
+    worst = int(np.argmax(firsts - host.starts[rows]))
+    row = int(rows[worst])
+    gap, whole = int(firsts[worst] - host.starts[row]), int(host.ends[row] - host.starts[row])
+    name = host.label(int(host.name[row]))
     text = (
-        f"In {counted(len(places), 'annotation')} the first operator comes late; in {name} "
+        f"In {count_of(len(rows), 'annotation')} the first operator comes late; in {name} "
         f"after {format_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
-    return Observation(text, (facts.on_host(name, place),), claim)
+    return Observation(text, (facts.on_host(name, row),), claim)
 
 
 @rule(
@@ -113,11 +112,10 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
         "For tiny work the price of each compiled call exceeds what it saves: compile more at once, or not "
         "this part."
     ),
+    needs=("host",),
 )
 def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     """Steps with compiled regions take longer than steps without."""
-    if not len(facts.host):
-        return NO_HOST
     if facts.baseline is not None:
         return _slower_than_baseline(facts, facts.baseline)
     compiled_starts = _compiled_starts(facts)
@@ -134,8 +132,8 @@ def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     if compiled <= eager:
         return None
     text = (
-        f"The {int(compiles.sum())} steps with compiled regions take {format_ns(compiled)}, the "
-        f"{int((~compiles).sum())} without {format_ns(eager)} (medians)"
+        f"The {int(compiles.sum()):,} steps with compiled regions take {format_ns(compiled)}, the "
+        f"{int((~compiles).sum()):,} without {format_ns(eager)} (medians)"
     )
     return _slower_steps(text, facts, steps, np.flatnonzero(compiles), compiled - eager)
 
@@ -146,7 +144,7 @@ def _compiled_starts(facts: SourceFacts) -> I64:
 
     host = facts.host
     starts: I64 = np.sort(
-        np.concatenate([host.starts[host.places(pattern)] for pattern in (REGIONS, GRAPHS)])
+        np.concatenate([host.starts[host.matching(pattern)] for pattern in (REGIONS, GRAPHS)])
     )
     return starts
 
@@ -172,10 +170,10 @@ def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
     return _slower_steps(text, facts, steps, np.arange(len(steps)), slow - quick)
 
 
-def _slower_steps(text: str, facts: SourceFacts, steps: Steps, places: I64, ns: float) -> Observation:
+def _slower_steps(text: str, facts: SourceFacts, steps: Steps, rows: I64, ns: float) -> Observation:
     """Return what is said of steps that take so many ns more than others."""
-    first = int(places[0])
+    first = int(rows[0])
     position = int(steps.positions[first])
     evidence = facts.slice("the first step", position, int(steps.starts[first]), int(steps.ends[first]))
-    claim = merge(steps.starts[places], steps.ends[places])
-    return Observation(text, (evidence,), claim, min(round(ns) * len(places), claim.length))
+    claim = merge(steps.starts[rows], steps.ends[rows])
+    return Observation(text, (evidence,), claim, min(round(ns) * len(rows), claim.length))
