@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.store import Index
+from ..query.lookup import processes_of
 from .attendance import Attendance
 from .devices import KERNEL_CATEGORIES
 from .flex import is_flex, sync_groups
@@ -113,7 +114,7 @@ def collectives_of(index: Index) -> tuple[int, Collectives]:
 def collectives_at(index: Index, level: int) -> Collectives:
     """Return the collectives that show in one way."""
     if is_flex(index):
-        return _flex_collectives(index) if level == DEVICE else _no_collectives()
+        return flex_collectives(index) if level == DEVICE else _no_collectives()
     categories = index.column("slices.category")
     is_kernel = category_mask(index, KERNEL_CATEGORIES)
     is_candidate = {
@@ -153,8 +154,9 @@ def _no_collectives() -> Collectives:
     return Collectives(none, none, none, (), none, none, ())
 
 
-def _flex_collectives(index: Index) -> Collectives:
-    """Return the collectives of a FLEX job trace: what a sync group sends and receives, first to last.
+def flex_collectives(index: Index, process: int | None = None) -> Collectives:
+    """Return the collectives of a FLEX job trace, or of one of its processes by number: what a sync group
+    sends and receives, first to last.
 
     Where a group comes again, the k-th slice of each name belongs to its k-th collective.
     """
@@ -163,6 +165,8 @@ def _flex_collectives(index: Index) -> Collectives:
         return _no_collectives()
     names = index.column("slices.name")
     positions = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype))).astype(np.int64)
+    if process is not None:
+        positions = positions[processes_of(index, positions) == process]
     starts = index.column("slices.start")[positions].astype(np.int64)
     order = np.lexsort((positions, starts))
     positions, starts = positions[order], starts[order]

@@ -97,6 +97,17 @@ def flex_rank(pid: str) -> int | None:
     return int(text) if text.isdigit() and len(text) < 7 else None
 
 
+def ranks_of_processes(trace: Trace) -> dict[int, int]:
+    """Return the rank of each process, by its number, where one FLEX job trace holds several ranks; empty
+    otherwise.
+    """
+    if len(trace.indexes) != 1 or not is_flex(trace.indexes[0]):
+        return {}
+    ranks = {device.process: flex_rank(device.pid) for device in devices(trace)}
+    known = {process: rank for process, rank in ranks.items() if rank is not None}
+    return known if len(known) > 1 and len(set(known.values())) == len(ranks) else {}
+
+
 def device_keys(trace: Trace) -> dict[str, Device]:
     """Return the devices by key: the pid as people write it, with the source's number where pids repeat."""
     all_devices = devices(trace)

@@ -95,8 +95,10 @@ def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str =
     `worst` leaves only so many ranks (and groups), those that the others wait for most.
     """
     result = ranks(scope)
-    sources = [rank.source for rank in result.ranks]
-    origins = rank_origins(scope.trace, sources) if group_by else {}
+    origins: Mapping[int, RankOrigin] = {}
+    if group_by:
+        of_files = rank_origins(scope.trace, sorted({result.file_of(rank.source) for rank in result.ranks}))
+        origins = {rank.source: of_files[result.file_of(rank.source)] for rank in result.ranks}
     return tables_of_ranks(result, scope.origin, origins, group_by, worst, first)
 
 
@@ -132,7 +134,7 @@ def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int 
     """
     worst_first = result.worst_first[:most]
     rows = [{**_row(rank), GROUP.key: groups.get(rank.source, "")} for rank in worst_first]
-    jumps = [(rank.source, rank.position) for rank in worst_first]
+    jumps = [(result.file_of(rank.source), rank.position) for rank in worst_first]
     totals = {"alignment": result.alignment, "missing": list(result.missing)}
     rank, *others = RANK_COLUMNS
     columns = (rank, GROUP, *others) if groups else RANK_COLUMNS
@@ -165,7 +167,7 @@ def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = Non
                 },
             }
         )
-        jumps.append((alike[0].source, alike[0].position))
+        jumps.append((result.file_of(alike[0].source), alike[0].position))
     order = sorted(range(len(rows)), key=lambda at: -rows[at]["kept_waiting_ns"])[:most]
     notes = (
         "step, compute, communication and idle are medians over the ranks of a group, the rest are sums",
@@ -192,7 +194,7 @@ def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = 
     rows = [
         row_of_object(IN_STEP_COLUMNS, row, step=row.label, rank=result.number(row.source)) for row in ordered
     ]
-    jumps = [(row.source, row.position) for row in ordered]
+    jumps = [(result.file_of(row.source), row.position) for row in ordered]
     title = "Ranks step by step"
     return Table.from_rows("imbalance", title, result.scope, IN_STEP_COLUMNS, rows, jumps, is_drawn=is_drawn)
 
@@ -221,7 +223,7 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
         "last_rank": [numbers[at] if late else None for at, late in zip(last.tolist(), skew.late.tolist())],
     }
     positions = skew.positions[skew.last_entry]
-    sources = np.array(skew.sources, np.int64)[last]
+    sources = np.array([result.file_of(source) for source in skew.sources], np.int64)[last]
     return Table(
         "collectives",
         "Collectives",
@@ -245,7 +247,7 @@ def rank_steps_table(result: Ranks) -> Table:
         )
         for step in result.steps
     ]
-    jumps = [(step.slowest, step.position) for step in result.steps]
+    jumps = [(result.file_of(step.slowest), step.position) for step in result.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     title = "Slowest rank of each step"
     return Table.from_rows("steps", title, result.scope, STEP_COLUMNS, rows, jumps, notes=notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,13 +14,13 @@ from ..index.captures import Capture, ranks_text
 from .alignment import RankClock
 from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
-from .devices import KERNEL_CATEGORIES
+from .devices import KERNEL_CATEGORIES, ranks_of_processes
 from .flex import is_flex
 from .groups import Groups, category_mask
 from .kinds import KERNEL_TYPES
 from .rank_groups import host_of_source
 from .scope import Scope
-from .skew import Skew, skew
+from .skew import Skew, skew, skew_of_processes
 from .step_choice import Steps, find_steps
 from .work import Work, work_of
 
@@ -103,6 +103,11 @@ class Ranks:
     steps: tuple[RankStep, ...]
     missing: tuple[int, ...]
     alignment: str
+    in_one_file: bool = False  # sources are then numbers of its processes
+
+    def file_of(self, source: int) -> int:
+        """Return the file in which the slices of a rank are."""
+        return 0 if self.in_one_file else source
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -174,6 +179,9 @@ class RankFacts:
 def ranks(scope: Scope) -> Ranks:
     """Return what each rank of a scope did; a trace without ranks counts its files."""
     trace = scope.trace
+    processes = ranks_of_processes(trace)
+    if processes:
+        return _ranks_in_one_file(scope, processes)
     own = trace.alignment.ranks
     files = range(len(trace.members) or len(trace.indexes))
     sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
@@ -203,6 +211,27 @@ def ranks(scope: Scope) -> Ranks:
     members = tuple(member for member in trace.members if member.rank is not None)
     missing = Capture("", members).missing if len(members) > 1 else ()
     return compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
+
+
+def _ranks_in_one_file(scope: Scope, processes: Mapping[int, int]) -> Ranks:
+    """Return what each rank did of a file whose processes, by number, are ranks: they share a clock."""
+    trace, steps = scope.trace, _steps(scope, 0)
+    works = work_of(scope)
+    facts = [
+        RankFacts(
+            source=process,
+            rank=rank,
+            title=f"rank {rank}",
+            host=host_of_source(trace, 0),
+            path=str(trace.sources[0].path),
+            clock=STAMPED,
+            steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
+            devices=RankDevices.of([work for work in works if work.device.process == process]),
+        )
+        for process, rank in processes.items()
+    ]
+    waiting = skew_of_processes(scope, list(processes))
+    return replace(compared_ranks(scope.text, facts, waiting, (), ""), in_one_file=True)
 
 
 def compared_ranks(

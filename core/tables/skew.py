@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from .attendance import Attendance
-from .collectives import Matched
+from .collectives import Matched, flex_collectives, match
 from .groups import Groups
 from .op_events import slice_lanes
 from .scope import Scope
@@ -145,6 +145,20 @@ def skew(scope: Scope) -> Skew:
         shift[own] += _device_offsets(scope, source, positions)
         inside[own] = _inside(scope, source, positions)
     return skew_of(alignment.ranks, matched, shift, inside, scope.range)
+
+
+def skew_of_processes(scope: Scope, processes: Sequence[int]) -> Skew:
+    """Return the collectives of a FLEX job trace whose processes, by number, are ranks; `sources` are these
+    numbers.
+    """
+    index = scope.trace.indexes[0]
+    matched = match([flex_collectives(index, process) for process in processes])
+    order = np.argsort(matched.positions, kind="stable")
+    shift, inside = np.empty(len(order), np.int64), np.empty(len(order), np.bool_)
+    positions = matched.positions[order]
+    shift[order] = scope.clocks.offset(0) + _device_offsets(scope, 0, positions)
+    inside[order] = _inside(scope, 0, positions)
+    return skew_of(tuple(processes), matched, shift, inside, scope.range)
 
 
 def skew_of(

@@ -159,3 +159,50 @@ def test_counters_of_cycles_are_numbers(tmp_path: Path) -> None:
     assert row["arg:TS3"] == sum(starts) and row["arg:TS4"] == sum(starts) + 4 * 300
     assert row["arg:Power"] == 64
     trace.close()
+
+
+def ranks_in_one_file(path: Path, ranks: dict[int, int], *, documents: bool = False) -> Trace:
+    """Write the job traces of ranks, each so many µs late, into one file: one array, or one after another."""
+    folder = jobs_of_ranks(path / "jobs", ranks)
+    parts = [json.loads((folder / f"p-{rank}-job-4.json").read_text()) for rank in ranks]
+    whole = (
+        "\n".join(map(json.dumps, parts)) if documents else json.dumps([e for part in parts for e in part])
+    )
+    (path / "all.json").write_text(whole)
+    return open_trace([path / "all.json"], index_dir=path / "i")
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_pids_of_one_file_are_ranks(documents: bool, tmp_path: Path) -> None:
+    """Several pids in one file are ranks with steps, times and waits of their own; the late one is named."""
+    trace = ranks_in_one_file(tmp_path, {0: 0, 2: 60, 7: 10}, documents=documents)
+    tables = analyse_ranks(Scope(trace))
+    rows = {row["rank"]: row for row in tables["ranks"].rows()}
+    assert list(rows) == [2, 0, 7]
+    assert {
+        rank: (row["steps"], row["step_ns"], row["kernels"]) for rank, row in rows.items()
+    } == dict.fromkeys(rows, (4, 1_000_000, 12))
+    assert (rows[2]["last"], rows[2]["waited_ns"]) == (4, 0)
+    assert (rows[0]["waited_ns"], rows[7]["waited_ns"]) == (4 * 60_000, 4 * 50_000)
+    assert [row["ranks"] for row in tables["collectives"].rows()] == [[0, 2, 7]] * 4
+    assert len(tables["imbalance"]) == 12 and set(tables["steps"].data["slowest"]) == {2}
+    (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
+    assert finding.text.startswith("Rank 2 comes last to 4 of 4 collectives: the other 2 ranks wait 440 µs")
+    trace.close()
+
+
+@needs_corpus
+def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
+    """The public sample as two pids: each has the times of the sample, and nobody is said to wait."""
+    job = json.loads((CORPUS / "aiu" / "sample_flex_3062_job_4.json").read_text())
+    (tmp_path / "two.json").write_text(json.dumps([event | {"pid": pid} for pid in (0, 1) for event in job]))
+    trace = open_trace([tmp_path / "two.json"], index_dir=tmp_path / "i")
+    rows = list(analyse_ranks(Scope(trace))["ranks"].rows())
+    sample = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=tmp_path / "i")
+    (alone,) = breakdown(Scope(sample)).devices
+    assert [(row["rank"], row["kernels"], row["busy_ns"]) for row in rows] == [
+        (rank, 17, alone.busy_ns) for rank in (0, 1)
+    ]
+    sample.close()
+    assert "rank-imbalance" in dict(findings(Scope(trace)).not_judged)
+    trace.close()

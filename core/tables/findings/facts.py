@@ -17,12 +17,12 @@ from ...base.units import count_of
 from ...index.format import NONE
 from ...index.store import Index
 from ..attribution import steps_of_work
-from ..devices import kernel_kinds
+from ..devices import kernel_kinds, ranks_of_processes
 from ..host import LaunchSide, launch_sides, trace_starts
 from ..kinds import KERNEL_TYPES, KernelType, kind_table
 from ..op_events import OP, RUNTIME
 from ..scope import Scope
-from ..skew import Skew, skew
+from ..skew import Skew, skew, skew_of_processes
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..work import Work, work_of
@@ -59,7 +59,14 @@ class CaptureFacts:
     @cached_property
     def skew(self) -> Skew:
         """How far apart the ranks come to their collectives."""
+        if self.ranks_in_file:
+            return skew_of_processes(self._scope, list(self.ranks_in_file))
         return skew(self._scope)
+
+    @cached_property
+    def ranks_in_file(self) -> dict[int, int]:
+        """The rank of each process, by its number, where one file holds several; empty otherwise."""
+        return ranks_of_processes(self._scope.trace)
 
 
 class SourceFacts:
@@ -85,6 +92,11 @@ class SourceFacts:
     def baseline(self) -> Baseline | None:
         """The trace that this one is compared with, if one is."""
         return self._capture.baseline
+
+    @property
+    def ranks_in_file(self) -> dict[int, int]:
+        """The rank of each process, by its number, where one file holds several; empty otherwise."""
+        return self._capture.ranks_in_file
 
     @property
     def rank_title(self) -> str:
@@ -322,7 +334,7 @@ class SourceFacts:
         """How a sentence about the source's devices begins."""
         titles = {work.title for work in self.works}
         if len(titles) > 1:
-            return f"One of {len(titles)} devices is"
+            return f"At least one of {len(titles)} devices is"
         (title,) = titles
         return "The device is" if title.startswith("device") else f"{title} is"
 

@@ -28,12 +28,16 @@ EVIDENCE = 3
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
-    skew = facts.skew
-    if facts.source not in skew.columns:
+    skew, caused = facts.skew, facts.skew.caused
+    if not len(skew) or (facts.source not in skew.columns and not facts.ranks_in_file):
         return NotJudged("no collective is on two ranks")
-    caused = skew.caused
-    column = skew.columns[facts.source]
-    if int(caused.argmax()) != column or not caused[column]:
+    column = int(caused.argmax())
+    title = facts.rank_title
+    if facts.ranks_in_file:
+        title = f"Rank {facts.ranks_in_file[skew.sources[column]]}"
+    elif skew.columns[facts.source] != column:
+        return None
+    if not caused[column]:
         return None
     rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])
@@ -52,7 +56,7 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         for row, entry in zip(rows.tolist(), entries.tolist())
     )
     others, waited = len(skew.sources) - 1, int(caused[column])
-    text = imbalance_text(facts.rank_title, len(rows), len(skew), others, waited)
+    text = imbalance_text(title, len(rows), len(skew), others, waited)
     return Observation(text, evidence, claim, times=skew.last_start[rows])
 
 
