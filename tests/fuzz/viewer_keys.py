@@ -55,6 +55,9 @@ LINES = (
     "theme light",
     "theme dark",
     "steps nosuch",
+    "sql id, name, ts, dur from kernels",
+    "sql select nosuch",
+    "sql-lane",
     "nosuch",
     "only (a+)+$",
 )

@@ -59,7 +59,7 @@ async def test_the_longest(trace: Trace) -> None:
         app.action_jump(0, 24)
         await pilot.press("r")
         await pilot.press("I")
-        assert "no gap on this row in the range" in message(app)
+        assert "no gap in the work of this lane, in the range" in message(app)
 
 
 async def test_a_click_between_two_slices(trace: Trace) -> None:

@@ -28,6 +28,7 @@ MOST = {
     "Why the device is idle before step 5": 4,
     "Compare step 4 with step 5": 5,
     "Table of the next step": 2,
+    "Call tree of the next step": 2,
     "Power at a kernel": 5,
     "What launched a kernel": 5,
     "Find a name": 7,
@@ -116,6 +117,15 @@ async def test_comparing_two_steps(a100: Trace) -> None:
         changes = [abs(int(table.value(row, delta_key("self_ns")) or 0)) for row in pane.table.order.tolist()]
         assert changes == sorted(changes, reverse=True) and changes[0] > 0
         assert "▲" in text and "▼" in text
+
+
+@needs_corpus
+async def test_call_tree_of_a_step(a100: Trace) -> None:
+    """What is drawn and listed is the step that was gone to."""
+    async with done(a100, "Call tree of the next step") as (app, text):
+        assert app.session.panel == "tree" and app.session.range is not None
+        (step,) = [one for one in a100.steps if (one.start, one.end) == app.session.range]
+        assert f"ProfilerStep#{step.label}" in text
 
 
 @needs_corpus

@@ -49,7 +49,7 @@ def select_longest_gap(scene: Scene) -> Session:
     session, row = scene.session, _row(scene)
     gap = longest_gap_on_lane(scene.trace, row, session.clocks, session.range)
     if gap is None:
-        raise Refusal("no gap on this row" + (" in the range" if session.range else ""))
+        raise Refusal("no gap in the work of this lane" + (", in the range" if session.range else ""))
     return _selected(scene, gap)
 
 
