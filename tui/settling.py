@@ -10,7 +10,8 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.partial import PartialTrace
 
 from .actions import view
-from .draw.layout import Layout, Line, LineKind
+from .draw.layout import Layout
+from .draw.line import Line, LineKind
 from .session import LaneKey, Session
 
 Fold = LaneKey | tuple[int, str]

@@ -10,7 +10,8 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
 from tracelane.core.trace import Lane, Row, Trace
 
-from .draw.layout import Layout, lane_key
+from .draw.layout import Layout
+from .draw.line import lane_key
 from .session import GapId, InstantId, RowKey, Selectable
 
 if TYPE_CHECKING:

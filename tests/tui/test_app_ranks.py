@@ -20,7 +20,8 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import hidden_things, hide_matching
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.main import main
-from tracelane.tui.draw.layout import Layout, LineKind
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import LineKind
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.things import thing_by_id
 

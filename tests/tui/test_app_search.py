@@ -24,7 +24,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.controllers import searching
 from tracelane.tui.controllers.panels import PANEL_DELAY
-from tracelane.tui.draw.rows import SliceRow
+from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap

@@ -20,12 +20,14 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import LaneKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
+from tracelane.tui.draw.drawn_rows import InstantRow, SampleRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.layout import Layout, LineKind, lane_key
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.lines import LineContext, compact_value, line_segments, title_cells, with_cursor
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
-from tracelane.tui.draw.rows import InstantRow, RowReader, SampleRow, SliceRow
+from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE
 from tracelane.tui.lanes import messages
 from tracelane.tui.lanes.canvas import LaneCanvas

@@ -13,7 +13,8 @@ from tracelane.core.index.inputs import expanded
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import view_of
 from tracelane.tui.draw.glyphs import ASCII
-from tracelane.tui.draw.layout import Layout, LineKind, lane_key, process_key
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import LineKind, lane_key, process_key
 from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader

@@ -18,7 +18,8 @@ from tracelane.tui.actions import gaps
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.actions.table import Scene
 from tracelane.tui.actions.view import first_session, view_of
-from tracelane.tui.draw.layout import Layout, lane_key
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import lane_key
 from tracelane.tui.session import GapId, RowKey, Session
 from tracelane.tui.things import thing_by_id
 

@@ -16,9 +16,10 @@ from tracelane.core.query.hits import matches
 from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, Trace, open_trace
+from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import Depth, Look, Palette
-from tracelane.tui.draw.rows import RowReader, SliceRow
+from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.segments import slice_segments
 from tracelane.tui.session import Viewport
 

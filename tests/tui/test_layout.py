@@ -10,16 +10,9 @@ from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Trace
 from tracelane.tui.actions.focus import in_view
-from tracelane.tui.draw.layout import (
-    FOLD_LANES,
-    Layout,
-    LineKind,
-    alike,
-    lane_key,
-    layout_of,
-    process_key,
-    toggle_fold,
-)
+from tracelane.tui.draw.folds import toggle_fold
+from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
+from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)

@@ -15,7 +15,9 @@ from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import next_preset, toggle_frames
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.draw.layout import Layout, LineKind, lane_key, toggle_fold
+from tracelane.tui.draw.folds import toggle_fold
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
 from tracelane.tui.draw.presets import PRESETS, device_lanes, launching_lanes
 from tracelane.tui.fitting import fit_to_screen

@@ -26,7 +26,7 @@ from tracelane.core.read.source import Source, open_source
 from tracelane.core.trace import trace_of
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
-from tracelane.tui.draw.layout import lane_key
+from tracelane.tui.draw.line import lane_key
 from tracelane.tui.prepared import OneFile, Prepared
 from tracelane.tui.screens.opening import QUESTION, OpeningScreen, StopQuestion
 from tracelane.tui.session import RowKey, Session, Viewport

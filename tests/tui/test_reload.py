@@ -22,7 +22,7 @@ from tracelane.tui.actions.view import first_session
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import carried, history_over, session_over
 from tracelane.tui.controllers.reloading import ReloadController
-from tracelane.tui.draw.layout import lane_key
+from tracelane.tui.draw.line import lane_key
 from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import RowKey, Viewport
 from tracelane.tui.view_state import import_marks

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
-from tracelane.tui.draw.layout import Layout, lane_key
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.line import lane_key
 from tracelane.tui.session import LaneKey, RowKey, Session, Viewport
 from tracelane.tui.settling import numbered_anew, scroll_kept
 

@@ -22,7 +22,8 @@ from tracelane.core.tables.device_clocks import (
 )
 from tracelane.core.trace import Trace
 
-from ..draw.layout import Layout, lane_key
+from ..draw.layout import Layout
+from ..draw.line import lane_key
 from ..session import RowKey, Session
 from ..things import Thing, nearest_thing, row_of
 from .focus import in_view

@@ -8,7 +8,7 @@ from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters
 from tracelane.core.logs.overlay import Overlay
 from tracelane.core.trace import Trace
 
-from ..draw.layout import lane_key
+from ..draw.line import lane_key
 from ..session import LaneKey, Session
 
 NO_LANES = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..draw.layout import Layout, Line, LineKind, lane_key
+from ..draw.layout import Layout
+from ..draw.line import Line, LineKind, lane_key
 from ..session import RowKey, Session
 
 

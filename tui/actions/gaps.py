@@ -11,7 +11,7 @@ from tracelane.core.tables.devices import devices
 from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
 from tracelane.core.trace import Row
 
-from ..draw.layout import lane_key
+from ..draw.line import lane_key
 from ..session import RowKey, Session
 from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal

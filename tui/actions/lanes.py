@@ -9,8 +9,10 @@ from tracelane.core.base.pattern import Pattern
 from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
 
+from ..draw.folds import toggle_fold
 from ..draw.frames import PYTHON
-from ..draw.layout import Layout, Line, LineKind, alike, lane_key, layout_of, process_key, toggle_fold
+from ..draw.layout import Layout, layout_of
+from ..draw.line import Line, LineKind, alike, lane_key, process_key
 from ..draw.only import only_lanes
 from ..draw.presets import PRESETS, preset_of
 from ..draw.ranks import rank_heads

@@ -8,7 +8,8 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
-from ..draw.layout import Layout, LineKind, alike, holders, lane_key
+from ..draw.layout import Layout
+from ..draw.line import LineKind, alike, holders, lane_key
 from ..session import RowKey, Session
 from ..things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_by_id, thing_in
 from . import view

@@ -18,7 +18,8 @@ from ..arrow_ends import Arrows
 from ..session import RowKey, Session, Viewport
 from ..things import thing_by_id
 from .labels import ascii_text, fit
-from .layout import Layout, Line
+from .layout import Layout
+from .line import Line
 from .lines import LineContext
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tracelane.core.index.format import LaneKind, RowKind
+from tracelane.core.index.format import RowKind
 from tracelane.core.trace import Lane, Process, Trace
 
-from ..session import FOLD_ROWS, LaneKey, RowKey, Session
+from ..session import LaneKey, RowKey, Session
+from .folds import is_outside, rows_shown
 from .frames import folded_frames
+from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
 from .quiet import is_device, quiet_lanes
-from .ranks import by_rank, opens_folded, rank_heads
+from .ranks import by_rank, opens_folded
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -33,60 +33,6 @@ LEAST_SAYING = 3
 """Lane areas with fewer lines do not say what is below them."""
 PINNED_FROM = 4
 """Lane areas with fewer lines show no pinned ones."""
-
-_DIGITS = re.compile(r"\d+")
-
-
-class LineKind(IntEnum):
-    """What a line of the lane area shows."""
-
-    PROCESS = 0  # title of a process; folded: busy time of its lanes beside it
-    ROW = 1  # one row of a lane
-    LANE = 2  # a folded lane: busy time in one line
-    MORE = 3  # "+n rows" of a deep lane
-    QUIET = 4  # "n quiet threads"
-    NOTE = 5  # what is not shown, counted
-    RULE = 6  # between pinned lanes and the others
-    MISSING = 7  # a rank whose file is not there yet, and why
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the lane area. `depth` counts the lane's rows from 0; -1 for lines that are no row."""
-
-    kind: LineKind
-    title: str
-    process: Process | None = None
-    lane: Lane | None = None
-    depth: int = -1
-    folded: bool = False
-    overlap: bool = False  # the row is an extra one for slices that overlap without nesting
-    pinned: bool = False
-    members: tuple[int, ...] = ()  # lanes that a QUIET line stands for
-    frames: range = range(0)  # depths of the Python frames that the row stands for, itself among them
-
-    @property
-    def row_key(self) -> RowKey | None:
-        """Name of the row, None for lines that are no row of a lane."""
-        if self.lane is None or self.kind not in (LineKind.ROW, LineKind.LANE):
-            return None
-        return RowKey(lane_key(self.lane), max(0, self.depth))
-
-    def holds(self, key: RowKey | None) -> bool:
-        """Tell whether a row is drawn on this line."""
-        if key is None or (max(0, self.depth) != key.depth and key.depth not in self.frames):
-            return False
-        own = self.row_key
-        return own is not None and own.lane == key.lane
-
-    @property
-    def fold_key(self) -> LaneKey | tuple[int, str] | None:
-        """What Session.folded and unfolded call it."""
-        if self.lane is not None:
-            return lane_key(self.lane)
-        if self.process is not None:
-            return process_key(self.process)
-        return None
 
 
 @dataclass(frozen=True)
@@ -107,29 +53,6 @@ class _Block:
 
 _Shown: TypeAlias = tuple[Process, list[int], list[int]]
 """A process, its lanes that are shown, and those that are quiet."""
-
-
-def lane_key(lane: Lane) -> LaneKey:
-    """Return the key that names a lane in a Session."""
-    return LaneKey(
-        lane.source, lane.pid, lane.tid, int(lane.kind), "" if lane.kind == LaneKind.THREAD else lane.name
-    )
-
-
-def process_key(process: Process) -> tuple[int, str]:
-    """Return the key that names a process in a Session."""
-    return (process.source, process.pid)
-
-
-def holders(trace: Trace, process: Process) -> set[tuple[int, str]]:
-    """Return the keys of what a process's lanes fold into: the process itself, and its rank."""
-    rank = rank_heads(trace).get(process.source)
-    return {process_key(process)} | (set() if rank is None else {process_key(rank)})
-
-
-def alike(title: str) -> str:
-    """Return a title with its digits stripped: what `hidden_alike` compares."""
-    return _DIGITS.sub("#", title).strip()
 
 
 class Layout:
@@ -443,45 +366,8 @@ class Layout:
         return (*found, Line(LineKind.RULE, "")) if found else ()
 
 
-def has_overlaps(lane: Lane, depth: int) -> bool:
-    """Tell whether a row is an extra one, for slices that overlap others without nesting in them."""
-    slices_rows = len(lane.rows) - (1 if lane.instants else 0)
-    return bool(lane.overlapping) and lane.depth <= depth < slices_rows
-
-
-def rows_shown(lane: Lane, session: Session, rows: int) -> int:
-    """Return how many of so many rows a lane opens with; one that is a row deeper shows it, uncounted."""
-    most = session.device_rows if is_device(lane) else session.host_rows or FOLD_ROWS
-    return most + 1 if rows == most + 1 else most
-
-
-def is_outside(lane: Lane, trace: Trace) -> bool:
-    """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
-    offset = trace.clocks.offset(lane.source, lane.pid)
-    return lane.end + offset < trace.opening_span[0] or lane.start + offset > trace.opening_span[1]
-
-
 def _counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
-    """Return the session with what this line stands for folded or unfolded."""
-    if line.kind is LineKind.QUIET:
-        return replace(session, show_quiet=True)
-    key = line.fold_key
-    if key is None:
-        return session
-    if line.folded:
-        return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
-    unfolded = session.unfolded - {key}
-    if line.lane is not None and key in session.unfolded and _is_deep(line.lane, session):
-        return replace(session, unfolded=unfolded)
-    return replace(session, folded=session.folded | {key}, unfolded=unfolded)
-
-
-def _is_deep(lane: Lane, session: Session) -> bool:
-    return len(lane.rows) > rows_shown(lane, session, len(lane.rows))
 
 
 def layout_of(

@@ -16,12 +16,13 @@ from tracelane.core.query.hit_marks import RowSpan
 from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
+from .drawn_rows import InstantRow, SampleRow, SliceRow
 from .glyphs import Glyphs
 from .labels import fit, fit_middle
-from .layout import Line, LineKind
+from .line import Line, LineKind
 from .palette import Palette
 from .ranks import is_rank
-from .rows import GAP, InstantRow, RowReader, SampleRow, Selected, SliceRow
+from .rows import GAP, RowReader, Selected
 from .runs import Run
 from .segments import (
     SelectedCells,

@@ -9,7 +9,8 @@ from dataclasses import replace
 from tracelane.core.trace import Process, Trace
 
 from ..session import FOLD_ROWS, RowKey, Session
-from .layout import Layout, lane_key
+from .layout import Layout
+from .line import lane_key
 from .presets import device_lanes, launching_lanes
 from .quiet import is_device
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tracelane.core.trace import Lane, Trace
 
 from ..session import GapId, Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
+from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .palette import key_of, key_of_name
 from .quiet import is_device, no_work
 from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
@@ -40,44 +41,6 @@ KEPT_ROWS = 1500
 KEPT_NAMES = 100_000
 BUSY_LANES = 8
 """A line that stands for many lanes looks at so many of them: a frame must not depend on their number."""
-
-
-@dataclass(frozen=True)
-class SliceRow:
-    """A row of slices."""
-
-    runs: tuple[Run, ...]
-    has_bars: bool = False  # what has no label tells how busy it is by its height
-
-
-@dataclass(frozen=True)
-class InstantRow:
-    """A row of instants."""
-
-    marks: tuple[InstantCell, ...]
-
-
-@dataclass(frozen=True)
-class SampleRow:
-    """A counter series: (low, high) levels 0..8 per cell, and the value at each cell's end."""
-
-    levels: tuple[tuple[int, int], ...]
-    values: tuple[float, ...]
-    series: str
-    key: str
-    extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
-
-
-@dataclass(frozen=True)
-class BusyRow:
-    """Busy time of what a folded line stands for: levels 0..8, -1 where nothing lies, and colour keys."""
-
-    levels: tuple[int, ...]
-    keys: tuple[str, ...]
-    hits: tuple[bool, ...] = ()  # per cell whether what is searched for lies in it; empty: nowhere
-
-
-DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow
 
 
 ABOUT = "≈"

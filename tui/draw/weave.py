@@ -12,7 +12,8 @@ from tracelane.core.trace import Row
 from ..arrow_ends import Arrows, arrows_in_view, arrows_of
 from ..session import Selectable, Session
 from .arrows import arrow_overlays, free_cells, with_arrows
-from .layout import Layout, Line, LineKind
+from .layout import Layout
+from .line import Line, LineKind
 from .lines import LineContext, framed, line_segments
 from .rows import RowReader
 

@@ -16,10 +16,12 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..arrow_ends import Arrows
+from ..draw.drawn_rows import SliceRow
 from ..draw.glyphs import eighths
-from ..draw.layout import Layout, Line
+from ..draw.layout import Layout
+from ..draw.line import Line
 from ..draw.lines import LineContext, framed, line_segments
-from ..draw.rows import RowReader, SliceRow
+from ..draw.rows import RowReader
 from ..draw.runs import run_at
 from ..draw.weave import Weaver
 from ..session import ZOOM_STEP, RowKey, Session, Viewport

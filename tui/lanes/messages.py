@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from ..draw.layout import Line
+from ..draw.line import Line
 from ..session import RowKey
 
 
