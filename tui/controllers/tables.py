@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from textual.worker import get_current_worker
 
@@ -19,8 +20,9 @@ from tracelane.core.trace import Trace
 from ..actions import ranges
 from ..draw.only import only_lanes
 from ..jobs import background
+from ..lanes.look import palette_of
 from ..panels.panel import TREES
-from ..panels.table import TablePane, columns_of
+from ..panels.table import TablePane, columns_of, with_swatches
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -128,7 +130,8 @@ class TableController:
         worker = get_current_worker()
         try:
             table = self._table(name, session, lambda: worker.is_cancelled)
-            columns = columns_of(table)
+            colours = partial(palette_of, self.app.main)
+            columns = with_swatches(columns_of(table, PANELS[name][1].sort), table, self.store.trace, colours)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -14,13 +19,19 @@ from tracelane.core.tables.delta import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Column as TableColumn
 from tracelane.core.tables.table import Table, Value
+from tracelane.core.trace import Trace
 
+from ..draw.palette import Look, Palette, key_of
 from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable
 
 WIDTHS = {"ns": 12, "count": 10, "share": 8, "bytes": 10, "bytes/s": 12, "number": 12}
 WIDE = ("name", "lane")
 """Columns that take what the others leave."""
+COLOURED = ("name", "category", "op", "kernel")
+"""Columns before whose values the colour of the row's slice stands."""
+BAR_WIDTH = 12
+"""Cells of a column with bars at least."""
 LEAST_NAME = 28
 TEXT_WIDTH = 18
 """Cells of any other column of text at most."""
@@ -28,6 +39,7 @@ MEASURED = 1000
 """Rows whose text is measured for the width of a column of text."""
 FEW = 200
 """Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
+DURATION = re.compile(r"([+-]?[\d,]+)(?:\.(\d+))? (ns|µs|ms|s)")
 NO_HITS = "nothing found"
 ARROWS = ("  ", " ▲", " ▼")
 """Behind a change: none, more, less; -1 is the last."""
@@ -118,9 +130,10 @@ class TablePane(Vertical):
         self._put(table.scope, number, keys, *table.notes)
 
 
-def columns_of(table: Table) -> list[ColumnView]:
-    """Return the table's columns as the widget draws and sorts them."""
-    return [_column(table, column, column.key in WIDE) for column in shown_columns(table)]
+def columns_of(table: Table, read_by: str = "") -> list[ColumnView]:
+    """Return the table's columns as the widget draws and sorts them; what people read it by has bars."""
+    read_by = read_by or table.read_by
+    return [_column(table, column, column.key in WIDE, read_by) for column in shown_columns(table)]
 
 
 def shown_columns(table: Table) -> list[TableColumn]:
@@ -135,7 +148,7 @@ def _says_nothing(table: Table, column: TableColumn) -> bool:
     return column.unit in ("bytes", "bytes/s") and not np.any(np.nan_to_num(np.asarray(values)))
 
 
-def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
+def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> ColumnView:
     text = is_left(column)
     least = len(column.title) + 2  # with the arrow of the sorting
     if text:
@@ -143,16 +156,19 @@ def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
         longest = max((len(text_in_cell(table, column, value)) for value in values), default=0)
         least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
     elif len(table) <= FEW:
-        written = (text_in_cell(table, column, table.value(row, column.key)) for row in range(len(table)))
+        written = (written_in(table, column, table.value(row, column.key)) for row in range(len(table)))
         least = max(least, max(map(len, written), default=0))
     else:
         least = max(WIDTHS[column.unit], least)
+    part = _part(table, column, read_by)
+    if part is not None:
+        least = max(least, BAR_WIDTH)
     if column.change:
         least += len(ARROWS[0])
 
     def cell_text(row: int) -> str:
         value = table.value(row, column.key)
-        return text_in_cell(table, column, value) + (_arrow(value) if column.change else "")
+        return written_in(table, column, value) + (_arrow(value) if column.change else "")
 
     def style(row: int) -> str:
         return ("", MORE, LESS)[_sign(table.value(row, column.key))]
@@ -165,7 +181,62 @@ def _column(table: Table, column: TableColumn, wide: bool) -> ColumnView:
         keys=_sort_keys(table, column),
         least=least,
         style=style if column.change else None,
+        part=part,
     )
+
+
+def written_in(table: Table, column: TableColumn, value: Value) -> str:
+    """Return a value as a cell shows it: below one another decimals and units of durations align."""
+    text = text_in_cell(table, column, value)
+    match = DURATION.fullmatch(text) if column.unit == "ns" else None
+    if match is None:
+        return text
+    whole, fraction, unit = match[1], match[2], match[3]
+    decimals = " " * 4 if unit == "ns" else f".{fraction or '':0<3}"
+    return f"{whole}{decimals} {unit:<2}"
+
+
+def _part(table: Table, column: TableColumn, read_by: str) -> Callable[[int], float] | None:
+    """Return how long the bar behind each row's value is: a share's own length, and of what the table is read
+    by its part of the greatest; None for columns without bars.
+    """
+    if column.change or column.statistic:
+        return None
+    if column.unit == "share":
+        return lambda row: _positive(table.value(row, column.key))
+    if column.key != read_by or column.unit not in ("ns", "bytes", "count") or not len(table):
+        return None
+    greatest = max(_positive(value) for value in table.data[column.key])
+    return lambda row: _positive(table.value(row, column.key)) / greatest if greatest else 0.0
+
+
+def _positive(value: Value) -> float:
+    return float(value) if isinstance(value, int | float | np.number) and value > 0 else 0.0
+
+
+def with_swatches(
+    columns: list[ColumnView], table: Table, trace: Trace, palette: Callable[[], Palette]
+) -> list[ColumnView]:
+    """Return the columns with the colour that the lanes give a row's slice before its name."""
+    keys = [column.key for column in shown_columns(table)]
+    positions, sources = table.positions, table.sources
+    number = next((at for at, key in enumerate(keys) if key in COLOURED), -1)
+    if number < 0 or positions is None:
+        return columns
+
+    def swatch(row: int) -> Style | None:
+        position, source = int(positions[row]), 0 if sources is None else int(sources[row])
+        if position < 0 or not 0 <= source < len(trace.indexes):
+            return None
+        index = trace.indexes[source]
+        if position >= len(index.column("slices.category")):
+            return None
+        category = int(index.column("slices.category")[position])
+        name = index.string(int(index.column("slices.name")[position]))
+        key = key_of(index.categories[category] if category >= 0 else "", name)
+        return palette().style(key, Look.BAR)
+
+    return [replace(column, swatch=swatch) if at == number else column for at, column in enumerate(columns)]
 
 
 def _sign(value: Value) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -26,6 +27,7 @@ NAME_SHARE = 45
 """Percent of the width that the columns of no fixed width, which hold names, get at least."""
 GAP = 2
 """Cells between two columns."""
+SWATCH = "▌"
 MARKS = 3
 """Cells for the marks that tell of columns which there is no room for."""
 LEAST_OPEN = 4
@@ -47,6 +49,8 @@ class ColumnView:
     keys: AnyArray | None = None
     least: int = 0  # cells of a column of no fixed width at least; 0: the table's own number
     style: Callable[[int], str] | None = None  # the component class of a row's cell, "" for the row's own
+    part: Callable[[int], float] | None = None  # how much of a row's cell a bar behind its text takes, 0..1
+    swatch: Callable[[int], Style | None] | None = None  # the colour that stands before a row's text
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -59,6 +63,7 @@ class VirtualTable(ScrollView, can_focus=True):
         "table--more",
         "table--less",
         "table--title",
+        "table--bar",
     }
     DEFAULT_CSS = """
     VirtualTable {
@@ -68,6 +73,7 @@ class VirtualTable(ScrollView, can_focus=True):
         & > .table--cursor { background: $primary 30%; }
         & > .table--more { color: $text-warning; }
         & > .table--less { color: $text-success; }
+        & > .table--bar { background: $primary 35%; }
         & > .table--title { color: $text-accent; text-style: bold; }
         &:focus > .table--cursor { background: $primary; color: $text; }
     }
@@ -203,6 +209,7 @@ class VirtualTable(ScrollView, can_focus=True):
             width,
             self.get_component_rich_style(name),
             style_of=None if place == self.cursor else lambda number: self._style_of(number, row),
+            row=row,
         )
 
     def _style_of(self, number: int, row: int) -> Style | None:
@@ -210,6 +217,10 @@ class VirtualTable(ScrollView, can_focus=True):
         style = self._columns[number].style
         name = "" if style is None else style(row)
         return self.get_component_rich_style(name) if name else None
+
+    @property
+    def _bar_colour(self) -> Color | None:
+        return self.get_component_rich_style("table--bar").bgcolor
 
     def _heading(self, number: int) -> str:
         title = self._columns[number].title
@@ -261,17 +272,27 @@ class VirtualTable(ScrollView, can_focus=True):
         style: Style,
         end: str = "",
         style_of: Callable[[int], Style | None] | None = None,
+        row: int | None = None,
     ) -> Strip:
         line = Text(no_wrap=True, end="", style=style)
         for number, size in self._placed(width):
+            column = self._columns[number]
+            swatch = None if row is None or column.swatch is None else column.swatch(row)
+            lead = SWATCH if column.swatch is not None and row is not None else ""
             cell = Text(text_of(number).replace("\n", " "), no_wrap=True, end="")
-            cell.truncate(size, overflow="ellipsis")
-            blank = " " * (size - cell.cell_len)
-            right = self._columns[number].right
+            cell.truncate(size - len(lead), overflow="ellipsis")
+            blank = " " * (size - len(lead) - cell.cell_len)
+            line.append(" " * GAP if number else "")
+            if lead:
+                line.append(lead if swatch is not None else " ", swatch)
+            begin = len(line.plain)
             line.append(
-                (" " * GAP if number else "") + (blank + cell.plain if right else cell.plain + blank),
+                blank + cell.plain if column.right else cell.plain + blank,
                 None if style_of is None else style_of(number),
             )
+            if row is not None and style_of is not None and column.part is not None:  # not under the cursor
+                cells = round(min(1.0, max(0.0, column.part(row))) * size)
+                line.stylize(Style(bgcolor=self._bar_colour), begin, begin + cells)
         line.truncate(max(0, width - len(end)), pad=bool(end))
         line.append(end)
         if not line.spans:
