@@ -64,7 +64,8 @@ FRAMES = (
 async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> list[str]:
     """Return the viewer's screen as SVG after the keys of a shot, and of each frame."""
     from tracelane.core.logs.nearby import nearby_logs
-    from tracelane.core.logs.opening import LogOptions, open_overlay
+    from tracelane.core.logs.opening import open_overlay
+    from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.cli.view import Asked, asked_session

@@ -10,8 +10,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
 from tracelane.core.logs.counters import WithCounters, files_of
-from tracelane.core.logs.opening import LogOptions, with_log
-from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace
 
 from .actions.counters import base_of
@@ -97,6 +96,10 @@ def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
 
 def with_logs_of(before: Carried, trace: Trace) -> Trace:
     """Return the trace with the logs over it that lay there before, each by the clock proposed."""
+    if not before.logs:
+        return trace
+    from tracelane.core.logs.opening import with_log
+
     there = {Path(log).absolute() for log in _logs(trace)}
     for log in before.logs:
         if Path(log).absolute() not in there:

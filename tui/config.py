@@ -9,8 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from tracelane.core.base.settings import read_settings
-from tracelane.core.index.quota import size_of
-from tracelane.core.tables.kinds import SETTING, patterns_of
 
 from .commands.table import COMMANDS
 
@@ -56,8 +54,8 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
             eighths = value
         elif name == "cache" and isinstance(value, dict):
             complaints += _complaints_of_cache(value, path)
-        elif name == SETTING and isinstance(value, dict):
-            complaints += [f"{path}: {complaint}" for complaint in patterns_of(value)[1]]
+        elif name == "kernel-kinds" and isinstance(value, dict):
+            complaints += _complaints_of_kinds(value, path)
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:
@@ -78,9 +76,18 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
 
 
 def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:
-    """Hold the cache's settings, which are used where indexes are built, against what is understood."""
+    """Return what is wrong with the cache's settings, which are used where indexes are built."""
+    from tracelane.core.index.quota import size_of
+
     complaints = [f"{path}: cache.{name} is not understood" for name in values if name != "limit"]
     limit = values.get("limit", "none")
     if size_of(str(limit)) is None:
         complaints.append(f"{path}: cache.limit = {limit!r} is no size: write '500M', '20G' or 'none'")
     return complaints
+
+
+def _complaints_of_kinds(values: dict[str, Any], path: Path) -> list[str]:
+    """Return what is wrong with the user's patterns for kinds of kernels."""
+    from tracelane.core.tables.kinds import patterns_of
+
+    return [f"{path}: {complaint}" for complaint in patterns_of(values)[1]]

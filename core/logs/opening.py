@@ -5,8 +5,8 @@ The clock of a log is what the user says it is, else what fits best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from ..base.private import open_regular, reason_of
 from ..trace import Trace
 from .log import TelemetryLog, open_log
 from .more_sources import NO_CLOCKS
-from .overlay import Overlay, PlacedLog
+from .overlay import LogOptions, Overlay, PlacedLog
 from .wall import Wall
 from .zones import host_offset, zone_offset
 
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from .clock_fit import Proposal
     from .log import TelemetryLog
     from .wall import Wall
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """What the user says about the logs; whatever is missing is proposed."""
-
-    zone: str = ""  # see zone_offset
-    lag_s: float | None = None  # by how much the log's clock runs ahead of the trace's
-    device_of: Mapping[str, str] = field(default_factory=dict)  # pid by the log's device
 
 
 def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:

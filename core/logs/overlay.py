@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from .clock_fit import Proposal
     from .log import TelemetryLog
     from .series import Series
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """What the user says about the logs; whatever is missing is proposed."""
+
+    zone: str = ""  # see zone_offset
+    lag_s: float | None = None  # by how much the log's clock runs ahead of the trace's
+    device_of: Mapping[str, str] = field(default_factory=dict)  # pid by the log's device
 
 
 @dataclass(frozen=True)

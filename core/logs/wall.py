@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import I64
 from ..base.errors import UsageError
 from ..index.format import RowKind
-from ..tables.devices import WORK, Device, device_keys
 from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..tables.devices import Device
 
 EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
@@ -51,6 +54,8 @@ class Wall:
     @cached_property
     def devices(self) -> Mapping[str, Device]:
         """The devices by key: the pid as people write it, with the source's number where pids repeat."""
+        from ..tables.devices import device_keys  # only where logs are laid over a trace
+
         return device_keys(self.trace)
 
     @cached_property
@@ -64,6 +69,8 @@ class Wall:
 
     def _busy(self, device: Device) -> tuple[I64, I64]:
         """Return starts and ends of a device's kernels and copies; of all its slices where it has neither."""
+        from ..tables.devices import WORK
+
         index = self.trace.indexes[device.source]
         own = self.trace.sources[device.source].base_time_ns
         base = (self.base or 0) if own is None else own

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..base.pattern import Pattern
 from ..base.safe_text import safe
 from ..index.format import LaneKind
 
 if TYPE_CHECKING:
+    from ..base.pattern import Pattern
     from ..index.captures import Member
 
 

@@ -27,7 +27,8 @@ from tracelane.core.logs.counters import (
     with_cheap_lanes,
     with_lanes,
 )
-from tracelane.core.logs.opening import LogOptions, open_overlay
+from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.trace import Lane, Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"

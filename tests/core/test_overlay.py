@@ -18,8 +18,8 @@ from tracelane.core.logs.columns import ColumnKind, LogColumn
 from tracelane.core.logs.log import TelemetryLog
 from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
 from tracelane.core.logs.nearby import nearby_logs
-from tracelane.core.logs.opening import LogOptions, open_overlay, with_log
-from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.opening import open_overlay, with_log
+from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind
 from tracelane.core.logs.wall import Wall

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from tests.tui.driver import message, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.logs.opening import LogOptions, open_overlay
-from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main

@@ -14,7 +14,8 @@ import pytest
 from tests.events import complete
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.choice import Choice
-from tracelane.core.logs.opening import LogOptions, open_overlay
+from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.smi import log_options

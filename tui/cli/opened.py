@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 
 from .device_offset import DEVICE_OFFSET
-from .options import STDIN, TRACES, choice_options, with_index_options
+from .options import TRACES, choice_options, is_store_path, with_index_options
 from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of_options
 
 if TYPE_CHECKING:
@@ -77,15 +76,6 @@ class TraceOptions:
             self.step_name,
             self.attribute,
         )
-
-
-def is_store_path(path: str) -> bool:
-    """Tell whether a path or URL is a capture store; a file that is there is none."""
-    if os.path.isfile(path) or path == STDIN:
-        return False
-    from tracelane.core.store.opened import is_store
-
-    return is_store(path)
 
 
 def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Choice) -> Trace:

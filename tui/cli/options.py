@@ -39,6 +39,15 @@ def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list
     return complete
 
 
+def is_store_path(path: str) -> bool:
+    """Tell whether a path or URL is a capture store; a file that is there is none."""
+    if os.path.isfile(path) or path == STDIN:
+        return False
+    from tracelane.core.store.opened import is_store
+
+    return is_store(path)
+
+
 class ThreadsOption(click.Option):
     """`--threads`, with its former name, which help does not show."""
 

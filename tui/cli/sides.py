@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 from tracelane.core.remote.files import is_url
 
-from .opened import chosen_trace, is_store_path
+from .opened import chosen_trace
+from .options import is_store_path
 from .scoped import scope_of_options
 
 if TYPE_CHECKING:

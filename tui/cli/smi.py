@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UsageError
 from .options import TimeRange
 
 if TYPE_CHECKING:
-    from tracelane.core.logs.opening import LogOptions
+    from tracelane.core.logs.overlay import LogOptions
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., object])
 
@@ -54,7 +54,7 @@ def smi_options(command: Wrapped) -> Wrapped:
 
 def log_options(zone: str | None, lag: float | None, cards: tuple[str, ...]) -> LogOptions:
     """Return what the options say of the logs; UsageError for what is not ID=PID."""
-    from tracelane.core.logs.opening import LogOptions
+    from tracelane.core.logs.overlay import LogOptions
 
     pairs = {}
     for text in cards:

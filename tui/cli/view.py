@@ -24,7 +24,7 @@ from .waiting import wait_for
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.logs.opening import LogOptions
+    from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from tracelane.tui.first_start import first_start_notes
 
-from .opened import is_store_path
 from .opening import TraceFactory, is_alone, open_alone, show, show_while_indexing, trace_alone
 from .opening_several import open_several, show_while_gathering, trace_of_file
-from .options import STDIN
+from .options import STDIN, is_store_path
 from .terminal import can_draw
 
 if TYPE_CHECKING:

@@ -69,7 +69,8 @@ class LogController:
     @background("log")
     def open_log(self, path: str) -> None:
         """Read a log and lay it over the trace, away from the screen."""
-        from tracelane.core.logs.opening import LogOptions, with_log
+        from tracelane.core.logs.opening import with_log
+        from tracelane.core.logs.overlay import LogOptions
 
         self.app.call_from_thread(self.app.say, f"reading {path} …")
         try:
