@@ -76,7 +76,9 @@ def step_place(steps: StepSpans, step: str) -> int:
     if match := NTH.fullmatch(label):
         row = int(match[1])
         if not -len(steps) <= row < len(steps):
-            raise UsageError(f"step: there are {len(steps):,} steps, nth:0 to nth:{len(steps) - 1}")
+            last = len(steps) - 1
+            known = f"are {len(steps):,} steps, nth:0 to nth:{last}" if last else "is one step, nth:0"
+            raise UsageError(f"step: there {known}")
         return row % len(steps)
     rows = [at for at, own in enumerate(steps.labels) if own == label]
     if not rows:
