@@ -22,8 +22,8 @@ PROMOTED_TABLE = PromotedTable()
 
 def event(ph: str, ts: Any, name: str = "e", **more: Any) -> Event:
     """Any event; pid 1, tid 1 unless given, None leaves a key out."""
-    made = {"ph": ph, "ts": ts, "name": name, "pid": 1, "tid": 1, **more}
-    return {key: value for key, value in made.items() if value is not None}
+    fields = {"ph": ph, "ts": ts, "name": name, "pid": 1, "tid": 1, **more}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def complete(ts: Any, dur: Any, name: str = "x", cat: str = "cpu_op", **more: Any) -> Event:

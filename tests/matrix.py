@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
-SHOWN = ("numpy", "textual", "rich", "orjson", "ijson", "click", "isal", "google-re2", "zstandard")
-"""Packages whose versions are named with the result."""
+NAMED = ("numpy", "textual", "rich", "orjson", "ijson", "click", "isal", "google-re2", "zstandard")
+"""Packages whose versions the result names."""
 PROCESSES = "2"
 
 
@@ -56,18 +56,18 @@ def environment(python: str, versions: str) -> Path:
     folder = ROOT / "build" / "matrix" / f"{python}-{versions}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     uv("venv", "--clear", "--python", python, str(folder))
-    wanted = folder / "versions.txt"
+    requirements = folder / "versions.txt"
     to = ["--python", str(folder / "bin" / "python"), "--only-binary", ":all:"]
     project = str(ROOT / "pyproject.toml")
     resolution = ["--resolution", RESOLUTIONS[versions], "--extra", "zstd", "--no-deps"]
-    uv("pip", "compile", "--quiet", *to, *resolution, project, "--output-file", str(wanted))
+    uv("pip", "compile", "--quiet", *to, *resolution, project, "--output-file", str(requirements))
     tests = tomllib.loads(Path(project).read_text())["project"]["optional-dependencies"]["test"]
     uv(
         "pip",
         "install",
         *to,
         "--requirements",
-        str(wanted),
+        str(requirements),
         *(each for each in tests if "zstandard" not in each),
     )
     uv("pip", "install", *to[:2], "--no-deps", "--reinstall-package", "tracelane", str(ROOT))
@@ -78,13 +78,13 @@ def installed(folder: Path) -> str:
     """Return the versions of dependencies in an environment."""
     lines = uv("pip", "freeze", "--python", str(folder / "bin" / "python")).splitlines()
     versions = dict(line.split("==") for line in lines if "==" in line)
-    return ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
+    return ", ".join(f"{name} {versions[name]}" for name in NAMED if name in versions)
 
 
 def uv(*arguments: str) -> str:
     """Run uv and return what it prints; NotRunError with its last line where it fails."""
-    beside = Path(sys.executable).with_name("uv")
-    command = [str(beside) if beside.exists() else "uv", *arguments]
+    own = Path(sys.executable).with_name("uv")
+    command = [str(own) if own.exists() else "uv", *arguments]
     environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)

@@ -17,14 +17,14 @@ RUNS = 2
 
 def section_calls() -> list[tuple[int, str, str, float, float, dict[str, Any]]]:
     """Return (id, hyperfunction, hypersection, begin and length in µs, arguments) of all section calls."""
-    found = []
+    calls = []
     at = 100.0
     for run in range(RUNS):
         order = [(name, "hs_forward") for name in HYPERFUNCTIONS]
         order += [(name, "hs_backward") for name in reversed(HYPERFUNCTIONS)]
         for number, (name, part) in enumerate(order):
             length = 10.0 * (number + 1) + run
-            told = {
+            arguments = {
                 "section id": number,
                 "hypersection": part,
                 "estimated latency (us)": 10.0 * (number + 1),
@@ -35,9 +35,9 @@ def section_calls() -> list[tuple[int, str, str, float, float, dict[str, Any]]]:
                 "bandwidth": {"DDR (GB/s)": 150.5, "PCIe (GB/s)": 12},
                 "IR": f"%{number} = section()",
             }
-            found.append((number, name, part, at, length, told))
+            calls.append((number, name, part, at, length, arguments))
             at += length + 2
-    return found
+    return calls
 
 
 def report(coloured: bool = True, named: bool = True) -> list[Event]:
@@ -45,8 +45,10 @@ def report(coloured: bool = True, named: bool = True) -> list[Event]:
     calls = section_calls()
     lanes = ("RUN", *HYPERFUNCTIONS)
     events = [metadata("thread_name", "model", tid, name=lane) for tid, lane in enumerate(lanes)]
-    for call, name, part, at, length, told in calls:
-        args = told if named else {key: value for key, value in told.items() if key != "hypersection"}
+    for call, name, part, at, length, arguments in calls:
+        args = (
+            arguments if named else {key: value for key, value in arguments.items() if key != "hypersection"}
+        )
         for tid in (0, lanes.index(name)):
             event = complete(at, length, f"section_{call}", pid="model", tid=tid, args=args)
             event.pop("cat", None)

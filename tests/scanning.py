@@ -53,30 +53,30 @@ def differences(one: Scan, other: Scan) -> list[str]:
     """Return in what two scans differ, byte for byte."""
     a, b = one.batch, other.batch
     fields = ("events", "metadata", "counts", "problems", "exact_start", "exact_end", "strings", "tracks")
-    found = [
+    differing = [
         f"{name}: {getattr(a, name)!r} and {getattr(b, name)!r}"
         for name in fields
         if getattr(a, name) != getattr(b, name)
     ]
-    if _place(one.stop) != _place(other.stop):
-        found.append(f"stop: {one.stop} and {other.stop}")
+    if _agreed(one.stop) != _agreed(other.stop):
+        differing.append(f"stop: {one.stop} and {other.stop}")
     for table, columns in a.tables.items():
         for name, values in columns.items():
             if values.tobytes() != b.tables[table][name].tobytes():
-                found.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
+                differing.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
     if list(a.promoted) != list(b.promoted):
-        return [*found, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
+        return [*differing, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
     for key, column in a.promoted.items():
         twin = b.promoted[key]
         if (column.ordinals.tobytes(), column.values.tobytes()) != (
             twin.ordinals.tobytes(),
             twin.values.tobytes(),
         ):
-            found.append(f"promoted {key}: {column} and {twin}")
-    return found
+            differing.append(f"promoted {key}: {column} and {twin}")
+    return differing
 
 
-def _place(stop: ScanStop) -> tuple[int, int, bool, str]:
+def _agreed(stop: ScanStop) -> tuple[int, int, bool, str]:
     """Return what both must agree on; why a text is refused, and at which byte, each says in its own way."""
     kind = (
         stop.reason.name
@@ -126,13 +126,13 @@ def mutants(text: bytes, count: int, seed: int) -> Iterator[bytes]:
 def values_exchanged(text: bytes, count: int, seed: int) -> Iterator[bytes]:
     """Yield copies of a text in which values are others, mostly sound ones."""
     chance = random.Random(seed)
-    places = [at for at in range(len(text)) if text[at : at + 1] == b":"]
+    colons = [at for at in range(len(text)) if text[at : at + 1] == b":"]
     values: Sequence[bytes] = [
         piece for piece in _PIECES if not piece.startswith(b'"a') and b": " not in piece
     ]
     for _ in range(count):
         data = bytearray(text)
-        for at in sorted(chance.sample(places, min(len(places), chance.choice((1, 1, 2, 5)))), reverse=True):
+        for at in sorted(chance.sample(colons, min(len(colons), chance.choice((1, 1, 2, 5)))), reverse=True):
             end = min(
                 (e for e in (data.find(stop, at) for stop in (b",", b"}", b"\n")) if e >= 0),
                 default=len(data),
@@ -150,9 +150,9 @@ def wrong(texts: Iterator[bytes]) -> list[tuple[bytes, list[str]]]:
         at = 0
         while at <= text.size:
             one, other = (scan_text(scanner, text, at) for scanner in scanners)
-            found = differences(one, other)
-            if found:
-                result.append((data, found))
+            differing = differences(one, other)
+            if differing:
+                result.append((data, differing))
                 break
             following = data.find(b"{", max(one.stop.begin, one.stop.at) + 1)
             if one.stop.reason is Reason.LIMIT or following < 0:

@@ -78,15 +78,15 @@ def rows_of(slices: list[S]) -> tuple[list[list[S]], dict[int, S | None], set[in
     parents: dict[int, S | None] = {}
     overlaps: set[int] = set()
     row_of: dict[int, int] = {}
-    for place, one in enumerate(order):
+    for number, one in enumerate(order):
         around = [
             other
-            for other in order[:place]
+            for other in order[:number]
             if other.start <= one.start and other.end >= one.end and (other.end > one.start)
         ]
         parent = max(around, key=lambda s: row_of[id(s)], default=None)
         parents[id(one)] = parent
-        if any(o.start < one.start < o.end < one.end for o in order[:place]):
+        if any(o.start < one.start < o.end < one.end for o in order[:number]):
             overlaps.add(id(one))
         row = 0 if parent is None else row_of[id(parent)] + 1
         while row < len(rows) and rows[row] and rows[row][-1].end > one.start:

@@ -43,9 +43,9 @@ def run(*arguments: str) -> str:
 
 def test_indexing_is_measured(tmp_path: Path) -> None:
     """A made trace is indexed, other readers beside it; the same JSON gives the same tables again."""
-    kept = tmp_path / "bench.json"
-    told = run("--only", "indexing", "forms", "--size", "2e6", "--workers", "1", "--json", str(kept))
-    result = json.loads(kept.read_text())
+    saved = tmp_path / "bench.json"
+    printed = run("--only", "indexing", "forms", "--size", "2e6", "--workers", "1", "--json", str(saved))
+    result = json.loads(saved.read_text())
     (facts,) = result["indexing"]
     assert abs(facts["text_bytes"] - 2e6) < 1e6
     assert facts["slices"] > 2000 and 0 < facts["index_bytes_per_slice"] < 200
@@ -58,35 +58,35 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert [each["form"] for each in result["forms"]] == list(FORMS)
     assert all(each["mb_per_s"] > 0 for each in result["forms"])
     assert [each["form"] for each in result["forms"] if "with_block_store_s" in each] == ["gzip"]
-    assert "with its block store" in told
+    assert "with its block store" in printed
     for line in ("| index, 1 process |", "| json.load, whole file |", "bytes per slice"):
-        assert line in told
-    assert run("--from", str(kept)) == told
+        assert line in printed
+    assert run("--from", str(saved)) == printed
 
 
 def test_readers_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reader runs once a round, the median counts; Perfetto's engine is left out with the reason."""
     monkeypatch.delenv("TRACELANE_PERFETTO", raising=False)
-    kept = tmp_path / "bench.json"
-    told = run("--only", "alternating", "--size", "2e6", "--rounds", "3", "--json", str(kept))
-    found = json.loads(kept.read_text())["alternating"]
-    assert [each["name"] for each in found][: len(FORMS)] == [f"tracelane, {form}" for form in FORMS]
-    for each in found[:-1]:
+    saved = tmp_path / "bench.json"
+    printed = run("--only", "alternating", "--size", "2e6", "--rounds", "3", "--json", str(saved))
+    readers = json.loads(saved.read_text())["alternating"]
+    assert [each["name"] for each in readers][: len(FORMS)] == [f"tracelane, {form}" for form in FORMS]
+    for each in readers[:-1]:
         assert len(each["seconds_of_all"]) == 3 and each["seconds"] == each["seconds_of_all"][1]
-    assert "not_run" in found[-1] and "left out: TRACELANE_PERFETTO names no script" in told
+    assert "not_run" in readers[-1] and "left out: TRACELANE_PERFETTO names no script" in printed
 
 
 def test_opening_is_measured(tmp_path: Path) -> None:
     """How long it takes to the first lanes is told of a trace with an index, and of one without."""
-    kept = tmp_path / "bench.json"
-    told = run("--only", "reopening", "--reopen", "1e6", "--json", str(kept))
-    (facts,) = json.loads(kept.read_text())["reopening"]
+    saved = tmp_path / "bench.json"
+    printed = run("--only", "reopening", "--reopen", "1e6", "--json", str(saved))
+    (facts,) = json.loads(saved.read_text())["reopening"]
     assert 0 < facts["to_picture"]["median_ms"] < facts["reopened"]["median_ms"]
     assert facts["processor_time"]["median_ms"] > 0 and facts["leaving"]["median_ms"] > 0
     assert facts["reopened"]["processor_ms"] > 0 and facts["coarse"]["processor_ms"] > 0
     for what in ("imports to picture", "command to picture", "command to first coarse lanes"):
-        assert f"| {what}, {report.mb(facts['bytes'])} |" in told
-    assert run("--from", str(kept)) == told
+        assert f"| {what}, {report.mb(facts['bytes'])} |" in printed
+    assert run("--from", str(saved)) == printed
     for name in ("reopened", "coarse"):  # as measurements of earlier versions have it
         del facts[name]
     assert "command to" not in report.markdown({"machine": MACHINE, "reopening": [facts]})
@@ -108,5 +108,5 @@ def test_what_was_not_measured_has_no_table() -> None:
     facts = {"trace": "t", "text_bytes": 100e6, "events": 9, "slices": 5, "workers": {"2": run}}
     facts |= {"index_bytes_per_slice": 50.0, "apart_bytes_per_slice": 1.0}
     facts["peers"] = {"slow": run | {"seconds": 9.0}, "gone": {"not_run": "not installed"}}
-    told = report.markdown({"machine": MACHINE, "indexing": [facts]})
-    assert "| gone | not installed |" in told and "4.5 times" in told
+    printed = report.markdown({"machine": MACHINE, "indexing": [facts]})
+    assert "| gone | not installed |" in printed and "4.5 times" in printed

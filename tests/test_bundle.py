@@ -59,7 +59,7 @@ def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -
 
 
 @pytest.mark.parametrize(
-    ("asked", "machine", "first", "count"),
+    ("platform", "machine", "first", "count"),
     [
         ("s390x", "s390x", "manylinux_2_28_s390x", 13),
         ("x86_64", "x86_64", "manylinux_2_28_x86_64", 13),
@@ -67,17 +67,22 @@ def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -
         ("manylinux_2_17_aarch64", "aarch64", "manylinux_2_17_aarch64", 2),
     ],
 )
-def test_platforms(asked: str, machine: str, first: str, count: int) -> None:
+def test_platforms(platform: str, machine: str, first: str, count: int) -> None:
     """A platform is a machine and the oldest glibc there: wheels for it and for older ones run."""
-    found, tags = tags_of(asked)
-    assert (found, tags[0], tags[-1], len(tags)) == (machine, first, f"manylinux2014_{machine}", count)
+    machine_of_tags, tags = tags_of(platform)
+    assert (machine_of_tags, tags[0], tags[-1], len(tags)) == (
+        machine,
+        first,
+        f"manylinux2014_{machine}",
+        count,
+    )
 
 
-@pytest.mark.parametrize("asked", ["", "win-amd64", "manylinux_2_5_x86_64"])
-def test_no_platforms(asked: str) -> None:
+@pytest.mark.parametrize("platform", ["", "win-amd64", "manylinux_2_5_x86_64"])
+def test_no_platforms(platform: str) -> None:
     """What is no platform, or one without wheels, is refused."""
     with pytest.raises(BundleError):
-        tags_of(asked)
+        tags_of(platform)
 
 
 def test_versions_of_each_machine() -> None:

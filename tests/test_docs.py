@@ -37,7 +37,7 @@ SUPERLATIVES = re.compile(
 
 def _commands() -> dict[str, click.Command]:
     context = click.Context(tracelane)
-    return {name: found for name in command_names() if (found := tracelane.get_command(context, name))}
+    return {name: command for name in command_names() if (command := tracelane.get_command(context, name))}
 
 
 def test_the_readme_is_short() -> None:
@@ -175,8 +175,8 @@ def test_no_paths_of_a_machine() -> None:
             and path.suffix in {".md", ".py", ".toml", ".txt", ""}
             and name != "tests/test_docs.py"
         ):
-            found = MACHINE.search(path.read_text(encoding="utf-8", errors="replace"))
-            assert found is None or "/home/user" in found[0], f"{name}: {found[0] if found else ''}"
+            match = MACHINE.search(path.read_text(encoding="utf-8", errors="replace"))
+            assert match is None or "/home/user" in match[0], f"{name}: {match[0] if match else ''}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -189,5 +189,5 @@ def test_targets_of_make_exist() -> None:
     """Every `make TARGET` in the documents is one."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in DOCUMENTS:
-        told = re.findall(r"(?:^ {4}|`)make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(told) <= targets, document.name
+        named = re.findall(r"(?:^ {4}|`)make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(named) <= targets, document.name

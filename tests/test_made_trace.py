@@ -26,8 +26,8 @@ def text_of(event: dict[str, Any]) -> str:
 
 def test_one_copy_is_the_demo(tmp_path: Path) -> None:
     """One copy holds the demo's events, every one and nothing else."""
-    made = events_of(write_made_trace(tmp_path / "made.json", copies=1).read_bytes())
-    assert sorted(map(text_of, made)) == sorted(map(text_of, events_of(demo_files()[0].data)))
+    events = events_of(write_made_trace(tmp_path / "made.json", copies=1).read_bytes())
+    assert sorted(map(text_of, events)) == sorted(map(text_of, events_of(demo_files()[0].data)))
 
 
 def wall_times(data: bytes) -> list[str]:

@@ -100,10 +100,10 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
     run = follow("Add an analysis")
     rows = {row["category"]: row for row in _json(run, "categories", str(small_file(tmp_path)))["categories"]}
     assert rows["kernel"]["count"] == 2 and rows["kernel"]["total_ns"] == 61_000
-    shown = (
+    code = (
         "from tracelane.core.tables.registry import *; print(PANELS['categories'][1].title, analyses_table())"
     )
-    assert "Categories" in (text := run("-c", shown)) and "| `categories` |" in text
+    assert "Categories" in (text := run("-c", code)) and "| `categories` |" in text
 
 
 @pytest.mark.slow
@@ -125,8 +125,8 @@ def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n")
     read = "import sys; from tracelane.core.logs.log import open_log; log = open_log(sys.argv[1])"
-    told = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
-    assert told.strip() == "npu-smi [('power', 1.0)]"
+    printed = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
+    assert printed.strip() == "npu-smi [('power', 1.0)]"
 
 
 @pytest.mark.slow

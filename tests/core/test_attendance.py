@@ -48,6 +48,7 @@ def test_reductions_are_those_of_a_plain_table(cells: dict[tuple[int, int], int]
     assert all(abs(m - statistics.median(row)) < 1 for m, row in zip(middles.tolist(), plain))
 
 
+@pytest.mark.slow
 @given(CELLS, st.sets(st.integers(0, 40)))
 def test_taken_collectives_have_two_ranks_at_least(cells: dict[tuple[int, int], int], out: set[int]) -> None:
     """Entries that are left alone go with those that were left out."""

@@ -69,6 +69,7 @@ def test_ops_of_each_step(corpus_cache: Path) -> None:
     assert len(table.positions) == len(table.sources) == len(table)
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_kernels_by_step(corpus_cache: Path) -> None:
     """A step has the device work that starts in it, and nothing is left out."""

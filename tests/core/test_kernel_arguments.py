@@ -48,6 +48,7 @@ def _texts(value: Any) -> str | None:
     )
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("key", KEYS)
 def test_values(key: str, trace: Trace) -> None:

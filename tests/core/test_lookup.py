@@ -41,6 +41,7 @@ def in_row(index: Index, number: int) -> list[tuple[int, int]]:
     return [(s, s + d) for s, d in zip(starts, index.duration(range(first, first + count)).tolist())]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(nests, st.integers(-3, 110))
 def test_moves_in_a_row_equal_brute_force(tmp_path_factory: pytest.TempPathFactory, pairs, time) -> None:
@@ -59,6 +60,7 @@ def test_moves_in_a_row_equal_brute_force(tmp_path_factory: pytest.TempPathFacto
         assert found is not None and away[found] == min(away)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(nests)
 def test_children_are_those_whose_parent_it_is(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:

@@ -132,6 +132,7 @@ def test_collectives_follow_the_clock_of_their_device(tmp_path: Path) -> None:
     assert [(rank.last, rank.waited_ns) for rank in moved.ranks] == [(0, 0), (0, 0)]
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     """Of the DLRM collectives the last rank and the spread of starts are those of the events in the files."""

@@ -145,6 +145,7 @@ def test_any_json_reads_the_same(
     assert compare(ScanText.of(data), 1) == []
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(
@@ -171,6 +172,7 @@ def test_times_are_exact(numbers: list[tuple[int, str, str]]) -> None:
         assert starts == [max(-TIME_LIMIT, min(TIME_LIMIT, ns)) for ns in exact]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(
@@ -227,6 +229,7 @@ def test_chunks_hold_the_events_that_begin_in_them() -> None:
         assert total == 200
 
 
+@pytest.mark.slow
 def test_rooms_grow() -> None:
     """There is no bound on events, strings, tracks, samples or metadata of a batch."""
     events = [_event(name=f"name {n}", tid=n, cat="kernel", args={"correlation": n}) for n in range(40_000)]

@@ -264,6 +264,7 @@ def test_folded_stacks_add_up(scopes: list[Scope]) -> None:
             assert sum(numbers) == tables.main.totals["self_ns"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_all_forms(tmp_path: Path) -> None:
     """`tracelane tree` prints a tree, JSON, CSV and folded stacks, and refuses other forms."""
     path = str(small_file(tmp_path))

@@ -59,6 +59,7 @@ def test_every_rank_has_a_line_and_the_one_waited_for_a_mark(traces: Path, tmp_p
     trace.close()
 
 
+@pytest.mark.slow
 def test_a_picture_is_printed_where_there_is_no_terminal(traces: Path, tmp_path: Path) -> None:
     """With the notes on the rank that is waited for."""
     done = tracelane(str(store_of(traces, tmp_path / "store")), "--height", "20")

@@ -69,6 +69,7 @@ async def test_an_annotation_before_the_step(trace: Trace) -> None:
         assert app.session.baseline == (step.start, step.end)
 
 
+@pytest.mark.slow
 async def test_every_table_grows_changes(trace: Trace) -> None:
     """With another range on show, each table has Δ columns and says against what; with the same one, none."""
     async with open_viewer(trace, (220, 50)) as (app, pilot):

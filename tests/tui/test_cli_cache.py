@@ -61,6 +61,7 @@ def test_demo_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert all((tmp_path / "d" / name).stat().st_size for name in names)
 
 
+@pytest.mark.slow
 def test_demo_is_printed_without_a_terminal(tmp_path: Path) -> None:
     """Without a terminal `demo` prints the picture of both ranks and exits 0."""
     done = tracelane("demo", "--out", "d", cwd=tmp_path)
@@ -87,6 +88,7 @@ def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["a.json.gz", "b.json", str(demo)])
 
 
+@pytest.mark.slow
 def test_choosing_on_a_terminal(demo: Path) -> None:
     """On a terminal the traces are numbered; a number opens one, q none."""
     played = on_terminal(cwd=demo.parent, play=(("open which", "9\nq\n"),))

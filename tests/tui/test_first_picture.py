@@ -60,6 +60,7 @@ class Seen:
         return [[(c.data, c.bg, c.fg if c.data != " " else "") for c in row] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
     [((120, 40), ()), ((80, 24), ("--range", "step:11")), ((60, 12), ("--lanes", "Stream")), ((30, 5), ())],

@@ -104,6 +104,7 @@ def test_a_viewer_that_dies(trace: Path, index: Path, tmp_path: Path, name: str)
     assert logged in log.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_viewer_that_is_asked_to_end(trace: Path, index: Path, name: str) -> None:
     """It gives the terminal back by itself and its exit code names the signal."""
@@ -114,6 +115,7 @@ def test_a_viewer_that_is_asked_to_end(trace: Path, index: Path, name: str) -> N
         assert b"was ended" not in line.received and b"Traceback" not in line.received
 
 
+@pytest.mark.slow
 def test_a_mapped_file_that_shrinks(trace: Path, index: Path) -> None:
     """Where a column of the open index is cut short, the line names that cause."""
     with shell(trace, index) as line:
@@ -128,6 +130,7 @@ def test_a_mapped_file_that_shrinks(trace: Path, index: Path) -> None:
     subprocess.run(tracelane_command("index", str(trace), "--index-dir", str(index)), check=True)
 
 
+@pytest.mark.slow
 def test_a_viewer_that_is_stopped(trace: Path, index: Path) -> None:
     """Killed while it is stopped it says nothing: the terminal is the shell's."""
     with shell(trace, index) as line:
@@ -140,6 +143,7 @@ def test_a_viewer_that_is_stopped(trace: Path, index: Path) -> None:
         assert b"was ended" not in line.received
 
 
+@pytest.mark.slow
 def test_nobody_stays_behind(trace: Path, index: Path) -> None:
     """After quitting there is no guard left, and it has said nothing."""
     with shell(trace, index) as line:

@@ -30,6 +30,7 @@ def test_what_is_no_file_is_refused(words: str, special: str, why: str, tmp_path
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(f"{why}\n") and special in done.stderr
 
 
+@pytest.mark.slow
 def test_a_side_of_a_comparison_may_be_a_pipe(tmp_path: Path) -> None:
     """A trace that comes through a pipe is compared as one that lies in a file; a device is refused."""
     trace = small_file(tmp_path)

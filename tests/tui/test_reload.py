@@ -225,6 +225,7 @@ def test_files_that_came_or_went(path: Path) -> None:
     assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
 
 
+@pytest.mark.slow
 def test_on_a_terminal(path: Path) -> None:
     """The whole way: R shows what was written since, a mark set before is there, a `.tmp` may be renamed."""
     path = path.rename(path.with_name("small.json.tmp"))

@@ -33,6 +33,7 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, **replaced: str) ->
     return library
 
 
+@pytest.mark.slow
 def test_a_library_of_these_sources_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled from the sources has the version and the structures of structs.py."""
     native = load_library(_compiled(tmp_path, monkeypatch))
