@@ -85,7 +85,8 @@ def copied_texts(data: bytes) -> list[str]:
 def assert_only_draws(data: bytes, kinds: set[tuple[str, ...]]) -> None:
     """Fail where a viewer sends other kinds of sequences, active characters or a foreign colour."""
     text = data.decode()
-    assert kinds_of(data) <= kinds
+    foreign = kinds_of(data) - kinds
+    assert not foreign, foreign
     drawn = SEQUENCE.sub("", text)
     at = [drawn.index(each) for each in active_in(drawn)]
     assert not at, [ascii(drawn[max(0, begin - 60) : begin + 20]) for begin in at]

@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
+from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.delta import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
@@ -83,7 +84,7 @@ class TablePane(Vertical):
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:
-        self.query_one(Bar).pieces = tuple(Text(text) for text in texts if text)
+        self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
 
     def show(self, table: Table, columns: list[ColumnView], sort: str) -> None:
         """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first; one
