@@ -29,6 +29,11 @@ def print_text(text: str, end: str = "\n", error: bool = False) -> None:
     _print(safe_lines(text) + end, error)
 
 
+def print_fields(text: str) -> None:
+    """Print lines of fields with tabs between them, as shells read them."""
+    _print("\t".join(map(safe_lines, text.split("\t"))) + "\n", error=False)
+
+
 def print_pieces(pieces: Iterable[str]) -> None:
     """Print a long text piece by piece to standard output, as they come."""
     if sys.stdout is None:

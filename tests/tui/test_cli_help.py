@@ -120,14 +120,27 @@ def complete(line: str, folder: Path) -> list[str]:
 @pytest.mark.slow
 def test_a_shell_completes(demo: Path) -> None:
     """Commands, options, and steps and lanes of the trace on the line are completed, and paths are files."""
-    assert "plain,kernels" in complete("tracelane ker", demo)
+    assert complete("tracelane ker", demo) == ["plain,kernels"]
     assert any(line.startswith("file,") for line in complete("tracelane tra", demo))
     assert "plain,--skip-first" in complete("tracelane kernels trace.json --skip", demo)
     indexed = [sys.executable, "-m", "tracelane", "index", "trace.json"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(demo / "cache")}
     subprocess.run(indexed, env=environment, cwd=demo, check=True, capture_output=True, timeout=60)
-    assert complete("tracelane kernels trace.json --lanes ", demo)
-    assert complete("tracelane kernels trace.json --step ", demo)
+    assert "plain,thread 48213 \\(python\\)" in complete("tracelane kernels trace.json --lanes thread", demo)
+    assert complete("tracelane kernels trace.json --step ", demo) == ["plain,10", "plain,11", "plain,12"]
+    assert complete("tracelane kernels tra", demo) == ["file,tra"]
+    assert "plain,kernels.time=" in complete("tracelane check trace.json --max kern", demo)
+    assert "plain,kernels.time" in complete("tracelane history . --metric kern", demo)
+
+
+def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
+    """What fish inserts ends at a tab, behind which the help stands."""
+    words = {"_TRACELANE_COMPLETE": "fish_complete", "COMP_WORDS": "tracelane ker", "COMP_CWORD": "ker"}
+    command = [sys.executable, "-m", "tracelane"]
+    done = subprocess.run(
+        command, env={**os.environ, **words}, cwd=demo, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("plain,kernels\tList the device work")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -14,6 +14,7 @@ from tracelane.core.base.safe_text import safe
 from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
 from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
+from .options import completed
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .sides import read_side, split_side
 
@@ -27,10 +28,20 @@ LIMIT = "METRIC=VALUE"
 @click.command()
 @opened_options
 @click.option(
-    "--max", "most", metavar="METRIC=VALUE", multiple=True, help="Fail if it is more: kernels.calls=400."
+    "--max",
+    "most",
+    metavar="METRIC=VALUE",
+    multiple=True,
+    help="Fail if it is more: kernels.calls=400.",
+    shell_complete=completed("limits"),
 )
 @click.option(
-    "--min", "least", metavar="METRIC=VALUE", multiple=True, help="Fail if it is less: device.busy_share=80%."
+    "--min",
+    "least",
+    metavar="METRIC=VALUE",
+    multiple=True,
+    help="Fail if it is less: device.busy_share=80%.",
+    shell_complete=completed("limits"),
 )
 @click.option("--limits", "file", metavar="FILE", help="Read limits from a TOML file: [max] and [min].")
 @click.option(

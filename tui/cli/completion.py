@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import print_fields, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,23 +54,29 @@ def answer_shell(instruction: str) -> int:
     from .main import tracelane
 
     answering = kind(tracelane, {}, PROGRAM, VARIABLE)
-    print_text(answering.source() if what == "source" else answering.complete())
+    if what == "source":
+        print_text(answering.source())
+    else:
+        print_fields(answering.complete())
     return 0
 
 
 def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
-    """Return completions, and that the shell is to add files."""
-    return [*items, CompletionItem(incomplete, type="file")]
+    """Return completions, or where there are none that a path is to be completed: bash cannot do both."""
+    return list(items) or [CompletionItem(incomplete, type="file")]
 
 
-def complete_lanes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def complete_files(incomplete: str) -> list[CompletionItem]:
+    """Return that the shell is to complete a path."""
+    return files_and((), incomplete)
+
+
+def complete_lanes(incomplete: str) -> list[str]:
     """Return expressions that the titles of lanes of the trace on the line match."""
-    return _of_trace(
-        ctx, incomplete, lambda trace: [_SPECIAL.sub(r"\\\1", lane.title) for lane in trace.lanes]
-    )
+    return _of_trace(incomplete, lambda trace: [_SPECIAL.sub(r"\\\1", lane.title) for lane in trace.lanes])
 
 
-def complete_steps(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def complete_steps(incomplete: str) -> list[str]:
     """Return the labels of the steps of the trace on the line."""
 
     def labels(trace: Trace) -> list[str]:
@@ -79,10 +85,10 @@ def complete_steps(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
         spans = cached_step_spans(trace, trace.clocks)
         return [] if spans is None else list(spans.labels)
 
-    return _of_trace(ctx, incomplete, labels)
+    return _of_trace(incomplete, labels)
 
 
-def complete_metrics(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def complete_metrics(incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
     from tracelane.core.tables.metrics import GROUPS
 
@@ -92,18 +98,23 @@ def complete_metrics(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     return [name for name in known if name.startswith(incomplete)]
 
 
-def _of_trace(ctx: click.Context, incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
+def complete_limits(incomplete: str) -> list[str]:
+    """Return metrics with what a limit has between them and its value."""
+    return [name if name.endswith(".") else f"{name}=" for name in complete_metrics(incomplete)]
+
+
+def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
     """Return texts of the first trace on the line that begin so; none where it has no index yet."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.ingest import cached_index
     from tracelane.core.trace import open_trace
 
-    given = ctx.params.get("traces") or ctx.params.get("trace") or ()
-    paths = [given] if isinstance(given, str) else list(given)
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+    path = next((word for word in words if os.path.isfile(word)), None)
     try:
-        if not paths or not os.path.isfile(paths[0]) or cached_index(paths[0]) is None:
+        if path is None or cached_index(path) is None:
             return []
-        texts_of_trace = dict.fromkeys(safe(text) for text in texts(open_trace(paths[:1])))
+        texts_of_trace = dict.fromkeys(safe(text) for text in texts(open_trace([path])))
     except Exception:  # a shell is waiting: it gets no completions rather than a message
         return []
     return [text for text in texts_of_trace if text.startswith(incomplete)][:MOST]

@@ -11,7 +11,7 @@ from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 
 from .ci_reports import GITHUB, JUNIT, report_results
-from .options import FORMAT, JSON, OUT, choice_options, with_index_options
+from .options import FORMAT, JSON, OUT, choice_options, completed, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
 from .sides import read_side, split_side
@@ -28,7 +28,7 @@ ORDER = ("steps", "categories", "ops", "modules", "kernels")
 
 
 @click.command()
-@click.argument("sides", metavar="A… B", nargs=-1, required=True)
+@click.argument("sides", metavar="A… B", nargs=-1, required=True, shell_complete=completed("files"))
 @METRIC
 @FAIL_ABOVE
 @MIN_TIME

@@ -13,7 +13,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
-from .options import FORMAT, JSON, OUT
+from .options import FORMAT, JSON, OUT, completed
 from .regression import DEFAULT_METRICS
 from .scoped import table_style, terminal_width
 
@@ -25,13 +25,14 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 @click.command()
-@click.argument("paths", metavar="DIR…", nargs=-1, required=True)
+@click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed("files"))
 @click.option(
     "--metric",
     "names",
     multiple=True,
     metavar="METRIC",
     help="Which, as kernels.time; else the first of it, step.wall.median, ops.self_cpu that there is.",
+    shell_complete=completed("metrics"),
 )
 @click.option("--limit", type=click.IntRange(1), help="Only the last N runs; all count for the noise.")
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")

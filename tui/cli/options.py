@@ -19,22 +19,21 @@ from tracelane.core.base.output import printed_to
 
 STDIN = "-"
 
-TRACES = click.argument("traces", metavar="TRACE…", nargs=-1, required=True)
-TRACE = click.argument("trace", metavar="TRACE")
 
+def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Return what completes values in a shell: "files", "lanes", "steps", "metrics" or "limits"."""
 
-def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes values of an option in a shell: "lanes", "steps" or "metrics"."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Any]:
         from . import completion
 
-        kinds = {
+        kinds: Mapping[str, Callable[[str], list[Any]]] = {
+            "files": completion.complete_files,
             "lanes": completion.complete_lanes,
             "steps": completion.complete_steps,
             "metrics": completion.complete_metrics,
+            "limits": completion.complete_limits,
         }
-        return kinds[what](ctx, param, incomplete)
+        return kinds[what](incomplete)
 
     return complete
 
@@ -46,6 +45,12 @@ def is_store_path(path: str) -> bool:
     from tracelane.core.store.opened import is_store
 
     return is_store(path)
+
+
+TRACES = click.argument(
+    "traces", metavar="TRACE…", nargs=-1, required=True, shell_complete=completed("files")
+)
+TRACE = click.argument("trace", metavar="TRACE", shell_complete=completed("files"))
 
 
 class ThreadsOption(click.Option):
