@@ -1,0 +1,190 @@
+"""Whatever a trace holds, nothing that the viewer draws, lists, asks, says or copies acts on the terminal.
+
+Panels, commands and what may be typed come from the viewer's own tables, so that a new one is walked too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CASES
+from tests.tui.hostile_traces import HOSTILE, write_log, write_ranks, write_small
+from tests.tui.slow_line import SlowLine, tracelane_command
+from tests.tui.terminal_judge import active_in, assert_only_draws, kinds_of
+from tracelane.tui.commands.command import Command
+from tracelane.tui.commands.table import GROUPS
+from tracelane.tui.panels.panel import GROUPS as PANELS
+from tracelane.tui.panels.panel import SUB_TAB
+
+pytestmark = pytest.mark.slow
+
+MAKER = CASES / "trust" / "hostile.py"
+ENDING = ("suspend", "stop-indexing", "close-or-quit", "quit")
+"""Commands after which there is no viewer to look at."""
+ARROWS = {"up": "A", "down": "B", "right": "C", "left": "D"}
+OTHER_KEYS = {
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+    "enter": "\r",
+} | {
+    "space": " ",
+    "escape": "\x1b",
+    "tab": "\t",
+    "backspace": "\x7f",
+}
+DOWN = "\x1b[B"
+CLOSE = "\x1b\x1b\x1b"
+"""Closes whatever is on top; the last one counts once no character follows it."""
+ALL_PANELS = "All panels"
+TASKS = {group.task: group.commands for group in GROUPS}
+PARTS = (ALL_PANELS, *TASKS)
+SIZE = (160, 50)
+QUIET_S = 0.04
+PASTED = HOSTILE.replace("\0", "").replace("\x1b[201~", "")
+WORDS = "PWNED"
+"""Stands in every name of a hostile trace; as a file it is one that is written, or not there."""
+
+
+def typed(key: str) -> str:
+    """Return what a terminal sends for a key."""
+    modifier, _, plain = key.rpartition("+")
+    if modifier == "ctrl":
+        return chr(ord(plain) & 31)
+    if plain in ARROWS:
+        return f"\x1b[1;2{ARROWS[plain]}" if modifier == "shift" else f"\x1b[{ARROWS[plain]}"
+    return OTHER_KEYS.get(key, key)
+
+
+class Walk:
+    """A walk through the viewer, on a terminal of its own."""
+
+    def __init__(self, line: SlowLine) -> None:
+        self.line = line
+        self.sent: list[bytes] = []
+        self.seen = ""  # all screens
+
+    def press(self, keys: str) -> None:
+        """Press keys, and look at what comes of it."""
+        self.line.type(keys)
+        self.line.wait_for_quiet(QUIET_S)
+        assert not self.line.has_ended(), (keys, self.line.screen.text)
+        self.sent.append(self.line.received)
+        self.line.forget_received()
+        self.seen += self.line.screen.text
+
+    def command(self, command: Command) -> None:
+        """Give a command, with a slice selected; paste into what it asks, and choose from what it lists."""
+        self.press(CLOSE)
+        self.line.type("0K")
+        self.press(typed(command.keys[0]) if command.keys else f":{command.typed_name}\r")
+        self.press(f"\x1b[200~{PASTED}\x1b[201~{DOWN}\r")
+        for form, _ in command.forms:
+            first, *others = form.split()
+            self.press(CLOSE)
+            self.press(f":{command.typed_name} {f'{first} {WORDS}' if others else WORDS}\r")
+
+    def panels(self) -> None:
+        """Show every panel, choose a row of it and copy it, and give it the whole screen."""
+        for group in PANELS:
+            for name, _ in group.panels:
+                self.press(CLOSE)
+                self.press(group.key or f":{name}\r")
+                self.press(f"\t{DOWN}{DOWN}\ry")
+                self.press(CLOSE)
+                self.press("T")
+                self.line.type("T")
+
+
+def walk(trace: Path, folder: Path, part: str, *options: str) -> bytes:
+    """Go through the panels, or a group of commands, and return all that the viewer sent."""
+    folders = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(folder))
+    folders["ESCDELAY"] = "5"
+    command = tracelane_command("view", str(trace), *options)
+    with SlowLine(command, SIZE, environ=folders, cwd=folder) as line:
+        line.wait_for("details")
+        tour = Walk(line)
+        if part == ALL_PANELS:
+            line.type(f"/{WORDS}\r")
+            tour.panels()
+        for entry in TASKS.get(part, ()):
+            if entry.id not in ENDING:
+                tour.command(entry)
+        tour.press(CLOSE)
+        line.type("Q")
+        assert line.wait_for_end() == 0
+        assert "should not have happened" not in tour.seen and "Error:" not in tour.seen
+        return b"".join((*tour.sent, line.received))
+
+
+@pytest.fixture(scope="module")
+def harmless(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], set[tuple[str, ...]]]:
+    """Return what says which kinds of sequences a part sends of a trace without a hostile character."""
+
+    @cache
+    def kinds(part: str) -> set[tuple[str, ...]]:
+        folder = tmp_path_factory.mktemp("harmless")
+        return kinds_of(walk(write_small(folder / "small.json", evil=False), folder, part))
+
+    return kinds
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of real traces made hostile."""
+    folder = tmp_path_factory.mktemp("hostile") / "made"
+    subprocess.run(
+        [sys.executable, str(MAKER), str(folder), str(CASES.parent / "traces")],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    return folder
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_small_trace(part: str, harmless: Callable[[str], set[tuple[str, ...]]], tmp_path: Path) -> None:
+    """Every panel and command on a trace whose every text is hostile; what is saved or copied is harmless."""
+    data = walk(write_small(tmp_path / "small.json"), tmp_path, part)
+    assert b"PWNED" in data
+    assert_only_draws(data, harmless(part))
+    if part == ALL_PANELS:
+        titles = [title[:SUB_TAB] for group in PANELS for _, title in group.panels]
+        assert not [title for title in titles if title.encode() not in data]
+    for path in tmp_path.glob(f"{WORDS}*"):
+        assert not active_in(path.read_text(encoding="utf-8").replace("\u00a0", " ")), path
+
+
+@pytest.mark.parametrize("part", [ALL_PANELS, "Logs and clocks"])
+def test_ranks_with_a_log(part: str, harmless: Callable[[str], set[tuple[str, ...]]], tmp_path: Path) -> None:
+    """The same for a folder of ranks with a hostile log laid over them."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    write_ranks(folder)
+    data = walk(folder, tmp_path, part, "--smi", str(write_log(tmp_path / "log.csv")))
+    assert b"PWNED" in data
+    assert_only_draws(data, harmless(part))
+
+
+@pytest.mark.skipif(not MAKER.is_file(), reason=f"no maker of hostile traces at {MAKER}")
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        *(("gpu", part) for part in PARTS),
+        *((name, ALL_PANELS) for name in ("aiu", "mem", "comp", "raw", "zalgo", "cnt", "ddp")),
+    ],
+)
+def test_hostile_twins_of_real_traces(
+    name: str, part: str, twins: Path, harmless: Callable[[str], set[tuple[str, ...]]], tmp_path: Path
+) -> None:
+    """The same for real traces made hostile."""
+    data = walk(twins / (name if name == "ddp" else f"{name}.json"), tmp_path, part)
+    assert_only_draws(data, harmless(part))
