@@ -78,6 +78,8 @@ class Stage(PacedApp):
         """The number of the capture to be opened next, 1: the newest."""
         self.wanted_rank: int | None = None
         """Of a picture of many ranks the one to be opened next."""
+        self.rank_grouping = ""
+        """By what the ranks of a picture are to be grouped next: host, tp, pp or dp."""
 
     @property
     def main(self) -> Screen[None]:

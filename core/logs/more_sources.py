@@ -22,7 +22,7 @@ class TraceWithMore(Trace):
         """Append more indexes to those of a trace."""
         self.own = own
         super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
-        self.opens = own.opens
+        self.opens, self.answers = own.opens, own.answers
 
     @property
     def alignment(self) -> Alignment:

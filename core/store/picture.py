@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +20,16 @@ from ..index.ingest import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.source import spooled_source
 from ..remote.files import is_url, url_in
+from ..tables.findings.finding import Findings
 from ..tables.kinds import KERNEL_TYPES
+from ..tables.rank_groups import HOST, rank_groups
+from ..tables.table import Tables
 from ..trace import Trace, trace_of
+from .findings import findings_of_store
 from .indexes import stored_index
 from .opened import CaptureStore, StoredRank
 from .summary import IDLE, LINE_CELLS, OTHER
+from .tables import store_tables
 
 WAITING = OTHER + 1
 """Instead of what runs: the rank waits in a collective for another one."""
@@ -44,15 +51,21 @@ def picture_of_store(
     store: CaptureStore,
     options: IndexOptions = DEFAULT_OPTIONS,
     progress: ProgressCallback = no_progress,
+    by: str = HOST,
 ) -> Trace:
-    """Return a trace in which a lane stands for each rank; `opens` says which. Raises UnreadableError."""
+    """Return a trace in which a lane stands for each rank, grouped by host, tp, pp or dp. Its `opens` says
+    which rank that is, its `answers` speaks for all.
+
+    Raises UnreadableError, and UsageError where no file tells groups.
+    """
     if not any(rank.unreadable == "" for rank in store.ranks):
         raise UnreadableError(f"{store.title}: no rank of the store could be read: {store.notes[0]}")
-    text = "".join(_pieces(store)).encode()
+    text = "".join(_pieces(store, _group_titles(store, by))).encode()
     source = spooled_source(store.title, io.BytesIO(text))
     index = ingest_index(store.title, options, source=source, progress=progress)
     trace = trace_of(store.title, index)
     trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
+    trace.answers = StoreAnswers(store)
     index.notes += tuple(
         note
         for note in (
@@ -63,6 +76,28 @@ def picture_of_store(
         )
     )
     return trace
+
+
+@dataclass(frozen=True)
+class StoreAnswers:
+    """What a picture is asked, answered from the summaries of all its ranks."""
+
+    store: CaptureStore
+
+    def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
+        """Return the tables of an analysis over all ranks. Raises UsageError for one that needs traces."""
+        return store_tables(self.store, name, options)
+
+    def findings(self) -> Findings:
+        """Return the findings of all ranks; evidence is times, as slices are those of the ranks' traces."""
+        judged = findings_of_store(self.store)
+        return replace(
+            judged,
+            findings=tuple(
+                replace(finding, evidence=tuple(replace(each, slice=None) for each in finding.evidence))
+                for finding in judged.findings
+            ),
+        )
 
 
 def opened_rank(
@@ -108,23 +143,31 @@ def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
     return str(path)
 
 
-def _pieces(store: CaptureStore) -> Iterator[str]:
+def _group_titles(store: CaptureStore, by: str) -> Sequence[str]:
+    """Return what the group of each rank is called. Raises UsageError where no file tells groups."""
+    if by == HOST:
+        return [rank.host or NO_HOST for rank in store.ranks]
+    groups = rank_groups({number: rank.origin for number, rank in enumerate(store.ranks)}, by, store.skew)
+    return [f"{by.upper()} {groups[number]}" for number in range(len(store.ranks))]
+
+
+def _pieces(store: CaptureStore, groups: Sequence[str]) -> Iterator[str]:
     """Yield the picture as the text of a trace."""
     yield '{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","name":"trace","pid":0}'
-    hosts: dict[str, int] = {}
+    processes: dict[str, int] = {}
     marked = marked_ranks(store)
-    first = {store.ranks[number].host or NO_HOST for number in marked}
+    first = {groups[number] for number in marked}
     cells = max(LEAST_CELLS, min(LINE_CELLS, MOST_CELLS // max(1, len(store.ranks))))
     yield from _steps(store)
     columns = store.skew.columns
     for number, rank in enumerate(store.ranks):
-        host = rank.host or NO_HOST
-        if host not in hosts:
-            hosts[host] = len(hosts) + 1
-            yield _metadata("process_name", hosts[host], 0, name=host)
-            place_of_host = hosts[host] if host in first else len(store.ranks) + hosts[host]
-            yield _metadata("process_sort_index", hosts[host], 0, sort_index=place_of_host)
-        pid = hosts[host]
+        group = groups[number]
+        if group not in processes:
+            pid = processes[group] = len(processes) + 1
+            yield _metadata("process_name", pid, 0, name=group)
+            order = pid if group in first else len(store.ranks) + pid
+            yield _metadata("process_sort_index", pid, 0, sort_index=order)
+        pid = processes[group]
         title = f"{rank.title} {MARK}" if number in marked else rank.title
         yield _metadata("thread_name", pid, number + 1, name=title)
         yield _metadata("thread_sort_index", pid, number + 1, sort_index=number)

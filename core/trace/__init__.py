@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
@@ -34,11 +34,23 @@ from .slices import TraceSlices
 if TYPE_CHECKING:
     from ..index.opening import Opened
     from ..tables.alignment import Alignment
+    from ..tables.findings.finding import Findings
     from ..tables.gap import WorkGaps
+    from ..tables.table import Tables
 
 NEWEST = Choice()
 LANES_WITH_GAPS = 64
 """Lanes whose gaps are held in memory, those asked for last."""
+
+
+class Answers(Protocol):
+    """What answers for all ranks that a picture shows; moments are trace time."""
+
+    def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
+        """Return the tables of an analysis. Raises UsageError for one that needs the ranks' traces."""
+
+    def findings(self) -> Findings:
+        """Return the findings."""
 
 
 class Trace(TraceSlices):
@@ -51,6 +63,9 @@ class Trace(TraceSlices):
     """Why some of the sources are not there yet."""
     opens: Mapping[str, int] = MappingProxyType({})
     """Of a picture of many ranks: by a lane's tid which rank it stands for, and Enter opens."""
+
+    answers: Answers | None = None
+    """Of a picture of many ranks: what is asked instead of the slices that are drawn."""
 
     def __init__(
         self,

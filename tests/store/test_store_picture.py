@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
-from tests.rank_files import rank_files
+from tests.rank_files import rank_file, rank_files
 from tests.store.test_store_tables import store_of
 from tests.tui.cli_process import on_terminal, tracelane
-from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import marked_ranks, opened_rank, picture_of_store, trace_path
+from tracelane.core.store.tables import STORE_TABLES, store_tables
+from tracelane.core.tables.registry import BY_NAME
+from tracelane.core.tables.scope import Scope
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
 LATE = 2
@@ -59,6 +62,48 @@ def test_every_rank_has_a_line_and_the_one_waited_for_a_mark(traces: Path, tmp_p
     trace.close()
 
 
+def test_tables_of_a_picture_speak_of_all_ranks(traces: Path, tmp_path: Path) -> None:
+    """Analyses and findings come from the summaries, not from what is drawn; what needs traces says so."""
+    store = open_store(str(store_of(traces, tmp_path / "store")))
+    trace = picture_of_store(store)
+    scope = Scope(trace)
+    for name in STORE_TABLES:
+        tables, stored = BY_NAME[name].run(scope), store_tables(store, name, {})
+        assert list(tables.main.rows()) == list(stored.main.rows()) and len(tables.main)
+    with pytest.raises(UsageError, match="ops needs traces"):
+        BY_NAME["ops"].run(scope)
+    assert trace.answers is not None
+    judged = trace.answers.findings()
+    start, end = trace.span
+    evidence = [each for finding in judged.findings for each in finding.evidence]
+    assert evidence and all(each.slice is None for each in evidence)
+    assert all(start <= each.start <= each.end <= end for each in evidence)
+    trace.close()
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """A store of four ranks in two tensor parallel groups."""
+    folder = tmp_path / "pairs"
+    for rank in range(4):
+        path = rank_file(folder, rank, 4)
+        text = json.loads(path.read_text())
+        pair = [rank // 2 * 2, rank // 2 * 2 + 1]
+        text["distributedInfo"]["pg_config"] = [{"pg_name": "1", "pg_desc": "mesh_tp", "ranks": pair}]
+        path.write_text(json.dumps(text))
+    return store_of(folder, tmp_path / "store")
+
+
+def test_ranks_are_grouped_by_their_parallel_layout(pairs: Path) -> None:
+    """By tensor parallel groups where files tell them; where none tells it is said."""
+    store = open_store(str(pairs))
+    trace = picture_of_store(store, by="tp")
+    assert [process.name for process in trace.processes[1:]] == ["TP ranks 0-1", "TP ranks 2-3"]
+    trace.close()
+    with pytest.raises(UsageError, match="no file says so"):
+        picture_of_store(store, by="pp")
+
+
 @pytest.mark.slow
 def test_a_picture_is_printed_where_there_is_no_terminal(traces: Path, tmp_path: Path) -> None:
     """With the notes on the rank that is waited for."""
@@ -72,7 +117,7 @@ def test_enter_opens_the_rank_at_the_cursor_and_q_comes_back(traces: Path, tmp_p
     """Its own trace, in the viewer as ever; then all ranks again, and q leaves."""
     store = store_of(traces, tmp_path / "store")
     down = "\x1b[1;2B"
-    play = (("Nothing is selected", 3 * down), ("node0", "\r"), ("thread 7", "q"), ("node1", "Q"))
+    play = (("Device idle", 3 * down), ("node0", "\r"), ("thread 7", "q"), ("node1", "Q"))
     played = on_terminal(str(store), play=play)
     assert played.code == 0
 

@@ -44,6 +44,7 @@ class Viewing:
         """
         self._traces_of_store = traces_of_store
         self._store: CaptureStore | None = None
+        self._grouping = "host"  # what groups the ranks of a store
         self._traces, self._choice = traces, choice
         self._options = options
         self._prepare = prepare
@@ -94,6 +95,8 @@ class Viewing:
                 from tracelane.tui.carried import carried
 
                 before = carried(app.trace, app.session, app.theme, app.store.history)
+            elif app.rank_grouping:
+                self._grouping, before = app.rank_grouping, None
             elif app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
@@ -108,11 +111,16 @@ class Viewing:
             opened = self.open()
 
     def _open_store(self, options: IndexOptions) -> Trace:
+        from tracelane.core.base.errors import UsageError
         from tracelane.core.store.opened import open_store
         from tracelane.core.store.picture import picture_of_store
 
         self._store = self._store or open_store(self._traces[0])
-        return picture_of_store(self._store, options)
+        try:
+            return picture_of_store(self._store, options, by=self._grouping)
+        except UsageError as error:  # no file says so
+            self._grouping, self._notes = "host", (str(error),)
+            return picture_of_store(self._store, options)
 
     def _show_rank(self, rank: int, theme: str, host: Host) -> None:
         """Show one rank of the store until the user leaves it; what fails is said over all ranks."""

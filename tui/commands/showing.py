@@ -245,6 +245,13 @@ SHOWING: Final = (
                 "Switch off what collectives corrected of the ranks' clocks; again: on",
             ),
             Command(
+                "rank-groups",
+                "Ranks: by host, TP, PP or DP",
+                (),
+                "Choose what groups the ranks of a capture store",
+                words="tensor pipeline data parallel node group",
+            ),
+            Command(
                 "ruler",
                 "Ruler: other time",
                 (),

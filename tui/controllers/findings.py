@@ -56,7 +56,7 @@ class FindingsController:
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
         key = self._whole
-        kept = stored_findings(self._scope(key))
+        kept = stored_findings(self._scope(key)) if self.store.trace.answers is None else None
         if kept is not None:
             self._have_findings(key, kept)
         else:
@@ -75,7 +75,8 @@ class FindingsController:
         worker = get_current_worker()
         scope = self._scope(key, lambda: worker.is_cancelled)
         try:
-            found = findings_by_worker(scope)
+            answers = scope.trace.answers
+            found = findings_by_worker(scope) if answers is None else answers.findings()
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

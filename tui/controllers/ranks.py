@@ -13,6 +13,8 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..widgets.table import ColumnView
 
+GROUPINGS = {"host": "host", "tp": "tensor parallel", "pp": "pipeline parallel", "dp": "data parallel"}
+
 
 class RankController:
     """Commands for ranks and captures."""
@@ -27,12 +29,28 @@ class RankController:
         return {
             "rank-clocks": self.do_rank_clocks,
             "captures": self.do_captures,
+            "rank-groups": self.do_rank_groups,
         }
 
     def do_rank_clocks(self) -> None:
         """Take back what collectives corrected of the ranks' clocks, or correct them again."""
         self.store.go(clocks.switch_alignment(self.store.trace, self.store.session))
         self.app.say(clocks.clocks_text(self.store.trace, self.store.session))
+
+    def do_rank_groups(self) -> None:
+        """List what the ranks of a store may be grouped by; choosing one draws them anew."""
+        if self.store.trace.answers is None:
+            raise Refusal("ranks are grouped in the picture of a capture store: see tracelane collect --help")
+
+        def choose(row: int | None) -> None:
+            if row is not None:
+                self.app.rank_grouping = list(GROUPINGS)[row]
+                self.app.exit()
+
+        columns = [ColumnView("By", 0, lambda row: list(GROUPINGS.values())[row])]
+        self.app.push_screen(
+            PickScreen("Groups of ranks", columns, len(GROUPINGS), hint="Enter groups"), choose
+        )
 
     def do_captures(self) -> None:
         """List the captures; choosing one closes this trace and opens it."""

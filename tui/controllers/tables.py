@@ -171,6 +171,10 @@ class TableController:
         if jump is None:
             self.app.say("this row has no single slice to go to")
             return
+        if self.store.trace.answers is not None:  # the row's slice is one of the rank's own trace
+            self.app.wanted_rank = jump[0]
+            self.app.exit()
+            return
         identity = self.store.trace.slice_id_of(*jump)
         self.selection.jump(identity.source, identity.ordinal)
 
