@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.units import count_of
 
 from .zone import moment_of, zone_of
 
@@ -126,7 +127,8 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
         try:
             _, start, end = steps[number]
         except IndexError:
-            raise UsageError(f"there are {len(steps)} steps, nth:0 to nth:{len(steps) - 1}") from None
+            names = "nth:0" if len(steps) == 1 else f"nth:0 to nth:{len(steps) - 1}"
+            raise UsageError(f"this trace has {count_of(len(steps), 'step')}: {names}") from None
         return start, end
     name = match[3]
     for label, start, end in steps:
