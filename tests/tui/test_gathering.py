@@ -214,7 +214,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert now.viewport == replace(before.viewport, start=before.viewport.start + offset)
         assert now.cursor == before.cursor + offset
         assert line_of(app, now.focus) == line
-        assert "4 devices" in screen_text(app) and "a note" in message(app)
+        assert "4 ranks" in screen_text(app) and "a note" in message(app)
         app.dismiss_messages()
         await pilot.pause()
         assert drawn[above + line] == screen_text(app).splitlines()[above + line]

@@ -243,7 +243,7 @@ def test_on_a_terminal(path: Path) -> None:
         line.wait_for_quiet(1.0)
         line.type("22")
         line.wait_for("71")
-        line.type("'")
+        line.type(":marks\r")
         line.wait_for("(no text)")
         line.type("q")
         line.wait_for_quiet(0.3)
