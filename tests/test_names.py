@@ -45,23 +45,23 @@ NO_NAMES = frozenset(
 )
 """Words that name no variable, parameter, attribute, function, class or file; docs/glossary.md has others."""
 NOT_YET_CLEAN = {
-    "benchmarks": 40,
+    "benchmarks": 31,
     "core/remote": 1,
     "core/sql": 3,
-    "tests/core": 310,
+    "tests/core": 309,
     "tests/core/native": 6,
     "tests/fuzz": 5,
     "tests/remote": 1,
-    "tests/tui": 180,
+    "tests/tui": 175,
     "tui": 2,
     "tui/cli": 6,
-    "tui/controllers": 60,
-    "tui/draw": 100,
+    "tui/controllers": 59,
+    "tui/draw": 99,
     "tui/lanes": 7,
-    "tui/panels": 40,
+    "tui/panels": 39,
     "tui/screens": 7,
     "tui/terminal": 6,
-    "tui/text": 20,
+    "tui/text": 15,
     "tui/widgets": 7,
 }
 """Uses that are left, by folder. A number here may only become smaller; a folder without one has none."""

@@ -137,7 +137,7 @@ async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: 
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cannot be drawn: ValueError: odd numbers" in text
-        assert "small.json" in text and "Nothing is selected" in text
+        assert "small.json" in text and "? help" in text
 
 
 def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:

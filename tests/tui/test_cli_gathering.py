@@ -69,7 +69,7 @@ def test_all_are_shown_in_the_end(folder: Path, tmp_path: Path) -> None:
             str(folder),
             "--index-dir",
             str(tmp_path),
-            play=((f"and {RANKS - 1} more", "Q"),),
+            play=((f"{RANKS} ranks in", "Q"),),
             size=(120, 30),
         )
         assert played.code == 0

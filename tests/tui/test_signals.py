@@ -97,8 +97,6 @@ def test_drawn_anew(demo: Path, index: Path) -> None:
         line.resize(*SIZE)  # as large as it was: only the picture is gone
         line.type("\x0c")
         line.wait_for("drawn anew")
-        assert "drawn anew" in shown(line)
-        line.type("\x1b")  # what is said lies over the lowest lanes until the next command
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 
 

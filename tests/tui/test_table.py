@@ -163,8 +163,9 @@ class Wide(App[None]):
 async def test_room_left_over_goes_to_the_name(width: int, row: list[str]) -> None:
     """Cells that no further column fits into widen the first open one; marks cover no heading."""
     async with Wide().run_test(size=(width, 5)) as pilot:
-        await pilot.pause()
         table = pilot.app.query_one(VirtualTable)
+        while not table.row_count:
+            await pilot.pause()
         assert re.split(" {2,}", table.render_line(1).text.rstrip()) == row
         assert len(table.render_line(1).text) == width
         heading = table.render_line(0).text
