@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("keys", "code"),
     [
-        ((("events", "Q"),), 0),  # in the header, from the first screen on
+        ((("indexing", "Q"),), 0),  # in the header, from the first screen on
         ((("rank 5", "Q"),), 0),  # has its place, once any rank has lanes
         ((("of 6 ranks", "\x03"), ("y/n", "y")), 130),
     ],
